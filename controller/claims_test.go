@@ -38,7 +38,7 @@ func (c *cluster) withClaims(names ...string) {
 		c.do(err)
 		return parsed
 	}
-	deployment := c.Snapshot().Seen.Deployment
+	deployment := c.Snapshot().Read.Deployment
 	deployment.Spec.Template = with(deployment.Spec.Template)
 	c.do(c.Update(c.T.Context(), deployment))
 	for _, name := range []string{"web-old", "web-new"} {

@@ -160,7 +160,7 @@ func TestRouterOfDaemonSets(t *testing.T) {
 	if err := c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "agent-one"}, pod); err != nil {
 		t.Fatal(err)
 	}
-	other := c.Snapshot().Seen.Pods[0]
+	other := c.Snapshot().Read.Seen.Pods[0]
 	marked := c.controllerRevision("web-new")
 	marked.Labels[inplace.LabelUpdating] = "1"
 	for _, labelled := range []bool{true, false} {

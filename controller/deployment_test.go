@@ -68,7 +68,7 @@ func TestReconcileWaitsForItsOwnWrites(t *testing.T) {
 // kubeletSeesGates makes the pods whose gate is closed unready.
 func (c *cluster) kubeletSeesGates() {
 	c.T.Helper()
-	for _, pod := range c.Snapshot().Seen.Pods {
+	for _, pod := range c.Snapshot().Read.Seen.Pods {
 		if !readiness.Closed(pod) {
 			continue
 		}
@@ -103,7 +103,7 @@ func TestReconcileWaitsForThePredecessorsWrites(t *testing.T) {
 func TestReconcileLeavesADeletedDeploymentAlone(t *testing.T) {
 	c := newCluster(t)
 	stale := c.Snapshot()
-	if err := c.Delete(t.Context(), stale.Seen.Deployment.DeepCopyObject().(client.Object)); err != nil {
+	if err := c.Delete(t.Context(), stale.Read.Deployment.DeepCopyObject().(client.Object)); err != nil {
 		t.Fatal(err)
 	}
 	r := c.reconciler(stale)
@@ -171,13 +171,13 @@ func TestReconcilePersistsAFallbackThatIsRefused(t *testing.T) {
 	c.start(r)
 	for range 5 {
 		_, _ = r.Reconcile(t.Context(), fixture.Request) // with the errors of what is refused
-		for _, pod := range c.Snapshot().Seen.Pods {
+		for _, pod := range c.Snapshot().Read.Seen.Pods {
 			if readiness.Closed(pod) {
 				t.Fatalf("pod %s is taken out of service", pod.Name)
 			}
 		}
 	}
-	if decision := c.Snapshot().Seen.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
+	if decision := c.Snapshot().Read.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
 		t.Errorf("the decision is %+v", decision)
 	}
 	fixture.WantTold(t, c.Recorder, "policy hands-off")
@@ -193,13 +193,13 @@ func TestReconcileFallsBackWhenWritesFailForTooLong(t *testing.T) {
 	}
 	r := c.reconciler(nil)
 	c.start(r)
-	if _, err := r.Reconcile(t.Context(), fixture.Request); err == nil || !c.Snapshot().Seen.Decision().Held {
+	if _, err := r.Reconcile(t.Context(), fixture.Request); err == nil || !c.Snapshot().Read.Decision().Held {
 		t.Fatalf("fell back at once (%v)", err)
 	}
 	r.memories.recall(fixture.Web).Succeeded()
 	r.memories.recall(fixture.Web).Failed(time.Now().Add(-memory.FailingPatience))
 	_, _ = r.Reconcile(t.Context(), fixture.Request)
-	if decision := c.Snapshot().Seen.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
+	if decision := c.Snapshot().Read.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
 		t.Errorf("two minutes later the decision is %+v", decision)
 	}
 	fixture.WantTold(t, c.Recorder, "failed calling webhook")
@@ -224,7 +224,7 @@ func TestReconcileForgetsWhatIsGone(t *testing.T) {
 	r := c.reconciler(nil)
 	c.start(r)
 	c.reconcile(r)
-	if err := c.Delete(t.Context(), c.Snapshot().Seen.Deployment); err != nil {
+	if err := c.Delete(t.Context(), c.Snapshot().Read.Deployment); err != nil {
 		t.Fatal(err)
 	}
 	c.reconcile(r)

@@ -35,16 +35,16 @@ const (
 // planWithDryRun returns a plan. If the plan needs a dry run, planWithDryRun makes it and plans again with the result.
 // A result is used for one update only. Before the next update to the same revision, policies may have changed.
 func (r *Reconciler) planWithDryRun(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) steps.Plan {
-	remembered, needs := r.memories.recall(workload), rollout.Needs()
-	*needs.DryRun, *needs.OldDryRun = remembered.DryRun.Result, remembered.RefusedOld.Result
+	remembered, seen := r.memories.recall(workload), rollout.Snapshot()
+	seen.DryRun, seen.OldDryRun = remembered.DryRun.Result, remembered.RefusedOld.Result
 	plan := rollout.Plan()
 	switch {
 	case plan.DryRun == nil:
 	case plan.DryRun.Back:
-		*needs.OldDryRun = r.askOldDryRun(ctx, workload, *plan.DryRun)
+		seen.OldDryRun = r.askOldDryRun(ctx, workload, *plan.DryRun)
 		plan = rollout.Plan()
 	default:
-		*needs.DryRun = r.askDryRun(ctx, workload, *plan.DryRun)
+		seen.DryRun = r.askDryRun(ctx, workload, *plan.DryRun)
 		plan = rollout.Plan()
 	}
 	if plan.DryRun != nil {

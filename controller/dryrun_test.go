@@ -76,7 +76,7 @@ func TestDryRunsOnce(t *testing.T) {
 	if len(pods.Items) != 3 {
 		t.Errorf("there are %d pods: that of the dry run was stored", len(pods.Items))
 	}
-	if err := h.Delete(t.Context(), h.Snapshot().Seen.Deployment); err != nil {
+	if err := h.Delete(t.Context(), h.Snapshot().Read.Deployment); err != nil {
 		t.Fatal(err)
 	}
 	h.reconcile(r)
@@ -89,7 +89,7 @@ func TestDryRunsAgainForAnotherUpdate(t *testing.T) {
 	h := newCluster(t).dryRunning(nil)
 	r := h.reconciler(nil)
 	h.reconcileTimes(r, 3)
-	deployment := h.Snapshot().Seen.Deployment
+	deployment := h.Snapshot().Read.Deployment
 	forward := deployment.Spec.Template
 	deployment.Spec.Template = h.ReplicaSet("web-old").Spec.Template
 	h.do(h.Update(t.Context(), deployment))
@@ -97,7 +97,7 @@ func TestDryRunsAgainForAnotherUpdate(t *testing.T) {
 	if h.begun() {
 		t.Fatal("the update is not over")
 	}
-	deployment = h.Snapshot().Seen.Deployment
+	deployment = h.Snapshot().Read.Deployment
 	deployment.Spec.Template = forward
 	h.do(h.Update(t.Context(), deployment))
 	h.err = forbidden("policy signed")
@@ -280,7 +280,7 @@ func TestRewrittenImageIsPatched(t *testing.T) {
 		c.reconcile(r)
 		c.kubeletSeesGates()
 	}
-	for _, pod := range c.Snapshot().Seen.Pods {
+	for _, pod := range c.Snapshot().Read.Seen.Pods {
 		switch image := pod.Spec.Containers[0].Image; image {
 		case "mirror/app:2":
 			patched++

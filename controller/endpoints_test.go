@@ -58,7 +58,7 @@ func (c *cluster) drainFor(value string) {
 func (c *cluster) closedPods() []string {
 	c.T.Helper()
 	var names []string
-	for _, pod := range c.Snapshot().Seen.Pods {
+	for _, pod := range c.Snapshot().Read.Seen.Pods {
 		if readiness.Closed(pod) {
 			names = append(names, pod.Name)
 		}

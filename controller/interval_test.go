@@ -31,14 +31,14 @@ func (l *looks) Rollout(ctx context.Context, key types.NamespacedName) (*deploym
 func (c *cluster) withPods(count int) *looks {
 	c.T.Helper()
 	seen := &looks{Frozen: c.Snapshot()}
-	one := seen.Seen.Pods[0]
-	for i := len(seen.Seen.Pods); i < count; i++ {
+	one := seen.Read.Seen.Pods[0]
+	for i := len(seen.Read.Seen.Pods); i < count; i++ {
 		pod := one.DeepCopy()
 		pod.Name, pod.UID = fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("pod-%d", i))
-		seen.Seen.Pods = append(seen.Seen.Pods, pod)
+		seen.Read.Seen.Pods = append(seen.Read.Seen.Pods, pod)
 	}
-	seen.Seen.Deployment.Spec.Replicas = ptr.To(int32(count))
-	for _, rs := range seen.Seen.ReplicaSets {
+	seen.Read.Deployment.Spec.Replicas = ptr.To(int32(count))
+	for _, rs := range seen.Read.ReplicaSets {
 		if rs.Name == "web-old" {
 			rs.Spec.Replicas, rs.Status.Replicas = ptr.To(int32(count)), int32(count)
 		}

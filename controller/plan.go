@@ -25,20 +25,20 @@ type namespaceReader interface {
 // plans again with the quotas.
 func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
 	remembered := r.memories.recall(workload)
-	endpoints, err := r.drains.Endpoints(ctx, remembered, rollout.Snapshot())
+	endpoints, err := r.drains.Endpoints(ctx, remembered, rollout)
 	if err != nil {
 		return steps.Plan{}, err
 	}
 	remembered.Observe(rollout.Snapshot().Pods, time.Now())
-	needs := rollout.Needs()
-	*needs.Endpoints, *needs.Ahead, *needs.Batches = endpoints, remembered.Ahead, remembered.Batches
+	seen := rollout.Snapshot()
+	seen.Endpoints, seen.Ahead, seen.Batches = endpoints, remembered.Ahead, remembered.Batches
 	plan, err := r.planWithQuotas(ctx, workload, rollout)
 	remembered.Planned(plan, time.Now())
 	return plan, err
 }
 
 func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
-	pull := rollout.Needs().Pull
+	pull := &rollout.Snapshot().Pull
 	pull.Refused = r.memories.recall(workload).PrePullRefused
 	plan := r.planWithDryRun(ctx, workload, rollout)
 	if !slices.ContainsFunc(plan.Steps, write.CreatesPrePullPod) {
@@ -57,7 +57,7 @@ func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.Namespac
 // has the name of a pre-pull pod, it is noted, because that does not change.
 func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout kinds.Rollout, done write.Outcome) (noted bool) {
 	created := slices.ContainsFunc(done.Writes, func(w write.Done) bool { return write.CreatesPrePullPod(w.Step) })
-	enough := created || len(rollout.Needs().Pull.PrePullPods) > 0
+	enough := created || len(rollout.Snapshot().Pull.PrePullPods) > 0
 	if done.Unpulled.Why == "" || enough && !done.Taken {
 		return false
 	}

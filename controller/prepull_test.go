@@ -155,7 +155,7 @@ func TestUndoDeletesPrePullPods(t *testing.T) {
 	c := newCluster(t).pulling()
 	r := c.pullingReconciler()
 	c.reconcileTimes(r, 4)
-	deployment := c.Snapshot().Seen.Deployment
+	deployment := c.Snapshot().Read.Deployment
 	deployment.Spec.Template = c.ReplicaSet("web-old").Spec.Template
 	c.do(c.Update(t.Context(), deployment))
 	c.reconcileTimes(r, 2)
@@ -229,7 +229,7 @@ func TestAPrePullPodThatFailsForNowIsTriedAgain(t *testing.T) {
 
 func TestDaemonSetPullsFirst(t *testing.T) {
 	c := newCluster(t).withDaemons().pulling()
-	for _, pod := range c.Snapshot().Seen.Pods { // the DaemonSet would need pods on their nodes
+	for _, pod := range c.Snapshot().Read.Seen.Pods { // the DaemonSet would need pods on their nodes
 		c.do(c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}))
 	}
 	r := c.pullingDaemonReconciler()
@@ -248,8 +248,8 @@ func TestDaemonSetPullsFirst(t *testing.T) {
 		}
 	}
 	rollout, err := c.reader().DaemonRollout(t.Context(), fixture.Web)
-	if err != nil || len(rollout.Pods) != 2 || len(rollout.Pull.PrePullPods) != 2 {
-		t.Fatalf("pods %v, pre-pull pods %v, %v", rollout.Pods, rollout.Pull.PrePullPods, err)
+	if err != nil || len(rollout.Seen.Pods) != 2 || len(rollout.Seen.Pull.PrePullPods) != 2 {
+		t.Fatalf("pods %v, pre-pull pods %v, %v", rollout.Seen.Pods, rollout.Seen.Pull.PrePullPods, err)
 	}
 	c.tell(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
 	c.reconcile(r)

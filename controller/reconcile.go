@@ -109,7 +109,7 @@ func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName,
 
 // isStale reports whether the cache shows an older version of an object than is known to exist.
 func (r *Reconciler) isStale(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) bool {
-	late := r.memories.recall(workload).Versions.Lagging(rollout.Snapshot().Objects())
+	late := r.memories.recall(workload).Versions.Lagging(kinds.Objects(rollout))
 	if late == nil {
 		return false
 	}
@@ -128,7 +128,7 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 	if current == nil {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
-	r.memories.recall(workload).Versions.Remember(current.Snapshot().Objects()...)
+	r.memories.recall(workload).Versions.Remember(kinds.Objects(current)...)
 	return reconcile.Result{RequeueAfter: soon}, nil
 }
 
@@ -143,7 +143,7 @@ func (r *Reconciler) execute(
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
 		return reconcile.Result{RequeueAfter: lookAgain}, err
 	}
-	steps, confirmed := r.drains.Confirm(ctx, r.memories.recall(workload), rollout.Snapshot(), plan.Steps)
+	steps, confirmed := r.drains.Confirm(ctx, r.memories.recall(workload), rollout, plan.Steps)
 	term, end, err := r.term(ctx, plan)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -183,7 +183,7 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 	if !slices.ContainsFunc(plan.Steps, steps.Closes) {
 		return false, nil
 	}
-	planned := rollout.Snapshot().Workload
+	planned := rollout.Workload()
 	current, err := r.writer.Current(ctx, planned)
 	if err != nil {
 		return true, client.IgnoreNotFound(err)

@@ -43,7 +43,7 @@ func TestUninstallFallsBack(t *testing.T) {
 	if !conditions.IsTrue(c.Pod(created), inplace.ConditionServing) {
 		t.Error("a new pod's gate is not open")
 	}
-	for _, pod := range c.Snapshot().Seen.Pods {
+	for _, pod := range c.Snapshot().Read.Seen.Pods {
 		if !conditions.IsTrue(pod, inplace.ConditionServing) {
 			t.Errorf("the gate of %s is not open", pod.Name)
 		}

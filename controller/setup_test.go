@@ -28,8 +28,8 @@ import (
 func TestRouter(t *testing.T) {
 	c := newCluster(t)
 	route := router{observe.Reader{Reader: c}, kinds.Deployments}
-	rollout := c.Snapshot().Seen
-	old, pod := c.ReplicaSet("web-old"), rollout.Pods[0]
+	rollout := c.Snapshot().Read
+	old, pod := c.ReplicaSet("web-old"), rollout.Seen.Pods[0]
 	marked := c.ReplicaSet("web-old")
 	marked.Labels[inplace.LabelUpdating] = "1"
 	shut := pod.DeepCopy()

@@ -15,6 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/nodes"
 )
 
@@ -46,11 +47,11 @@ func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*d
 		return nil, err
 	}
 	if !r.nodeless {
-		if rollout.Nodes, err = r.nodes(ctx); err != nil {
+		if rollout.Seen.Nodes, err = r.nodes(ctx); err != nil {
 			return nil, err
 		}
 	}
-	rollout.Pull, err = r.prePullPodsOf(ctx, daemonSet, uids(rollout.Revisions)...)
+	rollout.Seen.Pull, err = r.prePullPodsOf(ctx, daemonSet, uids(rollout.Revisions)...)
 	return rollout, err
 }
 
@@ -71,21 +72,23 @@ func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) 
 	if err != nil {
 		return nil, err
 	}
-	rollout := &daemonsets.Rollout{DaemonSet: daemonSet, Mode: policy.mode, Settings: policy.settings,
-		PersistedFallback: policy.persistedFallback, Rules: policy.rules}
+	rollout := &daemonsets.Rollout{
+		DaemonSet: daemonSet,
+		Seen:      engine.Snapshot{Mode: policy.mode, Settings: policy.settings, PersistedFallback: policy.persistedFallback, Rules: policy.rules},
+	}
 	of := selected{daemonSet, daemonSet.Spec.Selector}
 	revisions, load, err := owned[apps.ControllerRevision](
 		ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
 	if err != nil {
 		return nil, err
 	}
-	rollout.Revisions, rollout.Unread = revisions, load.unread()
+	rollout.Revisions, rollout.Seen.Unread = revisions, load.unread()
 	if !r.podless {
 		if err = r.daemons(ctx, rollout); err != nil {
 			return nil, err
 		}
 	}
-	rollout.Now = time.Now()
+	rollout.Seen.Now = time.Now()
 	return rollout, nil
 }
 
@@ -98,13 +101,13 @@ func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*
 		return nil, err
 	}
 	rollout, err := r.WithoutPods().DaemonRolloutOf(ctx, daemonSet)
-	if err != nil || !rollout.Mode.Manages() {
+	if err != nil || !rollout.Seen.Mode.Manages() {
 		return rollout, err
 	}
 	if err = cached.daemons(ctx, rollout); err != nil {
 		return nil, err
 	}
-	if rollout.Nodes, err = cached.nodes(ctx); err != nil || r.indexed() {
+	if rollout.Seen.Nodes, err = cached.nodes(ctx); err != nil || r.indexed() {
 		return rollout, err
 	}
 	return rollout, r.refresh(ctx, rollout, pod.Spec.NodeName)
@@ -121,13 +124,13 @@ func (r Reader) refresh(ctx context.Context, rollout *daemonsets.Rollout, name s
 	if err != nil {
 		return err
 	}
-	nodes := slices.DeleteFunc(slices.Clone(rollout.Nodes), func(other *corev1.Node) bool { return other.Name == name })
+	nodes := slices.DeleteFunc(slices.Clone(rollout.Seen.Nodes), func(other *corev1.Node) bool { return other.Name == name })
 	if node != nil {
 		nodes = append(nodes, node)
 	}
-	elsewhere := slices.DeleteFunc(slices.Clone(rollout.Pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == name })
+	elsewhere := slices.DeleteFunc(slices.Clone(rollout.Seen.Pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == name })
 	pods = append(pods, elsewhere...)
-	rollout.Pods, rollout.Nodes, rollout.Unread = pods, nodes, cmp.Or(rollout.Unread, load.unread())
+	rollout.Seen.Pods, rollout.Seen.Nodes, rollout.Seen.Unread = pods, nodes, cmp.Or(rollout.Seen.Unread, load.unread())
 	return nil
 }
 
@@ -135,7 +138,7 @@ func (r Reader) refresh(ctx context.Context, rollout *daemonsets.Rollout, name s
 func (r Reader) daemons(ctx context.Context, rollout *daemonsets.Rollout) error {
 	of := selected{rollout.DaemonSet, rollout.DaemonSet.Spec.Selector}
 	pods, load, err := r.podsOf(ctx, of, []types.UID{rollout.DaemonSet.UID})
-	rollout.Pods, rollout.Unread = pods, cmp.Or(rollout.Unread, load.unread())
+	rollout.Seen.Pods, rollout.Seen.Unread = pods, cmp.Or(rollout.Seen.Unread, load.unread())
 	return err
 }
 
@@ -189,8 +192,11 @@ func nudgersOfDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Nudger
 	var all []Nudger
 	for i := range daemonSets.Items {
 		daemonSet := &daemonSets.Items[i]
-		all = append(all, &daemonsets.Rollout{DaemonSet: daemonSet, Revisions: revisionsOf[daemonSet.UID],
-			Pods: of.pods[daemonSet.UID], Mode: of.modeOf(daemonSet), Now: of.now})
+		all = append(all, &daemonsets.Rollout{
+			DaemonSet: daemonSet,
+			Revisions: revisionsOf[daemonSet.UID],
+			Seen:      engine.Snapshot{Pods: of.pods[daemonSet.UID], Mode: of.modeOf(daemonSet), Now: of.now},
+		})
 	}
 	return all, nil
 }

@@ -58,10 +58,10 @@ func TestDaemonRollout(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := [][]string{names(rollout.Revisions), names(rollout.Pods), names(rollout.Nodes)}
+			got := [][]string{names(rollout.Revisions), names(rollout.Seen.Pods), names(rollout.Seen.Nodes)}
 			want := [][]string{{"web-1", "web-2"}, {"a", "b"}, {"one", "two"}}
-			if !slices.EqualFunc(got, want, slices.Equal) || rollout.Mode != inplace.ModeInPlace {
-				t.Errorf("read %v in mode %q, want %v", got, rollout.Mode, want)
+			if !slices.EqualFunc(got, want, slices.Equal) || rollout.Seen.Mode != inplace.ModeInPlace {
+				t.Errorf("read %v in mode %q, want %v", got, rollout.Seen.Mode, want)
 			}
 		})
 	}
@@ -70,8 +70,8 @@ func TestDaemonRollout(t *testing.T) {
 	reader := daemonReaders(t, objects)["live"]
 	reader.Rules.Annotations = []string{"example.com/*"}
 	rollout, err := reader.DaemonRollout(context.Background(), key)
-	if err != nil || !rollout.Rules.Allows("note") || !rollout.Rules.Allows("example.com/a") {
-		t.Errorf("the rules are %+v, %v", rollout.Rules, err)
+	if err != nil || !rollout.Seen.Rules.Allows("note") || !rollout.Seen.Rules.Allows("example.com/a") {
+		t.Errorf("the rules are %+v, %v", rollout.Seen.Rules, err)
 	}
 	if rollout, err := daemonReaders(t, nil)["live"].DaemonRollout(context.Background(), key); rollout != nil || err != nil {
 		t.Errorf("read %v, %v where there is no DaemonSet", rollout, err)
@@ -90,7 +90,7 @@ func TestDeletionReadsTheNodeLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, nodes := names(rollout.Pods), names(rollout.Nodes)
+	pods, nodes := names(rollout.Seen.Pods), names(rollout.Seen.Nodes)
 	if !slices.Equal(pods, []string{"a", "b"}) || !slices.Equal(nodes, []string{"one", "two"}) {
 		t.Errorf("read pods %v and nodes %v", pods, nodes)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/engine"
 )
 
 // Deployments is the kind whose revisions are ReplicaSets.
@@ -50,11 +51,11 @@ func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*deploym
 		return nil, err
 	}
 	if !r.nodeless {
-		if rollout.Nodes, err = r.nodesOf(ctx, rollout.Pods); err != nil {
+		if rollout.Seen.Nodes, err = r.nodesOf(ctx, rollout.Seen.Pods); err != nil {
 			return nil, err
 		}
 	}
-	rollout.Pull, err = r.prePullPodsOf(ctx, deployment, deployment.UID)
+	rollout.Seen.Pull, err = r.prePullPodsOf(ctx, deployment, deployment.UID)
 	return rollout, err
 }
 
@@ -97,22 +98,24 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*de
 	if err != nil {
 		return nil, err
 	}
-	rollout := &deployments.Rollout{Deployment: deployment, Mode: policy.mode, Settings: policy.settings,
-		PersistedFallback: policy.persistedFallback, Rules: policy.rules}
+	rollout := &deployments.Rollout{
+		Deployment: deployment,
+		Seen:       engine.Snapshot{Mode: policy.mode, Settings: policy.settings, PersistedFallback: policy.persistedFallback, Rules: policy.rules},
+	}
 	of := selected{deployment, deployment.Spec.Selector}
 	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
 	if err != nil {
 		return nil, err
 	}
-	rollout.ReplicaSets, rollout.Unread = replicaSets, sets.unread()
+	rollout.ReplicaSets, rollout.Seen.Unread = replicaSets, sets.unread()
 	if !r.podless {
 		pods, load, err := r.podsOf(ctx, of, uids(replicaSets))
 		if err != nil {
 			return nil, err
 		}
-		rollout.Pods, rollout.Unread = pods, cmp.Or(rollout.Unread, load.unread())
+		rollout.Seen.Pods, rollout.Seen.Unread = pods, cmp.Or(rollout.Seen.Unread, load.unread())
 	}
-	rollout.Now = time.Now()
+	rollout.Seen.Now = time.Now()
 	return rollout, nil
 }
 
@@ -129,10 +132,13 @@ func nudgersOfDeployments(ctx context.Context, r Reader, of namespaced) ([]Nudge
 	var all []Nudger
 	for i := range list.Items {
 		deployment := &list.Items[i]
-		rollout := &deployments.Rollout{Deployment: deployment, ReplicaSets: replicaSetsOf[deployment.UID],
-			Mode: of.modeOf(deployment), Now: of.now}
+		rollout := &deployments.Rollout{
+			Deployment:  deployment,
+			ReplicaSets: replicaSetsOf[deployment.UID],
+			Seen:        engine.Snapshot{Mode: of.modeOf(deployment), Now: of.now},
+		}
 		for _, replicaSet := range rollout.ReplicaSets {
-			rollout.Pods = append(rollout.Pods, of.pods[replicaSet.UID]...)
+			rollout.Seen.Pods = append(rollout.Seen.Pods, of.pods[replicaSet.UID]...)
 		}
 		all = append(all, rollout)
 	}

@@ -25,9 +25,9 @@ func TestNamespace(t *testing.T) {
 	}
 	deployment, daemonSet := read.Rollouts[0].(*deployments.Rollout), read.Rollouts[1].(*daemonsets.Rollout)
 	expectNames(t, deployment.ReplicaSets, "web-1", "web-2")
-	expectNames(t, deployment.Pods, "web-1-a", "web-2-a")
+	expectNames(t, deployment.Seen.Pods, "web-1-a", "web-2-a")
 	expectNames(t, daemonSet.Revisions, "web-1", "web-2")
-	expectNames(t, daemonSet.Pods, "a", "b")
+	expectNames(t, daemonSet.Seen.Pods, "a", "b")
 	if empty, err := reader.Namespace(context.Background(), "elsewhere"); err != nil || len(empty.Pods)+len(empty.Rollouts) > 0 {
 		t.Errorf("read %v, %v of an empty namespace", empty, err)
 	}
@@ -58,10 +58,10 @@ func TestWithoutNodes(t *testing.T) {
 	if _, err := reader.Rollout(context.Background(), key); err == nil {
 		t.Error("no node was read, although the reader is not one without nodes")
 	}
-	if rollout, err := reader.WithoutNodes().Rollout(context.Background(), key); err != nil || rollout.Nodes != nil {
+	if rollout, err := reader.WithoutNodes().Rollout(context.Background(), key); err != nil || rollout.Seen.Nodes != nil {
 		t.Errorf("Deployment: %v, %v", rollout, err)
 	}
-	if rollout, err := reader.WithoutNodes().DaemonRollout(context.Background(), key); err != nil || rollout.Nodes != nil {
+	if rollout, err := reader.WithoutNodes().DaemonRollout(context.Background(), key); err != nil || rollout.Seen.Nodes != nil {
 		t.Errorf("DaemonSet: %v, %v", rollout, err)
 	}
 }

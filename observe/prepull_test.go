@@ -44,9 +44,9 @@ func TestPrePullPodsAreNoPodsOfTheWorkload(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			expectNames(t, rollout.Pull.PrePullPods, "pre-pull")
-			expectNames(t, rollout.Pods, "web-1-a", "web-2-a")
-			expectNames(t, rollout.Nodes, "n1")
+			expectNames(t, rollout.Seen.Pull.PrePullPods, "pre-pull")
+			expectNames(t, rollout.Seen.Pods, "web-1-a", "web-2-a")
+			expectNames(t, rollout.Seen.Nodes, "n1")
 		})
 	}
 }

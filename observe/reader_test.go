@@ -112,11 +112,11 @@ func TestRollout(t *testing.T) {
 				t.Fatal(err)
 			}
 			expectNames(t, rollout.ReplicaSets, "web-1", "web-2")
-			expectNames(t, rollout.Pods, "web-1-a", "web-2-a")
-			if rollout.Mode != inplace.ModeInPlace || time.Since(rollout.Now) > time.Minute {
-				t.Errorf("mode %q at %s", rollout.Mode, rollout.Now)
+			expectNames(t, rollout.Seen.Pods, "web-1-a", "web-2-a")
+			if rollout.Seen.Mode != inplace.ModeInPlace || time.Since(rollout.Seen.Now) > time.Minute {
+				t.Errorf("mode %q at %s", rollout.Seen.Mode, rollout.Seen.Now)
 			}
-			if rollout, err = reader.WithoutPods().Rollout(context.Background(), key); err != nil || len(rollout.Pods) > 0 {
+			if rollout, err = reader.WithoutPods().Rollout(context.Background(), key); err != nil || len(rollout.Seen.Pods) > 0 {
 				t.Errorf("without pods: %v, %v", rollout, err)
 			}
 		})

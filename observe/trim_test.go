@@ -18,6 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/steps"
@@ -52,24 +53,25 @@ func updating(t *testing.T, seed int64) *deployments.Rollout {
 	if err := json.Unmarshal([]byte(fmt.Sprintf(updateJSON, from, to)), &read); err != nil {
 		t.Fatal(err)
 	}
-	rollout := &deployments.Rollout{Deployment: read.Deployment, ReplicaSets: []*apps.ReplicaSet{read.Old, read.New},
-		Mode: inplace.ModeInPlace, Now: time.Unix(1_000_000, 0),
-		Rules: inplace.Rules{Annotations: []string{"example.com/version"}}, Settings: inplace.Settings{PrePullParallelism: 1},
-		Pull: prepull.Pulling{WaitImage: prepull.WaitImage{Image: "stayput"}}}
+	rollout := &deployments.Rollout{
+		Deployment:  read.Deployment,
+		ReplicaSets: []*apps.ReplicaSet{read.Old, read.New},
+		Seen:        engine.Snapshot{Mode: inplace.ModeInPlace, Now: time.Unix(1_000_000, 0), Rules: inplace.Rules{Annotations: []string{"example.com/version"}}, Settings: inplace.Settings{PrePullParallelism: 1}, Pull: prepull.Pulling{WaitImage: prepull.WaitImage{Image: "stayput"}}},
+	}
 	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.0", ContainerRuntimeVersion: "containerd://2.1.0"}}
 	for i := range 3 {
 		node := fmt.Sprintf("node-%d", i)
-		rollout.Pods = append(rollout.Pods, furnished(fmt.Sprintf("web-%d", i), node, seed+int64(i)))
-		rollout.Nodes = append(rollout.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Status: ready})
+		rollout.Seen.Pods = append(rollout.Seen.Pods, furnished(fmt.Sprintf("web-%d", i), node, seed+int64(i)))
+		rollout.Seen.Nodes = append(rollout.Seen.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Status: ready})
 	}
-	rollout.Nodes[0].Status.Images = []corev1.ContainerImage{{Names: []string{"app:2"}}, {Names: []string{"mesh:2"}}}
-	shut := rollout.Pods[0]
+	rollout.Seen.Nodes[0].Status.Images = []corev1.ContainerImage{{Names: []string{"app:2"}}, {Names: []string{"mesh:2"}}}
+	shut := rollout.Seen.Pods[0]
 	shut.Status.Conditions[1].Status = corev1.ConditionFalse
 	shut.Status.Conditions[2].Status, shut.Status.Conditions[2].Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
-	rollout.DryRun.UpdateRevision = read.New.UID
+	rollout.Seen.DryRun.UpdateRevision = read.New.UID
 	if seed%40 == 0 { // admission adds to new pods what the second pod has
-		rollout.DryRun.Pod = rollout.Pods[1].DeepCopy()
+		rollout.Seen.DryRun.Pod = rollout.Seen.Pods[1].DeepCopy()
 	}
 	return rollout
 }
@@ -142,17 +144,17 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 	for seed := range int64(200) {
 		rollout := updating(t, seed*10)
 		var opened []steps.Step
-		for _, pod := range rollout.Pods {
-			step, _ := podstate.Reopen(pod, false, rollout.Now)
+		for _, pod := range rollout.Seen.Pods {
+			step, _ := podstate.Reopen(pod, false, rollout.Seen.Now)
 			opened = append(opened, step)
 		}
 		plan := rollout.Plan()
 		whole := append(append(written(t, plan.Steps), plan.Message),
 			written(t, append(opened, rollout.FallBack(inplace.Reason{}).Steps...))...)
 		opened = nil
-		for _, pod := range rollout.Pods {
+		for _, pod := range rollout.Seen.Pods {
 			trim(pod)
-			step, _ := podstate.Reopen(pod, false, rollout.Now)
+			step, _ := podstate.Reopen(pod, false, rollout.Seen.Now)
 			opened = append(opened, step)
 		}
 		plan = rollout.Plan()

@@ -168,9 +168,9 @@ func TestOutlinesAreReadWhole(t *testing.T) {
 			for range 2 {
 				rollout := rolloutOf(t, cache)
 				expectNames(t, rollout.ReplicaSets, "web-0", "web-1", "web-2")
-				expectNames(t, rollout.Pods, "web-0-a", "web-1-a", "web-2-a")
-				if rollout.Unread != "" {
-					t.Errorf("unread: %s", rollout.Unread)
+				expectNames(t, rollout.Seen.Pods, "web-0-a", "web-1-a", "web-2-a")
+				if rollout.Seen.Unread != "" {
+					t.Errorf("unread: %s", rollout.Seen.Unread)
 				}
 				for _, set := range rollout.ReplicaSets {
 					containers := set.Spec.Template.Typed().Spec.Containers
@@ -192,8 +192,8 @@ func TestPartitionOfAnOutline(t *testing.T) {
 	objects := shopOf(t, 1, 100)
 	objects[1].SetLabels(map[string]string{inplace.LabelPartition: "30percent"})
 	for name, keep := range map[string]*CacheForm{"labelled": keepOf(t, objects...), "labelled later": keepOf(t)} {
-		if rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...)); rollout.Settings.Partition != "30percent" {
-			t.Errorf("%s: the partition is %q", name, rollout.Settings.Partition)
+		if rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...)); rollout.Seen.Settings.Partition != "30percent" {
+			t.Errorf("%s: the partition is %q", name, rollout.Seen.Settings.Partition)
 		}
 	}
 }
@@ -205,8 +205,8 @@ func TestRulesOfAnOutline(t *testing.T) {
 	objects[1].SetAnnotations(map[string]string{inplace.AnnotationInPlaceAnnotations: "note"})
 	for name, keep := range map[string]*CacheForm{"labelled": keepOf(t, objects...), "labelled later": keepOf(t)} {
 		rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...))
-		if !rollout.Rules.Allows("note") {
-			t.Errorf("%s: the rules are %+v", name, rollout.Rules)
+		if !rollout.Seen.Rules.Allows("note") {
+			t.Errorf("%s: the rules are %+v", name, rollout.Seen.Rules)
 		}
 	}
 }
@@ -275,8 +275,8 @@ func TestLargePodsAreReadWhole(t *testing.T) {
 		t.Errorf("its outline is %+v", form)
 	}
 	rollout := rolloutOf(t, cacheOf(t, s, keep, objects...))
-	if len(rollout.Pods) != 1 || len(rollout.Pods[0].Spec.Containers) != 1 {
-		t.Errorf("read %+v", rollout.Pods)
+	if len(rollout.Seen.Pods) != 1 || len(rollout.Seen.Pods[0].Spec.Containers) != 1 {
+		t.Errorf("read %+v", rollout.Seen.Pods)
 	}
 }
 
@@ -313,8 +313,8 @@ func TestNoUserCanMakeAnOutline(t *testing.T) {
 	s, keep := serve(t, objects...), keepOf(t, objects...)
 	for name, reader := range map[string]Reader{"live": {Reader: s}, "indexed": cacheOf(t, s, keep, objects...)} {
 		s.gets = 0
-		if rollout := rolloutOf(t, reader); rollout.Unread != "" || len(rollout.ReplicaSets) != 1 || reader.indexed() && s.gets > 0 {
-			t.Errorf("%s: %q, %d reads", name, rollout.Unread, s.gets)
+		if rollout := rolloutOf(t, reader); rollout.Seen.Unread != "" || len(rollout.ReplicaSets) != 1 || reader.indexed() && s.gets > 0 {
+			t.Errorf("%s: %q, %d reads", name, rollout.Seen.Unread, s.gets)
 		}
 	}
 }
@@ -334,8 +334,8 @@ func TestAllTextOfRevisionsCounts(t *testing.T) {
 		s, keep := serve(t, objects...), keepOf(t, objects...)
 		for kind, reader := range map[string]Reader{"live": {Reader: s}, "indexed": cacheOf(t, s, keep, objects...)} {
 			rollout := rolloutOf(t, reader.WithoutPods())
-			if !strings.Contains(rollout.Unread, test.says) || (rollout.Unread == "") != (test.says == "") {
-				t.Errorf("%s, %s: unread is %q", name, kind, rollout.Unread)
+			if !strings.Contains(rollout.Seen.Unread, test.says) || (rollout.Seen.Unread == "") != (test.says == "") {
+				t.Errorf("%s, %s: unread is %q", name, kind, rollout.Seen.Unread)
 			}
 			if decision := rollout.Decision(); test.says != "" && (decision.Held || !strings.Contains(decision.Reasons.String(), test.says)) {
 				t.Errorf("%s, %s: %+v", name, kind, decision)
@@ -355,10 +355,10 @@ func TestCrowdedPodsAreNotRead(t *testing.T) {
 	for name, reader := range map[string]Reader{"live": {Reader: s}, "indexed": cacheOf(t, s, keep, objects...)} {
 		s.gets = 0
 		rollout := rolloutOf(t, reader)
-		if want := "pod web-1-a has 12001 containers, more than 100"; rollout.Unread != want {
-			t.Errorf("%s: unread is %q, want %q", name, rollout.Unread, want)
+		if want := "pod web-1-a has 12001 containers, more than 100"; rollout.Seen.Unread != want {
+			t.Errorf("%s: unread is %q, want %q", name, rollout.Seen.Unread, want)
 		}
-		for _, pod := range rollout.Pods {
+		for _, pod := range rollout.Seen.Pods {
 			if len(pod.Spec.Containers) > apps.MostContainers {
 				t.Errorf("%s: plans look at %d containers", name, len(pod.Spec.Containers))
 			}

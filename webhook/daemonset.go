@@ -44,11 +44,11 @@ func (h Handlers) decideDaemonSet(ctx context.Context, req admission.Request, be
 	}
 	daemonSet.Namespace, daemonSet.UID, daemonSet.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
 	rollout, err := h.Live.DaemonRolloutOf(ctx, daemonSet)
-	if err != nil || !rollout.Mode.Manages() {
+	if err != nil || !rollout.Seen.Mode.Manages() {
 		return editDecision{}, err
 	}
-	change := edit.Compare(before.Spec.Template, daemonSet.Spec.Template, rollout.Rules)
-	return editDecisionOf(steps.DecideEdit(change, rollout.Mode, rollout.Settings.Partition, rollout.Decision)), nil
+	change := edit.Compare(before.Spec.Template, daemonSet.Spec.Template, rollout.Seen.Rules)
+	return editDecisionOf(steps.DecideEdit(change, rollout.Seen.Mode, rollout.Seen.Settings.Partition, rollout.Decision)), nil
 }
 
 // holdsDaemonPod reports whether a pod of a DaemonSet stays because it is updated in place. It reads live for the same reason as
@@ -72,7 +72,7 @@ func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *c
 		return false, err
 	}
 	rollout.HeldSince = h.heldSince(
-		rollout.DaemonSet, rollout.DaemonSet.Spec.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Now)
+		rollout.DaemonSet, rollout.DaemonSet.Spec.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Seen.Now)
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil
@@ -105,7 +105,7 @@ func (h Handlers) keepsRevision(ctx context.Context, reader observe.Reader, revi
 	if err != nil {
 		return false, err
 	}
-	rollout.HeldSince = h.heldSince(daemonSet, daemonSet.Spec.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Now)
+	rollout.HeldSince = h.heldSince(daemonSet, daemonSet.Spec.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Seen.Now)
 	keep, why := rollout.HoldsCleanup(revision)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller",
 		"namespace", revision.Namespace, "revision", revision.Name, "held", keep, "reason", why.Message)

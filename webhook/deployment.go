@@ -54,7 +54,7 @@ func (h Handlers) decideDeployment(ctx context.Context, req admission.Request, b
 	}
 	deployment.Namespace, deployment.UID, deployment.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
 	rollout, kept, err := h.undone(ctx, req, deployment, before)
-	if err != nil || !rollout.Mode.Manages() {
+	if err != nil || !rollout.Seen.Mode.Manages() {
 		return editDecision{}, err
 	}
 	decided := editDecisionOf(rollout.DecideEdit(before.Spec.Template))

@@ -10,6 +10,14 @@
 // API server is asked a few times a second. A handler lists only what a stored object selects. Package port limits how many requests are
 // in progress, and how long each may take.
 //
+// # What an answer rests on
+//
+// The table of what is held, and of what the native controllers then do, is in docs/architecture.md. A native controller repeats a write
+// that was refused, so the cache may deny a scaling. An allowed write cannot be taken back, so only live reads allow one (hold.go). A
+// denied deletion does not come again, so it rests on live reads, and so does the denial of a status that says that all is done. One
+// exception is the deletion of a DaemonSet's pod whose gate is closed. The cache may deny it: when the hold ends, a nudge makes the
+// controller look again (daemonset.go).
+//
 // # What the webhook configurations must contain
 //
 // Every webhook has a namespaceSelector on inplace.LabelUpdate without kube-system and Stayput's own namespace, sideEffects None,

@@ -209,7 +209,7 @@ func previewDeployment(ctx context.Context, reader observe.Reader, stored, appli
 		return steps.Preview{}, err
 	}
 	claims := readiness.ClaimsOf(will.Spec.Template.Decoded().Spec)
-	if rollout.DryRun.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims); err != nil {
+	if rollout.Seen.DryRun.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims); err != nil {
 		return steps.Preview{}, err
 	}
 	preview := rollout.Preview(was.Spec.Template)

@@ -136,11 +136,11 @@ func (s status) print(ctx context.Context, out io.Writer) (done bool, err error)
 	if rollout == nil {
 		return false, fmt.Errorf("there is no %s %s", s.kind.Workload.Name, s.key)
 	}
-	events, err := s.events(ctx, rollout.Snapshot().Workload)
+	events, err := s.events(ctx, rollout.Workload())
 	if err != nil {
 		return false, err
 	}
-	done = rollout.Done() && !rollout.Snapshot().Marked()
+	done = rollout.Done() && !kinds.Marked(rollout)
 	printHead(out, s.kind, rollout, done)
 	if err := printPods(out, rollout.PodProgress()); err != nil {
 		return false, err
@@ -170,10 +170,10 @@ func timeOf(e corev1.Event) time.Time {
 }
 
 func printHead(out io.Writer, kind kinds.Kind, rollout kinds.Rollout, done bool) {
-	snapshot := rollout.Snapshot()
-	fmt.Fprintf(out, "%s %s/%s\n", kind.Workload.Name, snapshot.Workload.GetNamespace(), snapshot.Workload.GetName())
-	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(snapshot.Mode), string(inplace.ModeRecreate)))
-	fmt.Fprintf(out, "Last edit:  %s\n", cmp.Or(snapshot.Workload.GetAnnotations()[inplace.AnnotationDecision], "-"))
+	workload := rollout.Workload()
+	fmt.Fprintf(out, "%s %s/%s\n", kind.Workload.Name, workload.GetNamespace(), workload.GetName())
+	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(rollout.Snapshot().Mode), string(inplace.ModeRecreate)))
+	fmt.Fprintf(out, "Last edit:  %s\n", cmp.Or(workload.GetAnnotations()[inplace.AnnotationDecision], "-"))
 	fmt.Fprintf(out, "Update:     %s\n\n", updateOf(rollout, done))
 }
 
@@ -192,7 +192,7 @@ func updateOf(rollout kinds.Rollout, done bool) string {
 	switch {
 	case !snapshot.Mode.Manages():
 		return snapshot.Mode.Reason().Message + "; " + counts
-	case snapshot.Marked():
+	case kinds.Marked(rollout):
 		return "in place, " + counts
 	case done:
 		return "none, " + counts

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/serving"
@@ -32,12 +33,13 @@ type Drains struct {
 }
 
 // Endpoints returns what a plan has to know of endpoints. It returns nil if no gate is closed, or if there is no drain.
-func (d *Drains) Endpoints(ctx context.Context, remembered *memory.Memory, seen kinds.Snapshot) (serving.Endpoints, error) {
+func (d *Drains) Endpoints(ctx context.Context, remembered *memory.Memory, rollout kinds.Rollout) (serving.Endpoints, error) {
+	seen := rollout.Snapshot()
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, readiness.Closed) {
 		remembered.Drains = nil
 		return nil, nil
 	}
-	endpoints, err := d.Cached.Endpoints(ctx, seen.Workload.GetNamespace(), seen.Pods)
+	endpoints, err := d.Cached.Endpoints(ctx, rollout.Workload().GetNamespace(), seen.Pods)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func (d *Drains) Endpoints(ctx context.Context, remembered *memory.Memory, seen 
 	if remembered.Drains = left; known {
 		return endpoints, nil
 	}
-	if current := d.ask(ctx, remembered, seen); current != nil {
+	if current := d.ask(ctx, remembered, rollout); current != nil {
 		return current, nil
 	}
 	return endpoints, nil
@@ -55,12 +57,13 @@ func (d *Drains) Endpoints(ctx context.Context, remembered *memory.Memory, seen 
 // Confirm asks the API server once more, right before containers stop. It leaves out the steps for which it is too
 // early. It returns false if there are such steps.
 func (d *Drains) Confirm(
-	ctx context.Context, remembered *memory.Memory, seen kinds.Snapshot, todo []steps.Step,
+	ctx context.Context, remembered *memory.Memory, rollout kinds.Rollout, todo []steps.Step,
 ) (kept []steps.Step, confirmed bool) {
+	seen := rollout.Snapshot()
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(todo, restartsDrained) {
 		return todo, true
 	}
-	current := d.ask(ctx, remembered, seen)
+	current := d.ask(ctx, remembered, rollout)
 	now := time.Now()
 	for _, step := range todo {
 		if patch, ok := step.(steps.PatchPod); ok && patch.Drained {
@@ -81,10 +84,11 @@ func restartsDrained(step steps.Step) bool {
 
 // ask reads the API server and remembers which pods are out of service. An error does not end the reconcile. Then
 // nothing is known of the endpoints, and the plan waits for at most as long as a drain may take altogether.
-func (d *Drains) ask(ctx context.Context, remembered *memory.Memory, seen kinds.Snapshot) serving.Endpoints {
-	current, err := d.Live.Endpoints(ctx, seen.Workload.GetNamespace(), seen.Pods)
+func (d *Drains) ask(ctx context.Context, remembered *memory.Memory, rollout kinds.Rollout) serving.Endpoints {
+	seen := rollout.Snapshot()
+	current, err := d.Live.Endpoints(ctx, rollout.Workload().GetNamespace(), seen.Pods)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart only after the longest wait", "workload", client.ObjectKeyFromObject(seen.Workload))
+		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart only after the longest wait", "workload", client.ObjectKeyFromObject(rollout.Workload()))
 		return nil
 	}
 	d.doubt(seen, current)
@@ -94,7 +98,7 @@ func (d *Drains) ask(ctx context.Context, remembered *memory.Memory, seen kinds.
 
 // doubt resets NoClientSent of a pod unless it has been true during the whole drain. A Service or an endpoint that sent
 // clients to the pod may have gone a moment ago.
-func (d *Drains) doubt(seen kinds.Snapshot, endpoints serving.Endpoints) {
+func (d *Drains) doubt(seen *engine.Snapshot, endpoints serving.Endpoints) {
 	now := time.Now()
 	for _, pod := range seen.Pods {
 		if endpoint := endpoints[pod.UID]; endpoint.NoClientSent && !d.Seen.noClientSent(pod, seen.Settings.Drain, now) {

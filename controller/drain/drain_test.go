@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
@@ -22,17 +23,17 @@ const drain = 2 * time.Second
 // endpointsNow returns what the EndpointSlices say now.
 func (c *cluster) endpointsNow() serving.Endpoints {
 	c.T.Helper()
-	endpoints, err := observe.Reader{Reader: c}.Endpoints(c.T.Context(), fixture.Web.Namespace, c.Snapshot().Seen.Pods)
+	endpoints, err := observe.Reader{Reader: c}.Endpoints(c.T.Context(), fixture.Web.Namespace, c.Snapshot().Read.Seen.Pods)
 	if err != nil {
 		c.T.Fatal(err)
 	}
 	return endpoints
 }
 
-func (c *cluster) draining() kinds.Snapshot {
-	rollout := c.Snapshot().Seen
-	rollout.Settings.Drain = drain
-	return kinds.Deployment{Rollout: rollout}.Snapshot()
+func (c *cluster) draining() kinds.Rollout {
+	rollout := c.Snapshot().Read
+	rollout.Seen.Settings.Drain = drain
+	return kinds.Deployment{Rollout: rollout}
 }
 
 // unreadable is an API server that cannot be reached.
@@ -76,15 +77,15 @@ func TestDrainIsForgotten(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	c.Serving("web-old-0")
 	d, remembered := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}, &memory.Memory{}
-	for name, change := range map[string]func(*kinds.Snapshot){
-		"the gate is open":   func(s *kinds.Snapshot) { s.Pods = s.Pods[1:] },
-		"there is no drain":  func(s *kinds.Snapshot) { s.Settings.Drain = 0 },
-		"there are no pods":  func(s *kinds.Snapshot) { s.Pods = nil },
-		"the pod is another": func(s *kinds.Snapshot) { s.Pods[0].UID = "another" },
+	for name, change := range map[string]func(*engine.Snapshot){
+		"the gate is open":   func(s *engine.Snapshot) { s.Pods = s.Pods[1:] },
+		"there is no drain":  func(s *engine.Snapshot) { s.Settings.Drain = 0 },
+		"there are no pods":  func(s *engine.Snapshot) { s.Pods = nil },
+		"the pod is another": func(s *engine.Snapshot) { s.Pods[0].UID = "another" },
 	} {
 		c.endpoint(d, remembered)
 		seen := c.draining()
-		change(&seen)
+		change(seen.Snapshot())
 		if _, err := d.Endpoints(t.Context(), remembered, seen); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +142,7 @@ func TestConfirm(t *testing.T) {
 				d.Live = unreadable{}
 			}
 			seen := c.draining()
-			steps := []steps.Step{fixture.Label(seen.Pods[1]), restart(seen.Pods[0]), fixture.Label(seen.Pods[2])}
+			steps := []steps.Step{fixture.Label(seen.Snapshot().Pods[1]), restart(seen.Snapshot().Pods[0]), fixture.Label(seen.Snapshot().Pods[2])}
 			kept, confirmed := d.Confirm(t.Context(), remembered, seen, steps)
 			if confirmed != test.kept || len(kept) != map[bool]int{true: 3, false: 2}[test.kept] {
 				t.Errorf("confirmed is %t with %d of 3 steps", confirmed, len(kept))
@@ -157,11 +158,11 @@ func TestConfirmAsksNothingWithoutNeed(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	d := &Drains{Live: unreadable{}}
 	seen := c.draining()
-	if kept, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{fixture.Label(seen.Pods[0])}); !confirmed || len(kept) != 1 {
+	if kept, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{fixture.Label(seen.Snapshot().Pods[0])}); !confirmed || len(kept) != 1 {
 		t.Error("a change of labels waits for endpoints")
 	}
-	seen.Settings.Drain = 0
-	if kept, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{restart(seen.Pods[0])}); !confirmed || len(kept) != 1 {
+	seen.Snapshot().Settings.Drain = 0
+	if kept, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{restart(seen.Snapshot().Pods[0])}); !confirmed || len(kept) != 1 {
 		t.Error("there is a wait although there is no drain")
 	}
 }

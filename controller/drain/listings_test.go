@@ -154,7 +154,7 @@ func TestDrainWhereNoClientIsSent(t *testing.T) {
 				t.Errorf("planned on %+v", e)
 			}
 			seen := c.draining()
-			if _, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{restart(seen.Pods[0])}); confirmed != test.confirmed {
+			if _, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{restart(seen.Snapshot().Pods[0])}); confirmed != test.confirmed {
 				t.Errorf("confirmed is %t", confirmed)
 			}
 		})
@@ -168,7 +168,7 @@ func TestPreStopIsConfirmed(t *testing.T) {
 	c.Serving("web-old-0")
 	d := &Drains{Live: observe.Reader{Reader: c}}
 	seen := c.draining()
-	step := restart(seen.Pods[0])
+	step := restart(seen.Snapshot().Pods[0])
 	for servesOn, want := range map[time.Duration]bool{0: false, drain / 2: false, drain: true} {
 		step.ServesOn = servesOn
 		if _, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{step}); confirmed != want {

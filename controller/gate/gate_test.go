@@ -63,7 +63,7 @@ func TestGatesOpenNewPods(t *testing.T) {
 
 func TestGatesLeaveTheLeadersAlone(t *testing.T) {
 	c := newCluster(t)
-	pod := c.Snapshot().Seen.Pods[0]
+	pod := c.Snapshot().Read.Seen.Pods[0]
 	closeIt := pod.DeepCopy()
 	for i := range closeIt.Status.Conditions {
 		closeIt.Status.Conditions[i].Status = corev1.ConditionFalse

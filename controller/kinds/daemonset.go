@@ -9,8 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/daemonsets"
-	"github.com/stayput/stayput/inplace/dryrun"
-	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -39,18 +38,14 @@ func DaemonSetsBy(read func(context.Context, types.NamespacedName) (*daemonsets.
 // DaemonSet is the rollout of a DaemonSet.
 type DaemonSet struct{ *daemonsets.Rollout }
 
-// Snapshot implements Rollout.
-func (d DaemonSet) Snapshot() Snapshot {
-	return Snapshot{Workload: d.Rollout.DaemonSet, Revisions: objectsOf(d.Revisions), Pods: d.Pods, PrePullPods: d.Pull.PrePullPods,
-		Mode: d.Mode, Settings: d.Settings, Now: d.Now}
-}
+// Workload implements Rollout.
+func (d DaemonSet) Workload() client.Object { return d.Rollout.DaemonSet }
 
-// Needs implements Rollout. Nothing of a DaemonSet waits for a batch, because Stayput writes neither its replicas nor
-// its status.
-func (d DaemonSet) Needs() Needs {
-	return Needs{
-		Endpoints: &d.Endpoints, Ahead: &d.Ahead, Batches: &steps.Batches{}, Pull: &d.Pull, DryRun: &d.DryRun, OldDryRun: &dryrun.Result{}}
-}
+// Revisions implements Rollout.
+func (d DaemonSet) Revisions() []client.Object { return objectsOf(d.Rollout.Revisions) }
+
+// Snapshot implements Rollout.
+func (d DaemonSet) Snapshot() *engine.Snapshot { return &d.Seen }
 
 // Done implements Rollout.
 func (d DaemonSet) Done() bool { return !d.Unfinished() && isRolledOut(d.Rollout.DaemonSet) }

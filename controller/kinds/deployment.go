@@ -9,6 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/observe"
 )
@@ -40,16 +41,14 @@ func DeploymentsBy(read func(context.Context, types.NamespacedName) (*deployment
 // Deployment is the rollout of a Deployment.
 type Deployment struct{ *deployments.Rollout }
 
-// Snapshot implements Rollout.
-func (d Deployment) Snapshot() Snapshot {
-	return Snapshot{Workload: d.Rollout.Deployment, Revisions: objectsOf(d.ReplicaSets), Pods: d.Pods, PrePullPods: d.Pull.PrePullPods,
-		Mode: d.Mode, Settings: d.Settings, Now: d.Now}
-}
+// Workload implements Rollout.
+func (d Deployment) Workload() client.Object { return d.Rollout.Deployment }
 
-// Needs implements Rollout.
-func (d Deployment) Needs() Needs {
-	return Needs{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Batches: &d.Batches, Pull: &d.Pull, DryRun: &d.DryRun, OldDryRun: &d.OldDryRun}
-}
+// Revisions implements Rollout.
+func (d Deployment) Revisions() []client.Object { return objectsOf(d.ReplicaSets) }
+
+// Snapshot implements Rollout.
+func (d Deployment) Snapshot() *engine.Snapshot { return &d.Seen }
 
 // Done implements Rollout.
 func (d Deployment) Done() bool {

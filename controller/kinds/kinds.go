@@ -3,7 +3,6 @@ package kinds
 import (
 	"context"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,12 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/prepull"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
@@ -65,9 +61,12 @@ type Rollout interface {
 	Plan() steps.Plan
 	FallBack(why inplace.Reason) steps.Plan
 	Nudge() []steps.Step
-	Snapshot() Snapshot
-	// Needs returns pointers to what Plan has to know besides what was read. The caller sets it before it calls Plan.
-	Needs() Needs
+	// Workload is the object itself.
+	Workload() client.Object
+	// Revisions are its ReplicaSets or ControllerRevisions.
+	Revisions() []client.Object
+	// Snapshot is what was observed besides. The caller adds what it remembers before it calls Plan.
+	Snapshot() *engine.Snapshot
 	// Done reports whether every pod has the update revision and is available, according to the native controller.
 	Done() bool
 	// Overdue reports whether the native controller says that the progress deadline is exceeded.
@@ -78,47 +77,20 @@ type Rollout interface {
 	PodProgress() []podstate.PodProgress
 }
 
-// Needs has pointers to what a plan has to know.
-type Needs struct {
-	// Endpoints has the endpoints of pods whose gates are closed.
-	Endpoints *serving.Endpoints
-	// Ahead has the pods that are Ready before their kubelets say so.
-	Ahead *readiness.Ahead
-	// Batches has the times since when something has waited for a batch.
-	Batches *steps.Batches
-	// Pull is what is known of images on nodes.
-	Pull *prepull.Pulling
-	// DryRun is what is known of new pods of the update revision.
-	DryRun *dryrun.Result
-	// OldDryRun is what is known of new pods of a revision to which pods go back.
-	OldDryRun *dryrun.Result
-}
-
-// Snapshot is what was observed of a rollout of any kind.
-type Snapshot struct {
-	Workload    client.Object
-	Revisions   []client.Object
-	Pods        []*corev1.Pod
-	PrePullPods []*corev1.Pod
-	Mode        inplace.Mode
-	Settings    inplace.Settings
-	Now         time.Time
-}
-
-// Objects returns all objects of the rollout to which this process writes.
-func (s Snapshot) Objects() []metav1.Object {
-	objects := []metav1.Object{s.Workload}
-	for _, revision := range s.Revisions {
+// Objects returns all objects of the rollout to which Stayput writes.
+func Objects(r Rollout) []metav1.Object {
+	objects := []metav1.Object{r.Workload()}
+	for _, revision := range r.Revisions() {
 		objects = append(objects, revision)
 	}
-	for _, pod := range slices.Concat(s.Pods, s.PrePullPods) {
+	for _, pod := range slices.Concat(r.Snapshot().Pods, r.Snapshot().Pull.PrePullPods) {
 		objects = append(objects, pod)
 	}
 	return objects
 }
 
 // Marked reports whether a revision is part of an update in progress.
-func (s Snapshot) Marked() bool { return slices.ContainsFunc(s.Revisions, revisions.Updating) }
+func Marked(r Rollout) bool { return slices.ContainsFunc(r.Revisions(), revisions.Updating) }
 
 // objectsOf returns the objects of a list.
 func objectsOf[P client.Object](list []P) []client.Object {

@@ -30,7 +30,7 @@ func (n news) bypassed() {
 
 func (n news) tellBypass(why string) {
 	n.metrics.bypassed.WithLabelValues(n.kind.Workload.Name).Inc()
-	n.event(n.Workload, corev1.EventTypeWarning, EventBypassed,
+	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventBypassed,
 		"A write of the "+n.kind.Workload.Name+" controller was not held, so the API server may not reach Stayput's webhooks: "+why)
 }
 
@@ -41,14 +41,14 @@ func (n news) guard() (bypassed bool) {
 	since, guarded := n.guarded[n.key]
 	switch {
 	case decision.Held && guarded && since.IsZero():
-		n.guarded[n.key] = n.Now
+		n.guarded[n.key] = n.seen.Now
 	case decision.Held:
-	case n.Mode.Manages() && len(decision.Reasons) == 0:
+	case n.seen.Mode.Manages() && len(decision.Reasons) == 0:
 		n.guarded[n.key] = time.Time{}
 	default:
 		delete(n.guarded, n.key)
 		return guarded && firstCode(decision.Reasons, "") == inplace.CodeNativeRollout &&
-			(since.IsZero() || revisions.HoldLasts(nil, since, n.Now))
+			(since.IsZero() || revisions.HoldLasts(nil, since, n.seen.Now))
 	}
 	return false
 }

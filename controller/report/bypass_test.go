@@ -31,7 +31,7 @@ func (s *story) bypasses() float64 {
 func (s *story) sees(every time.Duration, plans ...steps.Plan) {
 	for _, plan := range plans {
 		s.report(plan)
-		s.Seen.Now = s.Seen.Now.Add(every)
+		s.Read.Seen.Now = s.Read.Seen.Now.Add(every)
 	}
 }
 
@@ -64,9 +64,9 @@ func TestReportOfARolloutPastTheWebhooks(t *testing.T) {
 // TestReportOfARolloutOlderThanTheLabel has a namespace that got its label during a native rollout.
 func TestReportOfARolloutOlderThanTheLabel(t *testing.T) {
 	s := newStory(t)
-	s.Seen.Mode = inplace.ModeNone
+	s.Read.Seen.Mode = inplace.ModeNone
 	s.sees(time.Second, native(inplace.CodeMode), atRest)
-	s.Seen.Mode = inplace.ModeInPlace
+	s.Read.Seen.Mode = inplace.ModeInPlace
 	s.sees(time.Second, updating)
 	if n := s.bypasses(); n != 0 {
 		t.Errorf("%v bypasses are counted, want none", n)

@@ -21,6 +21,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -107,8 +108,7 @@ func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Repo
 func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write.Done) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	seen := rollout.Snapshot()
-	n := news{Reporter: r, Snapshot: seen, key: client.ObjectKeyFromObject(seen.Workload), rollout: rollout, plan: plan, writes: writes}
+	n := news{Reporter: r, key: client.ObjectKeyFromObject(rollout.Workload()), rollout: rollout, seen: rollout.Snapshot(), plan: plan, writes: writes}
 	n.begun()
 	n.moves()
 	n.preparations()
@@ -184,9 +184,9 @@ func (r *Reporter) event(regarding runtime.Object, kind, reason, note string) {
 // news is what one reconcile of one workload has to report.
 type news struct {
 	*Reporter
-	kinds.Snapshot
 	key     types.NamespacedName
 	rollout kinds.Rollout
+	seen    *engine.Snapshot
 	plan    steps.Plan
 	writes  []write.Done
 }
@@ -207,7 +207,7 @@ func (n news) begun() {
 	}
 	adopted := known == nil && !now
 	n.superseded(n.key)
-	n.Updates[n.key] = &update{updateRevision: updateRevision.GetUID(), mode: n.Mode, started: n.Now,
+	n.Updates[n.key] = &update{updateRevision: updateRevision.GetUID(), mode: n.seen.Mode, started: n.seen.Now,
 		told: map[string]bool{}, away: map[types.UID]time.Time{}}
 	n.metrics.inFlight.Inc()
 	delete(n.recreates, n.key)
@@ -215,8 +215,8 @@ func (n news) begun() {
 		n.adopt(n.current())
 		return
 	}
-	n.metrics.started.WithLabelValues(string(n.Mode)).Inc()
-	n.event(n.Workload, corev1.EventTypeNormal, EventStarted,
+	n.metrics.started.WithLabelValues(string(n.seen.Mode)).Inc()
+	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventStarted,
 		fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, updateRevision.GetName()))
 }
 
@@ -291,17 +291,17 @@ func (n news) preparations() {
 	}
 	if why := n.plan.NoDryRun; why != "" && !known.told[EventNoDryRun] {
 		known.told[EventNoDryRun] = true
-		n.event(n.Workload, corev1.EventTypeNormal, EventNoDryRun, "What admission changes in new pods is unknown: "+why)
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventNoDryRun, "What admission changes in new pods is unknown: "+why)
 	}
 	if why := n.plan.NotPulled; why != "" && !known.told[EventNotPulled] {
 		known.told[EventNotPulled] = true
-		n.event(n.Workload, corev1.EventTypeNormal, EventNotPulled, "No pre-pull pods, so containers stop before the new images are pulled: "+why)
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventNotPulled, "No pre-pull pods, so containers stop before the new images are pulled: "+why)
 	}
 	for _, failure := range n.plan.PullFailures {
 		if !known.told[failure] {
 			known.told[failure] = true
 			n.metrics.pullsFailed.Inc()
-			n.event(n.Workload, corev1.EventTypeWarning, EventPullFailed, failure)
+			n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventPullFailed, failure)
 		}
 	}
 }
@@ -312,14 +312,14 @@ func (n news) absences() {
 	if known == nil {
 		return
 	}
-	for _, pod := range n.Pods {
+	for _, pod := range n.seen.Pods {
 		ready := conditions.IsTrue(pod, corev1.PodReady)
 		since, away := known.away[pod.UID]
 		switch {
 		case !ready && !away && n.mayBeCause(pod):
-			known.away[pod.UID] = n.Now
+			known.away[pod.UID] = n.seen.Now
 		case ready && away:
-			n.metrics.unavailable.Observe(n.Now.Sub(since).Seconds())
+			n.metrics.unavailable.Observe(n.seen.Now.Sub(since).Seconds())
 			delete(known.away, pod.UID)
 		}
 	}
@@ -338,10 +338,10 @@ func (n news) partition() {
 		return
 	}
 	known.told[n.stage()] = true
-	n.event(n.Workload, corev1.EventTypeNormal, EventPartition, n.plan.Message)
+	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventPartition, n.plan.Message)
 }
 
-func (n news) stage() string { return EventPartition + " " + string(n.Settings.Partition) }
+func (n news) stage() string { return EventPartition + " " + string(n.seen.Settings.Partition) }
 
 // stalled records once that an update makes no progress.
 func (n news) stalled() {
@@ -350,7 +350,7 @@ func (n news) stalled() {
 		return
 	}
 	known.stalled = true
-	n.event(n.Workload, corev1.EventTypeWarning, EventStalled, n.plan.Message)
+	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventStalled, n.plan.Message)
 }
 
 // atStandstill notices when an update stalls and when it goes on.
@@ -368,7 +368,7 @@ func (n news) fellBack() {
 	}
 	reasons := n.plan.Decision.Reasons
 	note := cmp.Or(n.plan.Message, reasons.String())
-	n.event(n.Workload, corev1.EventTypeWarning, EventFellBack, "Left to the "+n.kind.Workload.Name+" controller: "+note)
+	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventFellBack, "Left to the "+n.kind.Workload.Name+" controller: "+note)
 	n.failed(n.key, firstCode(reasons, inplace.CodeFellBack))
 	n.recreates[n.key] = known.updateRevision
 }
@@ -391,7 +391,7 @@ const recreation = "Pods are recreated: "
 func (n news) recreated() {
 	updateRevision, reasons := n.updateRevision(), n.plan.Decision.Reasons
 	if updateRevision == nil && n.justFellBack() {
-		n.event(n.Workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
 	}
 	if updateRevision == nil || n.plan.Decision.Held || len(reasons) == 0 || n.recreates[n.key] == updateRevision.GetUID() {
 		return
@@ -400,21 +400,21 @@ func (n news) recreated() {
 	n.failed(n.key, reasons[0].Code)
 	n.recreates[n.key] = updateRevision.GetUID()
 	isNews := begun || n.rollout.Fresh() || reasons[0].Code == inplace.CodeNativeRollout
-	if isNews && n.Mode.Manages() && reasons[0].Code != inplace.CodeFellBack {
-		n.event(n.Workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
+	if isNews && n.seen.Mode.Manages() && reasons[0].Code != inplace.CodeFellBack {
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
 	}
 }
 
 // completed records that the last pod has the update revision and is available, and that no mark of Stayput is left.
 func (n news) completed() {
 	known, updateRevision := n.current(), n.updateRevision()
-	if known == nil || updateRevision == nil || updateRevision.GetUID() != known.updateRevision || n.Marked() || !n.rollout.Done() {
+	if known == nil || updateRevision == nil || updateRevision.GetUID() != known.updateRevision || kinds.Marked(n.rollout) || !n.rollout.Done() {
 		return
 	}
-	took := n.Now.Sub(known.started)
+	took := n.seen.Now.Sub(known.started)
 	n.metrics.completed.WithLabelValues(string(known.mode)).Inc()
 	n.metrics.duration.Observe(took.Seconds())
-	n.event(n.Workload, corev1.EventTypeNormal, EventCompleted,
+	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventCompleted,
 		"Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
 	n.end(n.key)
 }

@@ -36,7 +36,7 @@ func newStory(t *testing.T) *story {
 }
 
 func (s *story) replicaSetOf(name string) *apps.ReplicaSet {
-	for _, replicaSet := range s.Seen.ReplicaSets {
+	for _, replicaSet := range s.Read.ReplicaSets {
 		if replicaSet.Name == name {
 			return replicaSet
 		}
@@ -60,9 +60,9 @@ func (s *story) marks(label string, names ...string) []write.Done {
 // apply adds the writes to the snapshot.
 func (s *story) apply(writes []write.Done) {
 	for _, w := range writes {
-		for i, replicaSet := range s.Seen.ReplicaSets {
+		for i, replicaSet := range s.Read.ReplicaSets {
 			if replicaSet.UID == w.After.GetUID() {
-				s.Seen.ReplicaSets[i] = w.After.(*apps.ReplicaSet)
+				s.Read.ReplicaSets[i] = w.After.(*apps.ReplicaSet)
 			}
 		}
 	}
@@ -70,9 +70,9 @@ func (s *story) apply(writes []write.Done) {
 
 func (s *story) report(plan steps.Plan, writes ...write.Done) {
 	if plan.Decision.UpdateRevision == nil {
-		plan.Decision.UpdateRevision = steps.RevisionOf(s.Seen.UpdateRevision())
+		plan.Decision.UpdateRevision = steps.RevisionOf(s.Read.UpdateRevision())
 	}
-	s.reporter.Report(kinds.Deployment{Rollout: s.Seen}, plan, writes)
+	s.reporter.Report(kinds.Deployment{Rollout: s.Read}, plan, writes)
 	s.apply(writes)
 }
 
@@ -87,18 +87,18 @@ func (s *story) begin() {
 func (s *story) complete() {
 	*s.replicaSetOf("web-old").Spec.Replicas = 0
 	s.replicaSetOf("web-old").Status = appsv1.ReplicaSetStatus{}
-	s.Seen.Pods = nil
-	for _, replicaSet := range s.Seen.ReplicaSets {
+	s.Read.Seen.Pods = nil
+	for _, replicaSet := range s.Read.ReplicaSets {
 		delete(replicaSet.Labels, inplace.LabelUpdating)
 	}
-	s.Seen.Deployment.Status.UpdatedReplicas = 3
+	s.Read.Deployment.Status.UpdatedReplicas = 3
 }
 
 func TestReportOfAnUpdate(t *testing.T) {
 	s := newStory(t)
 	s.begin()
 	s.report(held)
-	pod := s.Seen.Pods[0]
+	pod := s.Read.Seen.Pods[0]
 	pod.Spec.InitContainers = []corev1.Container{{Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 	moved := pod.DeepCopy()
 	moved.Spec.Containers[0].Image, moved.Spec.InitContainers[0].Image = "app:2", "mesh:2"
@@ -109,7 +109,7 @@ func TestReportOfAnUpdate(t *testing.T) {
 	}
 
 	s.complete()
-	s.Seen.Now = s.Seen.Now.Add(12 * time.Second)
+	s.Read.Seen.Now = s.Read.Seen.Now.Add(12 * time.Second)
 	s.report(steps.Plan{})
 	fixture.WantTold(t, s.Recorder, EventCompleted+" Running pods were updated in place in 12s")
 	s.report(steps.Plan{})
@@ -131,7 +131,7 @@ func TestReportOfAnUpdate(t *testing.T) {
 func TestReportDoesNotRepeatAfterScaling(t *testing.T) {
 	s := newStory(t)
 	s.begin()
-	for _, replicaSet := range s.Seen.ReplicaSets {
+	for _, replicaSet := range s.Read.ReplicaSets {
 		delete(replicaSet.Labels, inplace.LabelUpdating)
 	}
 	s.report(held)
@@ -142,7 +142,7 @@ func TestReportDoesNotRepeatAfterScaling(t *testing.T) {
 func TestReportOfAnUndo(t *testing.T) {
 	s := newStory(t)
 	s.begin()
-	s.Seen.Deployment.Spec.Template = s.replicaSetOf("web-old").Spec.Template
+	s.Read.Deployment.Spec.Template = s.replicaSetOf("web-old").Spec.Template
 	s.report(held)
 	fixture.WantTold(t, s.Recorder, EventStarted+" Moving running pods to ReplicaSet web-old")
 	if n := testutil.ToFloat64(s.metrics.superseded.WithLabelValues("in-place")); n != 1 || testutil.CollectAndCount(s.metrics.failed) != 0 {
@@ -201,7 +201,7 @@ func TestReportOfARuleThatChanges(t *testing.T) {
 
 func TestReportOfARecreationWithoutUpdateRevision(t *testing.T) {
 	s := newStory(t)
-	s.Seen.ReplicaSets = slices.DeleteFunc(s.Seen.ReplicaSets, func(rs *apps.ReplicaSet) bool { return rs.Name == "web-new" })
+	s.Read.ReplicaSets = slices.DeleteFunc(s.Read.ReplicaSets, func(rs *apps.ReplicaSet) bool { return rs.Name == "web-new" })
 	rewritten := steps.Plan{Decision: steps.Decision{Reasons: inplace.Reasons{{Code: inplace.CodeRewrittenImage, Message: "another image"}}}}
 	s.report(rewritten, s.marks(inplace.LabelFallback, "web-old")...)
 	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: another image")
@@ -225,7 +225,7 @@ func TestReportOfAStage(t *testing.T) {
 	s.begin()
 	stage := func(partition inplace.Partition, message string) {
 		waits := held
-		waits.Phase, waits.Message, s.Seen.Settings.Partition = steps.PhasePartition, message, partition
+		waits.Phase, waits.Message, s.Read.Seen.Settings.Partition = steps.PhasePartition, message, partition
 		s.report(waits)
 	}
 	stage("2", "1 of 3")
@@ -262,7 +262,7 @@ func TestReportCountsWhatStallsNow(t *testing.T) {
 func TestReportMeasuresAbsence(t *testing.T) {
 	s := newStory(t)
 	s.begin()
-	ready := s.Seen.Pods[0]
+	ready := s.Read.Seen.Pods[0]
 	away := ready.DeepCopy()
 	for i := range away.Status.Conditions {
 		if away.Status.Conditions[i].Type != corev1.ContainersReady {
@@ -270,8 +270,8 @@ func TestReportMeasuresAbsence(t *testing.T) {
 		}
 	}
 	for _, pod := range []*corev1.Pod{away, away, ready, ready} {
-		s.Seen.Pods[0] = pod
-		s.Seen.Now = s.Seen.Now.Add(time.Second)
+		s.Read.Seen.Pods[0] = pod
+		s.Read.Seen.Now = s.Read.Seen.Now.Add(time.Second)
 		s.report(held)
 	}
 	if count, sum := s.absences(); count != 1 || sum != 2 {

@@ -141,7 +141,7 @@ func (r runner) fallBack(ctx context.Context, workload types.NamespacedName, rea
 	if err != nil || rollout == nil {
 		return false, err
 	}
-	if !rollout.Decision().Held && !rollout.Snapshot().Marked() {
+	if !rollout.Decision().Held && !kinds.Marked(rollout) {
 		return false, nil
 	}
 	plan := rollout.FallBack(inplace.Reason{Code: inplace.CodeUninstalled, Message: "Stayput is being uninstalled"})

@@ -23,7 +23,7 @@ import (
 
 func TestCarryOutPassesOverWhatIsOutdated(t *testing.T) {
 	c := newCluster(t)
-	pods := c.Snapshot().Seen.Pods
+	pods := c.Snapshot().Read.Seen.Pods
 	pods[0].ResourceVersion = "1"
 	gone := pods[1].DeepCopy()
 	gone.Name = "gone"
@@ -58,7 +58,7 @@ func (g *gathering) Patch(ctx context.Context, object client.Object, patch clien
 
 func TestCarryOutSideBySide(t *testing.T) {
 	c := newCluster(t)
-	pods := c.Snapshot().Seen.Pods
+	pods := c.Snapshot().Read.Seen.Pods
 	g := &gathering{Client: c, all: make(chan struct{})}
 	g.missing.Store(int32(len(pods)))
 	w := c.writer()
@@ -85,7 +85,7 @@ func TestCarryOutSideBySide(t *testing.T) {
 func TestCarryOutEndsWithTheTerm(t *testing.T) {
 	c := newCluster(t)
 	w := c.writer()
-	todo := []steps.Step{fixture.Label(c.Snapshot().Seen.Pods[0])}
+	todo := []steps.Step{fixture.Label(c.Snapshot().Read.Seen.Pods[0])}
 	synctest.Test(t, func(t *testing.T) {
 		waits := &gathering{Client: c, all: make(chan struct{})}
 		waits.missing.Store(2) // patches; the second never comes
@@ -100,7 +100,7 @@ func TestCarryOutEndsWithTheTerm(t *testing.T) {
 
 func TestCarryOutGoesOnAfterARefusal(t *testing.T) {
 	c := newCluster(t)
-	pods := c.Snapshot().Seen.Pods
+	pods := c.Snapshot().Read.Seen.Pods
 	c.Refuse = func(object client.Object, _ string) error {
 		if object.GetName() == pods[0].Name {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, object.GetName(), fixture.ErrText("no"))
@@ -144,7 +144,7 @@ func TestRefusalIsOnlyOnTheCurrentObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			c.Refuse = func(client.Object, string) error { return test.answer }
-			pod := c.Snapshot().Seen.Pods[0]
+			pod := c.Snapshot().Read.Seen.Pods[0]
 			if test.stale {
 				pod.ResourceVersion = "1"
 			}
@@ -169,7 +169,7 @@ func (s *subresources) SubResource(name string) client.SubResourceClient {
 
 func TestResizesGoToTheirSubresource(t *testing.T) {
 	c := newCluster(t)
-	pods, noted := c.Snapshot().Seen.Pods, &subresources{Client: c}
+	pods, noted := c.Snapshot().Read.Seen.Pods, &subresources{Client: c}
 	w := c.writer()
 	w.Client = noted
 	resize := fixture.Label(pods[0])

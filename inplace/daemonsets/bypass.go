@@ -19,7 +19,7 @@ func (v *planner) bypassed() (first, last *daemonPod) {
 	begun := revisions.StartedAt(v.updateRevision.Labels[labelUpdating])
 	for _, m := range v.pods {
 		created := m.Pod.CreationTimestamp
-		if forgotten, _ := times.Since(created.Time, podstate.BypassMemory, v.Now); forgotten || readiness.Gated(m.Pod) || !created.After(begun) {
+		if forgotten, _ := times.Since(created.Time, podstate.BypassMemory, v.Seen.Now); forgotten || readiness.Gated(m.Pod) || !created.After(begun) {
 			continue
 		}
 		if first == nil || created.Before(&first.Pod.CreationTimestamp) {
@@ -49,7 +49,7 @@ func (v *planner) quiet() bool {
 		return true
 	}
 	v.Result.Bypassed = "pod " + last.Pod.Name + " was created without its readiness gate"
-	quiet, wait := times.Since(last.Pod.CreationTimestamp.Time, podstate.QuietAfterBypass, v.Now)
+	quiet, wait := times.Since(last.Pod.CreationTimestamp.Time, podstate.QuietAfterBypass, v.Seen.Now)
 	if !quiet {
 		v.Again(wait)
 		v.Phase(steps.PhaseWaiting, v.Result.Bypassed)

@@ -22,7 +22,7 @@ func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 		v.PersistFallback(v.DaemonSet, v.TemplateHash(), why)
 	}
 	v.gates(nil)
-	v.DeletePrePullPods(v.Pull.PrePullPods, why.Message)
+	v.DeletePrePullPods(v.Seen.Pull.PrePullPods, why.Message)
 	v.fallBack()
 	v.Phase(steps.PhaseNative, why.Message)
 	return v.finish(nil)
@@ -32,7 +32,7 @@ func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 func (v *planner) fallBack() {
 	v.unmark()
 	if v.updateRevision != nil && v.unfinished() && v.DaemonSet.DeletionTimestamp == nil {
-		v.set(v.updateRevision, func(m *marks) { m.fallback = times.Seconds(v.Now) })
+		v.set(v.updateRevision, func(m *marks) { m.fallback = times.Seconds(v.Seen.Now) })
 	}
 	v.patchRevisions()
 }
@@ -49,7 +49,7 @@ func (r Rollout) Nudge() []steps.Step {
 	}
 	first := v.Revisions[0]
 	return []steps.Step{steps.PatchRevision{
-		Revision: first, Operations: patches.Guarded(first, revisions.Nudge(first.Labels, v.Now)...), Why: revisions.WhyNudge,
+		Revision: first, Operations: patches.Guarded(first, revisions.Nudge(first.Labels, v.Seen.Now)...), Why: revisions.WhyNudge,
 	}}
 }
 
@@ -73,7 +73,7 @@ func (v *planner) cleanUp() {
 func (v *planner) openResizeNoted() {
 	for _, m := range v.pods {
 		if m.MidResize() && readiness.Closed(m.Pod) {
-			v.Step(podstate.OpenGate(m.Pod, m.Unreachable, v.Now))
+			v.Step(podstate.OpenGate(m.Pod, m.Unreachable, v.Seen.Now))
 		}
 	}
 }
@@ -85,15 +85,15 @@ func (v *planner) nudge() {
 		return
 	}
 	moved, renewed := v.lastGate(), v.updateRevision.Labels[inplace.LabelRenewed]
-	known, wait := times.Since(moved, readiness.GateSeenAfter, v.Now)
-	longAgo, _ := times.Since(moved, revisions.NudgeEvery, v.Now)
+	known, wait := times.Since(moved, readiness.GateSeenAfter, v.Seen.Now)
+	longAgo, _ := times.Since(moved, revisions.NudgeEvery, v.Seen.Now)
 	switch {
 	case longAgo:
 		return
 	case !known:
 		v.Again(wait)
 	case times.TimeOf(renewed).Before(moved.Add(readiness.GateSeenAfter)):
-		renewed = times.Seconds(v.Now)
+		renewed = times.Seconds(v.Seen.Now)
 	}
 	v.set(v.updateRevision, func(m *marks) { m.renewed = renewed })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// housekeeping returns why podsShouldBeOnNode of the DaemonSet controller deletes the pod; nil if it does not. A taint NoSchedule is no
-// reason: pods that run already stay.
+// housekeeping returns why podsShouldBeOnNode of the DaemonSet controller deletes the pod; nil if it does not. A taint NoExecute that the
+// DaemonSet does not tolerate is a reason. A taint NoSchedule is not: pods that run already stay, and a node that is unreachable has one.
 func (v *planner) housekeeping(pod *corev1.Pod) *inplace.Reason {
 	name := pod.Spec.NodeName
 	node, known := v.nodesByName[name]
@@ -21,7 +21,7 @@ func (v *planner) housekeeping(pod *corev1.Pod) *inplace.Reason {
 		return housekeeping("pod %s has terminated", pod.Name)
 	case name == "":
 		return housekeeping("pod %s is not scheduled yet", pod.Name)
-	case v.Nodes != nil && !known:
+	case v.Seen.Nodes != nil && !known:
 		return housekeeping("node %s is gone", name)
 	case known && !v.places.shouldContinue(node):
 		return housekeeping("node %s should no longer run the DaemonSet", name)
@@ -49,7 +49,7 @@ func (v *planner) onNode(pod *corev1.Pod) int {
 func (v *planner) reachable(pod *corev1.Pod) bool {
 	node, known := v.nodesByName[pod.Spec.NodeName]
 	if !known {
-		return v.Nodes == nil
+		return v.Seen.Nodes == nil
 	}
 	return !nodes.Unreachable(node)
 }
@@ -57,7 +57,7 @@ func (v *planner) reachable(pod *corev1.Pod) bool {
 // desired returns desiredNumberScheduled.
 func (v *planner) desired() int {
 	desired := 0
-	for _, node := range v.Nodes {
+	for _, node := range v.Seen.Nodes {
 		if v.places.shouldRun(node) {
 			desired++
 		}
@@ -69,12 +69,12 @@ func (v *planner) desired() int {
 // pod, and nodes that have one, even if it is terminating.
 func (v *planner) unavailable() int {
 	serving := map[string]int{}
-	for _, node := range v.Nodes {
+	for _, node := range v.Seen.Nodes {
 		if v.places.shouldRun(node) {
 			serving[node.Name] = 0
 		}
 	}
-	for _, pod := range v.Pods {
+	for _, pod := range v.Seen.Pods {
 		if name := pod.Spec.NodeName; name != "" && (pod.DeletionTimestamp == nil || !readiness.Terminal(pod)) {
 			serving[name] = 0
 		}

@@ -9,8 +9,8 @@ import (
 // nudge it. It does so by an annotation on a pod, since that controller watches pods: updatePod in
 // pkg/controller/daemon/daemon_controller.go.
 func (v *planner) keepFallback() {
-	left := v.unfinished() && v.Mode.Manages() && v.fallbackPersisted()
-	v.ForgetFallback(v.DaemonSet, v.PersistedFallback, left)
+	left := v.unfinished() && v.Seen.Mode.Manages() && v.fallbackPersisted()
+	v.ForgetFallback(v.DaemonSet, v.Seen.PersistedFallback, left)
 	if !left || v.updateRevision != nil && revisions.FellBack(v.updateRevision) {
 		return
 	}
@@ -20,5 +20,5 @@ func (v *planner) keepFallback() {
 				return
 			}
 		}
-	}, revisions.NudgeDaemonSetEvery, v.Now)
+	}, revisions.NudgeDaemonSetEvery, v.Seen.Now)
 }

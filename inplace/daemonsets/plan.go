@@ -25,7 +25,7 @@ import (
 // and writes the status itself (syncDaemonSet in pkg/controller/daemon/daemon_controller.go).
 func (r Rollout) Plan() steps.Plan {
 	if r.untouched() {
-		return steps.NativePlan(r.Mode)
+		return steps.NativePlan(r.Seen.Mode)
 	}
 	v := r.planner()
 	if !v.decided.Held {
@@ -33,7 +33,7 @@ func (r Rollout) Plan() steps.Plan {
 		return v.finish(nil)
 	}
 	v.applyPartition()
-	v.unresized = podstate.NotResized(&v.PlanBuilder, v.states(), true, podstate.ResizeDeadline(nil), v.Now)
+	v.unresized = podstate.NotResized(&v.PlanBuilder, v.states(), true, podstate.ResizeDeadline(nil), v.Seen.Now)
 	if v.unresized != nil && !v.partition.HoldsPods() {
 		return r.FallBack(*v.unresized)
 	}
@@ -48,7 +48,7 @@ func (r Rollout) Plan() steps.Plan {
 
 // update plans an update in place. It returns the pods that have their turn.
 func (v *planner) update() podstate.Turns {
-	v.ForgetFallback(v.DaemonSet, v.PersistedFallback, false)
+	v.ForgetFallback(v.DaemonSet, v.Seen.PersistedFallback, false)
 	turns := v.proceed()
 	v.gates(turns)
 	return turns
@@ -56,7 +56,7 @@ func (v *planner) update() podstate.Turns {
 
 // applyPartition finds the partition budget, and the pods at the partition.
 func (v *planner) applyPartition() {
-	v.partition = podstate.PartitionBudgetOf(v.Settings.Partition, max(v.desired(), len(v.pods)), v.states())
+	v.partition = podstate.PartitionBudgetOf(v.Seen.Settings.Partition, max(v.desired(), len(v.pods)), v.states())
 }
 
 // proceed plans what is next. It marks the update first: a manager that finds the mark later knows that the native controller needs a
@@ -78,7 +78,7 @@ func (v *planner) proceed() podstate.Turns {
 }
 
 func (v *planner) gates(turns podstate.Turns) {
-	podstate.OpenGates(&v.PlanBuilder, v.states(), turns, v.Now)
+	podstate.OpenGates(&v.PlanBuilder, v.states(), turns, v.Seen.Now)
 }
 
 // move moves each pod one step further. Pods that do not serve anyway go first and cost no budget, as natively, so an undo always gets
@@ -138,13 +138,13 @@ func (v *planner) checkPartition() {
 }
 
 func (v *planner) moveOne(m *daemonPod, blocked podstate.Blocked, turns podstate.Turns, partition *podstate.PartitionBudget, budget *int) {
-	drain := turns.DrainState(&m.State, v.Endpoints, v.Settings.Drain, v.Now)
+	drain := turns.DrainState(&m.State, v.Seen.Endpoints, v.Seen.Settings.Drain, v.Seen.Now)
 	v.Again(drain.Left)
-	starting, grownIn := m.Starting(v.Now)
+	starting, grownIn := m.Starting(v.Seen.Now)
 	switch {
 	case m.Resizing && !m.Resizes():
 	case m.MidResize(), m.TakesTurns() && drain.Over, m.NoRestart() && partition.Take(&m.State):
-		v.Step(m.advance(v.updateRevision, turns[&m.State], v.Now))
+		v.Step(m.advance(v.updateRevision, turns[&m.State], v.Seen.Now))
 	case !m.mayBegin(blocked, turns):
 	case starting && !turns[&m.State]:
 		v.Again(grownIn)
@@ -165,14 +165,14 @@ func (m *daemonPod) mayBegin(blocked podstate.Blocked, turns podstate.Turns) boo
 // start drains a pod first if it can be drained.
 func (v *planner) start(m *daemonPod, turns podstate.Turns) {
 	switch {
-	case !m.Resizes() && !m.VolumesFresh(&v.PlanBuilder, v.Now):
+	case !m.Resizes() && !m.VolumesFresh(&v.PlanBuilder, v.Seen.Now):
 		return
 	case m.ResizesAlive() || !m.Drains():
-		v.Step(m.advance(v.updateRevision, false, v.Now))
+		v.Step(m.advance(v.updateRevision, false, v.Seen.Now))
 		return
 	}
 	turns[&m.State] = true
-	v.Step(podstate.CloseGate(m.Pod, v.Now, m.Needs().OfContainers().String()))
+	v.Step(podstate.CloseGate(m.Pod, v.Seen.Now, m.Needs().OfContainers().String()))
 }
 
 // advance returns the patch for the pod's next write on its way to the update revision. Drained says whether the pod had a turn. The patch
@@ -202,14 +202,14 @@ func (m *daemonPod) identify(hash string) []jsonpatch.Operation {
 // mark marks the update revision: the update is in progress.
 func (v *planner) mark() {
 	v.Phase(steps.PhaseUpdating, "mark the update revision")
-	began := cmp.Or(v.began(), times.Seconds(v.Now))
+	began := cmp.Or(v.began(), times.Seconds(v.Seen.Now))
 	for _, each := range v.Revisions {
 		v.set(each, func(m *marks) { m.fallback = v.renewFallback(each, m.fallback) })
 	}
 	v.markCurrent(began)
 	signed := maps.Clone(v.updateRevision.Labels)
 	signed[labelUpdating] = began
-	v.set(v.updateRevision, func(m *marks) { m.updating, m.renewed = began, v.NextRenewal(signed, v.Now) })
+	v.set(v.updateRevision, func(m *marks) { m.updating, m.renewed = began, v.NextRenewal(signed, v.Seen.Now) })
 	v.patchRevisions()
 }
 
@@ -228,7 +228,7 @@ func (v *planner) began() string {
 // extra writes, so it is done only where there is a partition. By then a pod may be partially patched; it has the update revision's hash in
 // its mark already.
 func (v *planner) markCurrent(began string) {
-	if v.Settings.Partition == "" || v.currentMarked(began) {
+	if v.Seen.Settings.Partition == "" || v.currentMarked(began) {
 		return
 	}
 	for _, each := range v.Revisions {
@@ -271,7 +271,7 @@ func (v *planner) renew() {
 		}
 	}
 	v.markCurrent(v.updateRevision.Labels[labelUpdating])
-	v.set(v.updateRevision, func(m *marks) { m.renewed = v.NextRenewal(v.updateRevision.Labels, v.Now) })
+	v.set(v.updateRevision, func(m *marks) { m.renewed = v.NextRenewal(v.updateRevision.Labels, v.Seen.Now) })
 	v.patchRevisions()
 }
 
@@ -281,7 +281,7 @@ func (v *planner) renewFallback(each *apps.ControllerRevision, value string) str
 	if value == "" {
 		return ""
 	}
-	return v.NextNudge(value, each == v.updateRevision && v.unfinished(), revisions.NudgeDaemonSetEvery, v.Now)
+	return v.NextNudge(value, each == v.updateRevision && v.unfinished(), revisions.NudgeDaemonSetEvery, v.Seen.Now)
 }
 
 func (v *planner) set(each *apps.ControllerRevision, change func(*marks)) {

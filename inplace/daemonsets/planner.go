@@ -64,7 +64,7 @@ type marks struct{ updating, fallback, renewed, current string }
 func (r Rollout) planner() *planner {
 	v := &planner{
 		Rollout: r, updateRevision: r.UpdateRevision(), wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
-		places: placesOf(r.DaemonSet), nodesByName: nodes.ByName(r.Nodes), placed: map[string][]types.UID{},
+		places: placesOf(r.DaemonSet), nodesByName: nodes.ByName(r.Seen.Nodes), placed: map[string][]types.UID{},
 		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
 		auxiliary: inplace.AuxiliaryOf(r.DaemonSet.Annotations),
 	}
@@ -72,8 +72,8 @@ func (r Rollout) planner() *planner {
 	if v.updateRevision != nil {
 		updateRevision = v.updateRevision.UID
 	}
-	v.newPods = r.DryRun.Of(updateRevision, r.DaemonSet.Spec.Template, v.wanted)
-	for _, pod := range r.Pods {
+	v.newPods = r.Seen.DryRun.Of(updateRevision, r.DaemonSet.Spec.Template, v.wanted)
+	for _, pod := range r.Seen.Pods {
 		if readiness.Live(pod) {
 			v.placed[pod.Spec.NodeName] = append(v.placed[pod.Spec.NodeName], pod.UID)
 		}
@@ -83,7 +83,7 @@ func (r Rollout) planner() *planner {
 			updating: each.Labels[labelUpdating], fallback: each.Labels[inplace.LabelFallback], current: each.Labels[inplace.LabelCurrent],
 		}
 	}
-	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, pod := range slices.SortedFunc(slices.Values(r.Seen.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if readiness.Live(pod) {
 			v.pods = append(v.pods, v.daemonPod(pod))
 		}
@@ -94,7 +94,7 @@ func (r Rollout) planner() *planner {
 
 func (v *planner) daemonPod(pod *corev1.Pod) *daemonPod {
 	m := &daemonPod{revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
-	m.State = podstate.StateOf(&v.PlanBuilder, pod, v.origin(pod, m.revision), v.newPods, v.Ahead, v.DaemonSet.Spec.MinReadySeconds, v.Now)
+	m.State = podstate.StateOf(&v.PlanBuilder, pod, v.origin(pod, m.revision), v.newPods, v.Seen.Ahead, v.DaemonSet.Spec.MinReadySeconds, v.Seen.Now)
 	m.Auxiliary = v.auxiliary
 	m.Unreachable = nodes.KnownUnreachable(v.nodesByName[pod.Spec.NodeName])
 	m.Infeasible = m.WhyInfeasible(v.nodesByName[pod.Spec.NodeName])
@@ -149,7 +149,7 @@ func (v *planner) readRevision(hash string) *revision {
 // changeFrom returns what pods of that template need to become those of the DaemonSet's template. A toleration that the native controller
 // replaces with its own is added to no pod.
 func (v *planner) changeFrom(template apps.Template) edit.Change {
-	change := edit.Compare(template, v.DaemonSet.Spec.Template, v.Rules)
+	change := edit.Compare(template, v.DaemonSet.Spec.Template, v.Seen.Rules)
 	own := daemonTolerations(v.DaemonSet.Spec.Template.Decoded().Spec.HostNetwork)
 	change.Tolerations = slices.DeleteFunc(slices.Clone(change.Tolerations), replacedBy(own))
 	return change

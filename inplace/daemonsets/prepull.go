@@ -10,7 +10,7 @@ import (
 // prePull returns the pre-pulls of a DaemonSet's update. Pods that are replaced natively, or whose nodes are unreachable, need none.
 func (v *planner) prePull() *prepull.PrePull {
 	p := &prepull.PrePull{
-		PlanBuilder: &v.PlanBuilder, Pulling: v.Pull, AtATime: v.Settings.PrePullParallelism, Nodes: v.nodesByName, Now: v.Now,
+		PlanBuilder: &v.PlanBuilder, Pulling: v.Seen.Pull, AtATime: v.Seen.Settings.PrePullParallelism, Nodes: v.nodesByName, Now: v.Seen.Now,
 		Pods: slices.Collect(v.states()), Reserve: 1,
 	}
 	p.Pulls = v.partition.PrePulls(p.AtATime, v.states())

@@ -10,8 +10,8 @@ import (
 // the counts of the native controller's status, and needs no nodes.
 func (r Rollout) Preview(before apps.Template) steps.Preview {
 	pods := int(r.DaemonSet.Status.DesiredNumberScheduled)
-	decided := steps.DecideEdit(edit.Compare(before, r.DaemonSet.Spec.Template, r.Rules), r.Mode, r.Settings.Partition, r.Decision)
-	preview := steps.Preview{EditDecision: decided, Pods: pods, AtPartition: r.Settings.Partition.Keeps(pods)}
+	decided := steps.DecideEdit(edit.Compare(before, r.DaemonSet.Spec.Template, r.Seen.Rules), r.Seen.Mode, r.Seen.Settings.Partition, r.Decision)
+	preview := steps.Preview{EditDecision: decided, Pods: pods, AtPartition: r.Seen.Settings.Partition.Keeps(pods)}
 	preview.AtATime = min(r.DaemonSet.MaxUnavailable(pods), preview.Moving())
 	return preview
 }

@@ -19,7 +19,7 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 		if m.revision != nil {
 			revision = m.revision.Name
 		}
-		all = append(all, m.Progress(revision, replaces, v.Pull.Awaits(m.Pod)))
+		all = append(all, m.Progress(revision, replaces, v.Seen.Pull.Awaits(m.Pod)))
 	}
 	return all
 }

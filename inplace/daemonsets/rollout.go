@@ -10,12 +10,10 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -30,24 +28,10 @@ type Rollout struct {
 	DaemonSet *apps.DaemonSet
 	// Revisions are those that the DaemonSet controls.
 	Revisions []*apps.ControllerRevision
-	// Pods are those that the DaemonSet controls, including terminating ones.
-	Pods []*corev1.Pod
-	// Nodes are all nodes of the cluster; nil if the caller knows none. Then every pod counts as being on a node that should run it.
-	Nodes []*corev1.Node
-	Pull  prepull.Pulling
-	// DryRun: as for a deployments.Rollout.
-	DryRun   dryrun.Result
-	Mode     inplace.Mode
-	Settings inplace.Settings
-	Rules    inplace.Rules
-	Now      time.Time
+	// Seen is what was observed besides.
+	Seen engine.Snapshot
 	// HeldSince is the time from which on the caller has held deletions of this update; zero if it has not.
 	HeldSince time.Time
-	// PersistedFallback, Unread, Endpoints and Ahead: as for a deployments.Rollout.
-	PersistedFallback string
-	Unread            string
-	Endpoints         serving.Endpoints
-	Ahead             readiness.Ahead
 }
 
 // UpdateRevision returns the owned ControllerRevision with the DaemonSet's template. If there are several, it returns the newest, as
@@ -71,7 +55,7 @@ func (r Rollout) UpdateRevision() *apps.ControllerRevision {
 // Decision returns whether Stayput makes the update, or the part of it that comes first.
 func (r Rollout) Decision() steps.Decision {
 	if r.untouched() {
-		return steps.NativeDecision(r.Mode)
+		return steps.NativeDecision(r.Seen.Mode)
 	}
 	return r.planner().decided
 }
@@ -89,12 +73,12 @@ func (r Rollout) Started() bool {
 func (r Rollout) workloadReason(updateRevision *apps.ControllerRevision) *inplace.Reason {
 	strategy := r.DaemonSet.Spec.UpdateStrategy
 	switch {
-	case !r.Mode.Manages():
-		return r.Mode.Reason()
+	case !r.Seen.Mode.Manages():
+		return r.Seen.Mode.Reason()
 	case r.DaemonSet.DeletionTimestamp != nil:
 		return &inplace.Reason{Code: inplace.CodeDeleting, Message: "the DaemonSet is being deleted"}
-	case r.Unread != "":
-		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Unread}
+	case r.Seen.Unread != "":
+		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Seen.Unread}
 	case strategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/type",
 			Message: "with strategy OnDelete the user decides when a pod is updated"}
@@ -108,7 +92,7 @@ func (r Rollout) workloadReason(updateRevision *apps.ControllerRevision) *inplac
 }
 
 func (r Rollout) fallbackPersisted() bool {
-	return r.DaemonSet.Spec.Template.IsPersisted(r.PersistedFallback)
+	return r.DaemonSet.Spec.Template.IsPersisted(r.Seen.PersistedFallback)
 }
 
 // TemplateHash returns the hash by which a persisted fallback names the update: see revisions.Fallback.
@@ -129,8 +113,8 @@ func Updating(revision *apps.ControllerRevision) bool { return revisions.Updatin
 // deletion is held. No leader has to renew this hold. It keeps back nothing that a user wants, and the webhooks are not asked about
 // deletions by other clients, such as the garbage collector.
 func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
-	if !r.Mode.Manages() {
-		return false, *r.Mode.Reason()
+	if !r.Seen.Mode.Manages() {
+		return false, *r.Seen.Mode.Reason()
 	}
 	near := r.on(pod.Spec.NodeName).planner()
 	m := near.daemonPod(pod)
@@ -175,8 +159,8 @@ func (r Rollout) holdsReplacement(m *daemonPod) (bool, inplace.Reason) {
 // pkg/controller/daemon/update.go). The label of a partially patched pod names no revision. Labels of other pods name a revision, or are
 // about to, that the controller's cache does not show yet. Without their revision, these pods would have to be replaced.
 func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.Reason) {
-	if !r.Mode.Manages() {
-		return false, *r.Mode.Reason()
+	if !r.Seen.Mode.Manages() {
+		return false, *r.Seen.Mode.Reason()
 	}
 	v := r.planner()
 	of := slices.IndexFunc(v.pods, func(m *daemonPod) bool { return m.revision != nil && m.revision.UID == revision.UID })
@@ -196,25 +180,25 @@ func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.
 func (r Rollout) holdLasts(updateRevision *apps.ControllerRevision) bool {
 	held := r.HeldSince
 	if held.IsZero() {
-		held = r.Now
+		held = r.Seen.Now
 	}
 	var labels map[string]string
 	if updateRevision != nil {
 		labels = updateRevision.Labels
 	}
-	return revisions.HoldLasts(labels, held, r.Now)
+	return revisions.HoldLasts(labels, held, r.Seen.Now)
 }
 
 // on returns the rollout with only the pods of one node.
 func (r Rollout) on(node string) Rollout {
-	r.Pods = slices.DeleteFunc(slices.Clone(r.Pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != node })
+	r.Seen.Pods = slices.DeleteFunc(slices.Clone(r.Seen.Pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != node })
 	return r
 }
 
 // ClosedGates returns the names of the pods whose gates are closed.
 func (r Rollout) ClosedGates() []string {
 	var names []string
-	for _, pod := range r.Pods {
+	for _, pod := range r.Seen.Pods {
 		if readiness.Closed(pod) {
 			names = append(names, pod.Name)
 		}
@@ -227,6 +211,6 @@ func (r Rollout) ClosedGates() []string {
 // the native controller look again, and so does every nudge after the update fell back.
 func (v *planner) gateMoved(but *daemonPod) bool {
 	return slices.ContainsFunc(v.pods, func(m *daemonPod) bool {
-		return m.Pod.UID != but.Pod.UID && podstate.GateUnseen(m.Pod, v.Now)
+		return m.Pod.UID != but.Pod.UID && podstate.GateUnseen(m.Pod, v.Seen.Now)
 	})
 }

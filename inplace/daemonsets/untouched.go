@@ -8,5 +8,5 @@ import (
 )
 
 func (r Rollout) untouched() bool {
-	return podstate.Untouched(r.Mode, r.Pull.PrePullPods, r.PersistedFallback, r.Pods) && !slices.ContainsFunc(r.Revisions, revisions.Marked)
+	return podstate.Untouched(r.Seen.Mode, r.Seen.Pull.PrePullPods, r.Seen.PersistedFallback, r.Seen.Pods) && !slices.ContainsFunc(r.Revisions, revisions.Marked)
 }

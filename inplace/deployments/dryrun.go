@@ -49,7 +49,7 @@ func (v *Planner) newPodsOf(owner *replicas.Set, own []corev1.Container) dryrun.
 	if owner == v.NewRS && v.newPods.UpdateRevision != "" {
 		return v.newPods
 	}
-	known := v.OldDryRun
+	known := v.Seen.OldDryRun
 	if known.UpdateRevision == "" && known.Unknown != "" {
 		known.UpdateRevision = owner.Rs.UID
 	}

@@ -17,7 +17,7 @@ import (
 // that have pods instead.
 func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 	if why.Code == inplace.CodeUninstalled {
-		r.OldDryRun = dryrun.Result{Unknown: why.Message}
+		r.Seen.OldDryRun = dryrun.Result{Unknown: why.Message}
 	}
 	v := r.Planner()
 	v.decided = steps.Decision{UpdateRevision: v.decided.UpdateRevision, Reasons: inplace.Reasons{why}}
@@ -25,7 +25,7 @@ func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 		v.PersistFallback(v.Deployment, v.TemplateHash(), why)
 	}
 	v.gates(nil)
-	v.DeletePrePullPods(v.Pull.PrePullPods, why.Message)
+	v.DeletePrePullPods(v.Seen.Pull.PrePullPods, why.Message)
 	v.goBack()
 	v.unmarkSeen(why)
 	v.forgetSurge()
@@ -65,7 +65,7 @@ func (r Rollout) Nudge() []steps.Step {
 	for i, s := range v.Sets {
 		if i == len(v.Sets)-1 || s.Surplus() > 0 {
 			nudged = append(nudged, steps.PatchReplicaSet{ReplicaSet: s.Rs,
-				Operations: patches.GuardedButStatus(s.Rs, revisions.Nudge(s.Rs.Labels, v.Now)...), Why: revisions.WhyNudge})
+				Operations: patches.GuardedButStatus(s.Rs, revisions.Nudge(s.Rs.Labels, v.Seen.Now)...), Why: revisions.WhyNudge})
 		}
 	}
 	return nudged
@@ -76,7 +76,7 @@ func (v *Planner) cleanUp() {
 	v.gates(nil)
 	v.prePull().Finish(v.decided.Reasons)
 	v.goBack()
-	if v.AnyUpdating() && v.NewRS != nil && v.unfinished() && !v.Mode.Manages() {
+	if v.AnyUpdating() && v.NewRS != nil && v.unfinished() && !v.Seen.Mode.Manages() {
 		v.NewRS.Wanted.Fallback = v.seconds() // removing the label of a namespace makes no native controller look at its workloads
 	}
 	v.unmarkSeen(inplace.Reason{Code: inplace.CodeMode})
@@ -113,7 +113,7 @@ func (v *Planner) goBack() {
 		case len(m.Back) > 0 && m.NewPods.Refused != "":
 			v.Again(dryRunRetryAfter)
 		default:
-			v.Step(m.GoBack(v.Now))
+			v.Step(m.GoBack(v.Seen.Now))
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (v *Planner) renewFallback() {
 	for _, s := range v.Sets {
 		if revisions.FellBack(s.Rs) {
 			at, other, _ := strings.Cut(s.Rs.Labels[inplace.LabelFallback], revisions.StandsFor)
-			s.Wanted.Fallback = v.NextNudge(at, left && (s == v.NewRS || standsIn(s.Rs)), revisions.NudgeEvery, v.Now)
+			s.Wanted.Fallback = v.NextNudge(at, left && (s == v.NewRS || standsIn(s.Rs)), revisions.NudgeEvery, v.Seen.Now)
 			if s.Wanted.Fallback != "" && other != "" {
 				s.Wanted.Fallback += revisions.StandsFor + other
 			}

@@ -31,7 +31,7 @@ func (v *Planner) partitionHolds() bool {
 
 func (v *Planner) notResized() *inplace.Reason {
 	return podstate.NotResized(&v.PlanBuilder, v.states(), v.AllObserved(),
-		podstate.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), v.Now)
+		podstate.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), v.Seen.Now)
 }
 
 // nativeRolloutBegun reports whether the Deployment controller has given replicas to the new ReplicaSet without Stayput. Either the

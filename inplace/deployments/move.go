@@ -93,12 +93,12 @@ func (v *Planner) exchange(turns podstate.Turns) {
 // that does not start keeps the update in progress until the deadline has passed. A pod that takes long to stop keeps it in progress
 // until it has stopped: the Deployment controller does not extend its deadline for that.
 func (v *Planner) end() {
-	if unproved, wait := v.Unproved(v.Now); unproved && !statuses.Overdue(v.Deployment) {
+	if unproved, wait := v.Unproved(v.Seen.Now); unproved && !statuses.Overdue(v.Deployment) {
 		v.Again(wait)
 		return
 	}
 	if stops := v.stopBy(); v.formula().OutlastsDeadline(stops) {
-		v.Again(stops.Sub(v.Now))
+		v.Again(stops.Sub(v.Seen.Now))
 		return
 	}
 	v.Unmark()
@@ -109,7 +109,7 @@ func (v *Planner) end() {
 // wait until the controller has seen that. Deletions are held meanwhile, and so are pods that the controller would create on an older
 // cache (replicas.Full).
 func (v *Planner) moveFrom(s *replicas.Set, p pace) {
-	stay, left := s.Staying(len(p.leaving[s])), v.CanWait(steps.DeferMove, steps.BatchWindow, v.Now)
+	stay, left := s.Staying(len(p.leaving[s])), v.CanWait(steps.DeferMove, steps.BatchWindow, v.Seen.Now)
 	switch {
 	case s.Size() > stay && len(p.leaving[s]) > 0 && p.anySoon && left > 0:
 		v.Defer(steps.DeferMove, left)
@@ -120,7 +120,7 @@ func (v *Planner) moveFrom(s *replicas.Set, p pace) {
 		v.Post(s, stay-s.Size(), ledger.CauseCounted)
 	default:
 		for _, m := range p.leaving[s] {
-			v.Step(m.Advance(v.NewRS.Rs, p.turns[&m.State], v.Now))
+			v.Step(m.Advance(v.NewRS.Rs, p.turns[&m.State], v.Seen.Now))
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (v *Planner) renewal(s *replicas.Set) []jsonpatch.Operation {
 		labels = map[string]string{inplace.LabelUpdating: s.Wanted.Updating}
 	}
 	if s.Wanted.Updating != "" {
-		nudged = v.NextRenewal(labels, v.Now)
+		nudged = v.NextRenewal(labels, v.Seen.Now)
 	}
 	return patches.SetEntries("labels", s.Rs.Labels, [2]string{inplace.LabelRenewed, nudged})
 }

@@ -33,7 +33,7 @@ func (v *Planner) unplaceable() (bool, time.Duration) {
 		if m.Pod.Spec.NodeName != "" || scheduled == nil || scheduled.Reason != corev1.PodReasonUnschedulable {
 			return false, 0
 		}
-		if long, wait := times.Since(scheduled.LastTransitionTime.Time, UnplaceableAfter, v.Now); !long {
+		if long, wait := times.Since(scheduled.LastTransitionTime.Time, UnplaceableAfter, v.Seen.Now); !long {
 			return false, wait
 		}
 	}

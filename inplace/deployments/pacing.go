@@ -91,7 +91,7 @@ func (v *Planner) addDrained(s *replicas.Set, p *pace) {
 		case !m.Resizing:
 			p.leaving[s] = append(p.leaving[s], m)
 		case m.RestartsToResize() && !m.MidResize():
-			v.Step(m.Advance(v.NewRS.Rs, true, v.Now))
+			v.Step(m.Advance(v.NewRS.Rs, true, v.Seen.Now))
 		}
 		p.anySoon = p.anySoon || drain.Soon && !m.Removing
 	}
@@ -138,7 +138,7 @@ func (v *Planner) startIdle(p *pace, blocked podstate.Blocked) {
 		if !m.Startable(p.turns, blocked) || m.Ready() {
 			continue
 		}
-		if starting, wait := m.Starting(v.Now); starting {
+		if starting, wait := m.Starting(v.Seen.Now); starting {
 			v.Again(wait)
 			continue
 		}
@@ -159,7 +159,7 @@ func (v *Planner) startAvailable(p *pace, blocked podstate.Blocked, budget int) 
 			next = append(next, m)
 		}
 	}
-	if left := v.CanWait(steps.DeferStart, steps.BatchWindow, v.Now); len(next) > 0 && replicas.AnyAvailableSoon(v.Members) && left > 0 {
+	if left := v.CanWait(steps.DeferStart, steps.BatchWindow, v.Seen.Now); len(next) > 0 && replicas.AnyAvailableSoon(v.Members) && left > 0 {
 		v.Defer(steps.DeferStart, left)
 		return
 	}
@@ -170,19 +170,19 @@ func (v *Planner) startAvailable(p *pace, blocked podstate.Blocked, budget int) 
 
 // startOne starts a pod, with a drain if it can be drained.
 func (v *Planner) startOne(m *replicas.Pod, turns podstate.Turns) {
-	if !m.VolumesFresh(&v.PlanBuilder, v.Now) {
+	if !m.VolumesFresh(&v.PlanBuilder, v.Seen.Now) {
 		return
 	}
 	turns[&m.State] = true
 	if !m.Drains() {
-		v.Step(m.Advance(v.NewRS.Rs, false, v.Now))
+		v.Step(m.Advance(v.NewRS.Rs, false, v.Seen.Now))
 		return
 	}
-	v.Step(podstate.CloseGate(m.Pod, v.Now, m.Needs().OfContainers().String()))
+	v.Step(podstate.CloseGate(m.Pod, v.Seen.Now, m.Needs().OfContainers().String()))
 }
 
 // budget returns how many more available pods may become unavailable: those that would stay available if Stayput died now, minus those
-// that must be available.
+// that must be available. So missing and terminating pods count as unavailable.
 func (v *Planner) budget() int {
 	safe := 0
 	for _, s := range v.Sets {

@@ -9,7 +9,7 @@ import (
 // Plan returns the next steps. It derives them only from what was observed, so any caller may call it at any moment.
 func (r Rollout) Plan() steps.Plan {
 	if r.untouched() {
-		return steps.NativePlan(r.Mode)
+		return steps.NativePlan(r.Seen.Mode)
 	}
 	v := r.Planner()
 	if !v.decided.Held {
@@ -38,7 +38,7 @@ func (v *Planner) PlanUpdate() steps.Plan {
 // update plans an update in place from beginning to end; each part decides whether it has something to do. It returns the pods that have
 // their turn, or why the update cannot go on in place.
 func (v *Planner) update() (podstate.Turns, *inplace.Reason) {
-	v.ForgetFallback(v.Deployment, v.PersistedFallback, false)
+	v.ForgetFallback(v.Deployment, v.Seen.PersistedFallback, false)
 	p := v.pace(v.prePull().Advance(v.paused()))
 	v.gates(p.turns)
 	v.noteSurge()  // proceed begins with these notes, and rewrites them where it adds or removes surge pods

@@ -48,7 +48,7 @@ type Planner struct {
 
 // Planner returns a planner. It looks at everything once, in the order in which one fact depends on another.
 func (r Rollout) Planner() *Planner {
-	v := &Planner{Rollout: r, PlanBuilder: steps.PlanBuilder{Batches: r.Batches}, decided: r.Decision(), nodesByName: nodes.ByName(r.Nodes),
+	v := &Planner{Rollout: r, PlanBuilder: steps.PlanBuilder{Batches: r.Seen.Batches}, decided: r.Decision(), nodesByName: nodes.ByName(r.Seen.Nodes),
 		auxiliary: inplace.AuxiliaryOf(r.Deployment.Annotations), origins: map[*replicas.Set]podstate.PodRevision{}}
 	newRS, _ := v.decided.UpdateRevision.(*apps.ReplicaSet)
 	for _, rs := range r.OldestFirst() {
@@ -61,10 +61,10 @@ func (r Rollout) Planner() *Planner {
 		v.Sets = append(v.Sets, s)
 	}
 	if newRS != nil {
-		v.newPods = r.DryRun.Of(newRS.UID, newRS.Spec.Template, edit.Living(&newRS.Spec.Template.Decoded().Spec))
+		v.newPods = r.Seen.DryRun.Of(newRS.UID, newRS.Spec.Template, edit.Living(&newRS.Spec.Template.Decoded().Spec))
 		v.whyNoSurge = readiness.WhyNoSurge(newRS.Spec.Template.Decoded().Spec, v.newPods.Claim)
 	}
-	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, pod := range slices.SortedFunc(slices.Values(r.Seen.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if owner := v.Of(pod); owner != nil && readiness.Live(pod) {
 			m := v.member(pod, owner)
 			owner.Pods = append(owner.Pods, m)
@@ -72,8 +72,8 @@ func (r Rollout) Planner() *Planner {
 		}
 	}
 	v.countSurge()
-	v.partitioned = v.Settings.Partition.Keeps(v.desired())
-	v.partition = podstate.PartitionBudgetOf(v.Settings.Partition, v.desired(), v.states())
+	v.partitioned = v.Seen.Settings.Partition.Keeps(v.desired())
+	v.partition = podstate.PartitionBudgetOf(v.Seen.Settings.Partition, v.desired(), v.states())
 	v.findUnreachable()
 	return v
 }
@@ -84,7 +84,7 @@ func (v *Planner) changeFrom(rs *apps.ReplicaSet) *edit.Change {
 	if v.NewRS == nil || v.NewRS.Rs == rs {
 		return nil
 	}
-	change := edit.Compare(rs.Spec.Template, v.NewRS.Rs.Spec.Template, v.Rules)
+	change := edit.Compare(rs.Spec.Template, v.NewRS.Rs.Spec.Template, v.Seen.Rules)
 	return &change
 }
 
@@ -107,11 +107,11 @@ func (v *Planner) oldInUse() bool {
 func (v *Planner) states() iter.Seq[*podstate.State] { return replicas.StatesOf(v.Members) }
 
 func (v *Planner) drainState(m *replicas.Pod, turns podstate.Turns) podstate.DrainState {
-	return turns.DrainState(&m.State, v.Endpoints, v.Settings.Drain, v.Now)
+	return turns.DrainState(&m.State, v.Seen.Endpoints, v.Seen.Settings.Drain, v.Seen.Now)
 }
 
 func (v *Planner) gates(turns podstate.Turns) {
-	podstate.OpenGates(&v.PlanBuilder, v.states(), turns, v.Now)
+	podstate.OpenGates(&v.PlanBuilder, v.states(), turns, v.Seen.Now)
 }
 
-func (v *Planner) seconds() string { return times.Seconds(v.Now) }
+func (v *Planner) seconds() string { return times.Seconds(v.Seen.Now) }

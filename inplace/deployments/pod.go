@@ -10,8 +10,8 @@ import (
 )
 
 func (v *Planner) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Pod {
-	m := &replicas.Pod{State: podstate.StateOf(&v.PlanBuilder, pod, v.origin(owner), v.newPods, v.Ahead,
-		v.Deployment.Spec.MinReadySeconds, v.Now), Owner: owner}
+	m := &replicas.Pod{State: podstate.StateOf(&v.PlanBuilder, pod, v.origin(owner), v.newPods, v.Seen.Ahead,
+		v.Deployment.Spec.MinReadySeconds, v.Seen.Now), Owner: owner}
 	m.Auxiliary, m.Infeasible = v.auxiliary, m.WhyInfeasible(v.nodesByName[pod.Spec.NodeName])
 	return m
 }
@@ -20,7 +20,7 @@ func (v *Planner) origin(owner *replicas.Set) podstate.PodRevision {
 	from, known := v.origins[owner]
 	if !known {
 		from = podstate.PodRevision{TemplateContainers: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs),
-			Updated: owner == v.NewRS, Current: v.IsCurrent(owner), ByMark: !v.Mode.Manages()}
+			Updated: owner == v.NewRS, Current: v.IsCurrent(owner), ByMark: !v.Seen.Mode.Manages()}
 		from.NewPods = v.newPodsOf(owner, from.TemplateContainers)
 		if v.NewRS != nil {
 			from.UpdateHash = v.NewRS.Rs.Labels[inplace.LabelTemplateHash]

@@ -9,8 +9,8 @@ import (
 // prePull returns the pre-pull of a Deployment. The controller of its pods is the Deployment: the Deployment controller treats only
 // ReplicaSets as its own.
 func (v *Planner) prePull() *prepull.PrePull {
-	p := &prepull.PrePull{PlanBuilder: &v.PlanBuilder, Pulling: v.Pull, AtATime: v.Settings.PrePullParallelism,
-		Nodes: v.nodesByName, Now: v.Now, Pods: slices.Collect(v.states()), Reserve: 1 + int(v.Deployment.MaxSurge())}
+	p := &prepull.PrePull{PlanBuilder: &v.PlanBuilder, Pulling: v.Seen.Pull, AtATime: v.Seen.Settings.PrePullParallelism,
+		Nodes: v.nodesByName, Now: v.Seen.Now, Pods: slices.Collect(v.states()), Reserve: 1 + int(v.Deployment.MaxSurge())}
 	p.Pulls = v.partition.PrePulls(p.AtATime, v.states())
 	if v.NewRS != nil {
 		p.Workload = prepull.OwnedByDeployment(v.Deployment, v.NewRS.Rs)

@@ -14,11 +14,11 @@ import (
 
 // DecideEdit returns what an edit of the template does to pods. The template before is the one before the edit.
 func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
-	decided := steps.DecideEdit(edit.Compare(before, r.Deployment.Spec.Template, r.Rules), r.Mode, r.Settings.Partition, r.Decision)
+	decided := steps.DecideEdit(edit.Compare(before, r.Deployment.Spec.Template, r.Seen.Rules), r.Seen.Mode, r.Seen.Settings.Partition, r.Decision)
 	deadline := r.Deployment.Spec.ProgressDeadlineSeconds
 	if decided.Change.Restarts() && deadline != nil && *deadline != math.MaxInt32 {
 		grace := readiness.GracePeriod(&corev1.Pod{Spec: r.Deployment.Spec.Template.Decoded().Spec})
-		decided.Deadline = steps.AboutDeadline(r.Settings.Drain, grace, time.Duration(*deadline)*time.Second)
+		decided.Deadline = steps.AboutDeadline(r.Seen.Settings.Drain, grace, time.Duration(*deadline)*time.Second)
 	}
 	return decided
 }
@@ -27,7 +27,7 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 // needs no Pods.
 func (r Rollout) Preview(before apps.Template) steps.Preview {
 	v, template := r.Planner(), r.Deployment.Spec.Template
-	v.whyNoSurge = readiness.WhyNoSurge(template.Decoded().Spec, r.DryRun.Claim) // the new ReplicaSet need not exist yet
+	v.whyNoSurge = readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim) // the new ReplicaSet need not exist yet
 	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: v.desired(), AtPartition: v.partitioned}
 	preview.AtATime = min(v.maxUnavailable(), preview.Moving())
 	if v.surging() {

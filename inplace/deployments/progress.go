@@ -12,7 +12,7 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 	}
 	var all []podstate.PodProgress
 	for _, m := range v.Members {
-		before := v.Pull.Awaits(m.Pod)
+		before := v.Seen.Pull.Awaits(m.Pod)
 		if v.paused() {
 			before = "the rollout to be resumed"
 		}

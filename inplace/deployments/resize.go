@@ -15,13 +15,13 @@ func (v *Planner) finishResizes() {
 	// Without a deadline, the default one counts, so that an undo always succeeds.
 	deadline := cmp.Or(podstate.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), podstate.ResizeDeadline(nil))
 	for _, m := range v.Members {
-		back, wait := m.IsBack(deadline, v.Now)
+		back, wait := m.IsBack(deadline, v.Seen.Now)
 		v.Again(wait)
-		if opens, _ := m.MayReopen(v.Now); m.Updated && readiness.Closed(m.Pod) && opens {
+		if opens, _ := m.MayReopen(v.Seen.Now); m.Updated && readiness.Closed(m.Pod) && opens {
 			continue // the gate is opened first
 		}
 		if m.MidResize() || back {
-			v.Step(m.Advance(v.NewRS.Rs, false, v.Now))
+			v.Step(m.Advance(v.NewRS.Rs, false, v.Seen.Now))
 		}
 	}
 }
@@ -34,7 +34,7 @@ func (v *Planner) startResizes(p *pace, blocked podstate.Blocked, budget *int) {
 		if !m.Resizable(blocked) {
 			continue
 		}
-		starting, grown := m.Starting(v.Now)
+		starting, grown := m.Starting(v.Seen.Now)
 		counted := !m.Applied || p.turns[&m.State] // it is unavailable for another change already
 		idle := !m.Ready() && unproven < v.maxUnavailable()+int(v.Deployment.MaxSurge())
 		serves := m.Available && *budget > -v.spare()
@@ -50,6 +50,6 @@ func (v *Planner) startResizes(p *pace, blocked podstate.Blocked, budget *int) {
 		default:
 			*budget--
 		}
-		v.Step(m.Advance(v.NewRS.Rs, false, v.Now))
+		v.Step(m.Advance(v.NewRS.Rs, false, v.Seen.Now))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,14 +11,12 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/native"
-	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -33,31 +30,8 @@ type Rollout struct {
 	Deployment *apps.Deployment
 	// ReplicaSets are those that the Deployment controls.
 	ReplicaSets []*apps.ReplicaSet
-	// Pods are those that the ReplicaSets control, including terminating ones.
-	Pods []*corev1.Pod
-	// Nodes are the nodes of the pods, as far as they are known.
-	Nodes []*corev1.Node
-	Pull  prepull.Pulling
-	// DryRun is the result of the dry run of the update revision. A Plan that needs one and has none asks for it.
-	DryRun dryrun.Result
-	// OldDryRun is the result of the dry run of an old revision to which partially patched pods go back. If it has Unknown and no
-	// UpdateRevision, no dry run can be made.
-	OldDryRun dryrun.Result
-	Mode      inplace.Mode
-	Settings  inplace.Settings
-	Rules     inplace.Rules
-	Now       time.Time
-	// PersistedFallback is the hash of the template in the workload's persisted fallback, empty if it has none: see steps.PersistFallback.
-	PersistedFallback string
-	// Unread is why only an outline of some ReplicaSets or pods was read; empty if all were read completely.
-	Unread string
-	// Endpoints are those of the pods whose gates are closed, with the time since which no EndpointSlice offers the pod. Only a caller that
-	// carries out the steps of a Plan needs them.
-	Endpoints serving.Endpoints
-	// Ahead: only a caller that carries out the steps needs it, as for Endpoints.
-	Ahead readiness.Ahead
-	// Batches: as for Ahead. If nil, nothing is deferred.
-	Batches steps.Batches
+	// Seen is what was observed besides.
+	Seen engine.Snapshot
 }
 
 // UpdateRevision returns the oldest owned ReplicaSet with the Deployment's template, which is the one that the Deployment controller will
@@ -95,13 +69,13 @@ func (r Rollout) oldReplicaSets(newRS *apps.ReplicaSet) []*apps.ReplicaSet {
 }
 
 func (r Rollout) hasLivePod(rs *apps.ReplicaSet) bool {
-	return slices.ContainsFunc(r.Pods, func(pod *corev1.Pod) bool { return readiness.Live(pod) && metav1.IsControlledBy(pod, rs) })
+	return slices.ContainsFunc(r.Seen.Pods, func(pod *corev1.Pod) bool { return readiness.Live(pod) && metav1.IsControlledBy(pod, rs) })
 }
 
 // Decision returns whether Stayput makes the update in place. It needs no Pods: webhooks call it for every native write.
 func (r Rollout) Decision() steps.Decision {
 	if r.untouched() {
-		return steps.NativeDecision(r.Mode)
+		return steps.NativeDecision(r.Seen.Mode)
 	}
 	newRS := r.UpdateRevision()
 	oldReplicaSets := r.oldReplicaSets(newRS)
@@ -117,7 +91,9 @@ func (r Rollout) Decision() steps.Decision {
 // pods stay. The Deployment controller then writes the status and does nothing else (syncDeployment in
 // pkg/controller/deployment/deployment_controller.go). If it creates or scales a ReplicaSet nevertheless, it has decided on an older
 // cache, and that write would begin a rollout that no controller finishes. So such writes are held as before. The leader need not renew
-// this hold: it delays nothing that a user wants, and ends with the Deployment.
+// this hold: it delays nothing that a user wants, and ends with the Deployment. A Deployment that a finalizer keeps is left alone natively,
+// too. Meanwhile the leader opens the gates and removes its marks. Where the pods are to go, the garbage collector deletes them, and no
+// webhook is asked about its deletions.
 func (r Rollout) Deleting() bool {
 	if r.Deployment.DeletionTimestamp == nil {
 		return false
@@ -137,7 +113,7 @@ func (r Rollout) nativeReasons(newRS *apps.ReplicaSet, oldReplicaSets []*apps.Re
 	}
 	var reasons inplace.Reasons
 	for _, oldReplicaSet := range oldReplicaSets {
-		change := edit.Compare(oldReplicaSet.Spec.Template, to, r.Rules)
+		change := edit.Compare(oldReplicaSet.Spec.Template, to, r.Seen.Rules)
 		if reasons = reasons.And(change.Reasons...).And(change.LostTolerations...); reasons.Full() {
 			break
 		}
@@ -150,12 +126,12 @@ func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 	d := r.Deployment
 	recreate := d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
 	switch {
-	case !r.Mode.Manages():
-		return r.Mode.Reason()
+	case !r.Seen.Mode.Manages():
+		return r.Seen.Mode.Reason()
 	case d.DeletionTimestamp != nil:
 		return &inplace.Reason{Code: inplace.CodeDeleting, Message: "the Deployment is being deleted"}
-	case r.Unread != "":
-		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Unread}
+	case r.Seen.Unread != "":
+		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Seen.Unread}
 	case newRS != nil && revisions.FellBack(newRS), slices.ContainsFunc(r.ReplicaSets, r.standIns()), r.fallbackPersisted():
 		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the Deployment controller"}
 	case recreate && apps.Desired(d) > recreateMaxReplicas:
@@ -164,7 +140,7 @@ func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 	case recreate && newRS == nil:
 		_, reason := native.NewReplicaSet(d, r.ReplicaSets)
 		return reason
-	case apps.ExplicitZero(d) && !r.Settings.Surge:
+	case apps.ExplicitZero(d) && !r.Seen.Settings.Surge:
 		return &inplace.Reason{Code: inplace.CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable",
 			Message: "maxUnavailable 0 means that no pod may be unavailable, and label stayput.dev/surge is false"}
 	}
@@ -183,7 +159,7 @@ func (r Rollout) standIns() func(*apps.ReplicaSet) bool {
 
 // fallbackPersisted reports whether the persisted fallback is of this update.
 func (r Rollout) fallbackPersisted() bool {
-	return r.Deployment.Spec.Template.IsPersisted(r.PersistedFallback)
+	return r.Deployment.Spec.Template.IsPersisted(r.Seen.PersistedFallback)
 }
 
 // TemplateHash returns the hash by which marks and persisted fallbacks identify the update while there is no update revision: see

@@ -42,9 +42,9 @@ func (v *Planner) patchStatus(turns podstate.Turns) {
 func (v *Planner) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 	switch {
 	case statuses.SameConditions(v.Deployment.Status, status):
-		return v.CanWait(steps.DeferStatus, steps.StatusBatchWindow, v.Now)
+		return v.CanWait(steps.DeferStatus, steps.StatusBatchWindow, v.Seen.Now)
 	case !v.AllObserved() && status.ObservedGeneration == v.Deployment.Status.ObservedGeneration:
-		return v.CanWait(steps.DeferStatus, steps.BatchWindow, v.Now)
+		return v.CanWait(steps.DeferStatus, steps.BatchWindow, v.Seen.Now)
 	}
 	return 0
 }
@@ -53,7 +53,7 @@ func (v *Planner) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 func (v *Planner) onTimeUntil(turns podstate.Turns) time.Time {
 	var until time.Time
 	for s := range v.states() {
-		until = times.Latest(until, turns.OnTimeUntil(s, v.Endpoints, v.Settings.Drain, v.Now))
+		until = times.Latest(until, turns.OnTimeUntil(s, v.Seen.Endpoints, v.Seen.Settings.Drain, v.Seen.Now))
 	}
 	return until
 }
@@ -62,7 +62,7 @@ func (v *Planner) onTimeUntil(turns podstate.Turns) time.Time {
 func (v *Planner) stopBy() time.Time {
 	var by time.Time
 	for s := range v.states() {
-		by = times.Latest(by, s.Move.StopsBy(s.Pod, v.Now))
+		by = times.Latest(by, s.Move.StopsBy(s.Pod, v.Seen.Now))
 	}
 	return by
 }
@@ -77,7 +77,7 @@ func (v *Planner) checkPartition(p pace) {
 
 // formula returns the native formula of the status, with what the update waits for.
 func (v *Planner) formula() statuses.Formula {
-	f := statuses.Formula{Deployment: v.Deployment, Waiting: v.Waiting, Stage: v.stage, Now: v.Now}
+	f := statuses.Formula{Deployment: v.Deployment, Waiting: v.Waiting, Stage: v.stage, Now: v.Seen.Now}
 	for _, s := range v.Sets {
 		f.Sets = append(f.Sets, s.Rs)
 	}

@@ -34,7 +34,7 @@ const (
 // MaySurge reports whether an update may use surge pods: no pod may be unavailable.
 func (r Rollout) MaySurge() bool {
 	d := r.Deployment
-	return r.Settings.Surge && d.Rolls() && apps.Desired(d) > 0 && d.MaxUnavailable() == 0
+	return r.Seen.Settings.Surge && d.Rolls() && apps.Desired(d) > 0 && d.MaxUnavailable() == 0
 }
 
 // surging reports whether the update uses surge pods: it may, and there may be room for them.
@@ -284,7 +284,7 @@ func (v *Planner) removeSurgePod(m *replicas.Pod, turns podstate.Turns) {
 	case !m.Removing:
 		v.Step(m.MarkForRemoval())
 	case readiness.Gated(m.Pod) && !readiness.Closed(m.Pod):
-		v.Step(podstate.CloseGate(m.Pod, v.Now, "it is a surge pod to remove"))
+		v.Step(podstate.CloseGate(m.Pod, v.Seen.Now, "it is a surge pod to remove"))
 	case (drain.Over || !readiness.Gated(m.Pod)) && m.Owner.Missing() == 0:
 		v.Phase(steps.PhaseScaling, "remove surge pods")
 		v.Post(m.Owner, -1, ledger.CauseSurgeRemoved)

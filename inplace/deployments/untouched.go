@@ -11,5 +11,5 @@ import (
 // them, as many and as large as the API server accepts.
 
 func (r Rollout) untouched() bool {
-	return podstate.Untouched(r.Mode, r.Pull.PrePullPods, r.PersistedFallback, r.Pods) && !slices.ContainsFunc(r.ReplicaSets, revisions.Marked)
+	return podstate.Untouched(r.Seen.Mode, r.Seen.Pull.PrePullPods, r.Seen.PersistedFallback, r.Seen.Pods) && !slices.ContainsFunc(r.ReplicaSets, revisions.Marked)
 }

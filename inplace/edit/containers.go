@@ -11,7 +11,8 @@ import (
 
 // The *living* containers of a pod run for as long as the pod does, and its kubelet restarts them when their image changes. They
 // are the ordinary containers and the sidecars. Other init containers have ended before, and never run again. No two containers of
-// a pod have the same name, so a name also identifies the list.
+// a pod have the same name, so a name also identifies the list. The kubelet kills and starts only the containers that have changed
+// (computePodActions in pkg/kubelet/kuberuntime/kuberuntime_manager.go). Stayput does not resize sidecars.
 
 // IsSidecar reports whether an init container is a sidecar. It is IsRestartableInitContainer in pkg/api/v1/pod/util.go of
 // Kubernetes.

@@ -14,7 +14,8 @@ import (
 // there is no subresource.
 
 // IsNameOf reports whether a container with that name runs what a template with that image asks for: the same image in another
-// spelling, or with the digest that it had when the container was restarted.
+// spelling, or with the digest that it had when the container was restarted. Stayput compares images by it wherever it asks whether a pod
+// has what its template says, except on the way back.
 func IsNameOf(name, image string) bool {
 	if name == image {
 		return true

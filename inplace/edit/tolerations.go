@@ -14,7 +14,8 @@ import (
 
 // A running pod may get more tolerations, and loses none (validateOnlyAddedTolerations in pkg/apis/core/validation). So the change
 // is possible in place only if the new template has all tolerations of the old one. Added tolerations come last in a pod, where
-// admission may have added others. Their order has no meaning.
+// admission may have added others. Their order has no meaning. This is the only edit that can be made in place and not undone in place
+// (OneWay in internal/templates).
 
 // mostAdded limits the added tolerations: thousands of changes are remembered (findings.go).
 const mostAdded = 32

@@ -11,6 +11,15 @@ import (
 // A partition keeps pods on the current revision, that is, on one that pods had when the update began. A pod that has moved since then, or
 // was created with a revision that came later, is not protected. So an undo takes all pods back, and a further edit also changes the pods
 // that have moved already. Raising the partition never takes back a pod that is partially patched or has the new revision.
+//
+// How many more pods may move is one rule (inplace.Partition.MayMove), and which ones is decided here, for all kinds. A pod at the
+// partition is none that has to restart or to be resized. So no surge pod and no pre-pull pod is created for it, and it is not replaced if
+// its node is unreachable. Nothing else knows of partitions, except scaling, which keeps as many replicas on current revisions
+// (replicas.Sets.BeyondPartition), and what users are told: steps.EditDecision, steps.Preview and PodProgress.
+//
+// Pods that do not get their CPU and memory make an update fall back, so that the native controller replaces them. It would also replace
+// the pods at the partition. So as long as the partition keeps any pod, the update waits instead, and says why. The DaemonSet controller
+// may still delete pods whose resize is infeasible, within the partition budget.
 
 // PartitionBudget is what a partition leaves of an update: how many more pods of old revisions may begin to move.
 type PartitionBudget struct {

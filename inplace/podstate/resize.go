@@ -14,6 +14,24 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
+// The subresource pods/resize takes resources and resize policies, and drops all else that is sent. So neither the mark nor the identity
+// can go along, and a resize takes three writes (NextWrite):
+//
+//  1. The mark, with what each container had and gets (readiness.Move.Resize). A pod of a DaemonSet also gets the identity that no revision
+//     has (partial.go).
+//  2. CPU and memory, only of the containers that the mark names. manifests/base/own-power.yaml refuses others.
+//  3. When the kubelet has done that: the next write of the move, as if there had been no resize.
+//
+// If the leader dies after the first, nothing has changed yet. If it dies after the second, the mark has the way back. An undo and a
+// fallback take that way by the same subresource, and then the mark goes.
+//
+// Until the resize is done the pod counts as unavailable although it serves. Otherwise all pods could get a size that is too small at the
+// same time. While the kubelet has not begun (PodResizePending) the pod is unchanged and counts as available, unless a container restarts
+// for the resize, which may happen as soon as there is capacity.
+//
+// A resize that is not done within the deadline, for whatever reason, ends the update at once (readiness.Move.Overdue). The pods for which
+// there was capacity have been resized by then, since a pod that waits for capacity keeps no other from its turn.
+
 // ResizeDeadline returns how long a kubelet has for a resize: the workload's progressDeadlineSeconds, or their default where the workload
 // has none. 0 means that there is no deadline, as natively (HasProgressDeadline in pkg/controller/deployment/util).
 func ResizeDeadline(progressDeadlineSeconds *int32) time.Duration {

@@ -3,4 +3,28 @@
 //
 // Kubelets kill before they pull, so an image that is slow or missing would take a pod out of service. The package may know nodes,
 // pre-pull pods and quotas, and what inplace/podstate says of the pods. It must not decide the order of turns and the budget.
+//
+// A pod gets no turn until its node is known to have the images that the pod needs: the node lists them, or a pod of the workload runs them
+// there, and the pull policy is not Always. A node lists 50 images by default, so an image that is not listed may be there. Then a pre-pull
+// pod finds out. It is bound to the node, mounts the images as volumes, and runs Stayput's own image (`stayput wait`). Its status is the
+// answer:
+//
+//   - Running: the volumes are mounted, so the images are there, and the kubelet does not collect them.
+//   - Waiting, with ErrImagePull or the like: nothing restarts on that node. The kubelet pulls volumes before the container's own image, so
+//     a later error, even of Stayput's own image, does not matter.
+//   - Failed without having run: the node did not accept the pod. The update goes on there without pulling first. The same goes for a pod
+//     without a sandbox for a minute, with kubelets 1.36 and newer.
+//
+// A pre-pull pod is bound by spec.nodeName. A scheduler could only find it unschedulable, while the kubelet gives an answer.
+//
+// At most stayput.dev/pre-pull-parallelism nodes have a pre-pull pod and a pod that still waits for its turn. Nodes whose pods have their
+// turn do not count, so pulling stays ahead of the restarts by that many nodes. For a pod that does not serve, only nodes that still pull
+// count: the others may wait for that pod, which takes up the budget.
+//
+// Some pods do not wait: those whose containers cannot pull what they have now, so that an undo gets through; pods on no node; and pods
+// that do not serve, on nodes that are not Ready. If the API server refuses a pre-pull pod (any 4xx that is not about timing) while there
+// are no others, that is remembered for the update revision, and the update goes on without pulling first.
+//
+// A plan that creates pre-pull pods is made twice, the second time with the namespace's ResourceQuotas. They must leave room for
+// 1 + maxSurge pods of a Deployment, or for one pod of a DaemonSet.
 package prepull

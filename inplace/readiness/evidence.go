@@ -138,8 +138,8 @@ func (m Move) containerApplied(pod *corev1.Pod, name string, now time.Time) (boo
 	return times.Since(status.State.Running.StartedAt.Time, stableRetag, now)
 }
 
-// restartApplied requires another container, and that the gate has opened since the patch: then the new container was seen to start
-// (Followed). Otherwise it waits until the old container must have been killed.
+// restartApplied requires another container, and that the gate has opened since the patch: then the new container was seen to start.
+// Otherwise it waits until the old container must have been killed.
 func (m Move) restartApplied(pod *corev1.Pod, before MovedContainer, status corev1.ContainerStatus, now time.Time) (bool, time.Duration) {
 	gate := conditions.Condition(pod, inplace.ConditionServing)
 	switch {

@@ -16,7 +16,11 @@ import (
 // Ready = ContainersReady and all gates. A kubelet says so too, but from what it knew at its last sync: one or two seconds after a
 // gate has moved, on a busy node later. The API server says so in the very write that moves the gate, by this rule. It does so by
 // itself if it can change what is written (manifests/ready), else by asking a manager (manifests/ready-webhook). Stayput sees that
-// the rule is in force if the answer to its own write shows it. Nothing else depends on the rule.
+// the rule is in force if the answer to its own write shows it. Nothing else depends on the rule. When Stayput closes a gate, that answer
+// already has Ready=False, so nothing waits for the kubelet.
+//
+// manifests/cel compares policy and webhook with this rule, on random writes. What is stored is stored unchanged the next time. So where
+// both are installed, as during an upgrade of the cluster, the policy comes first and leaves the webhook nothing to be asked about.
 
 // Writer is the kind of client that writes the status of a pod.
 type Writer int

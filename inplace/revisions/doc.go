@@ -2,4 +2,24 @@
 // renews the hold, whether the update fell back, and what persisted fallback there is.
 //
 // Webhooks read here what the leader has written. Both must agree, and nothing here may depend on pods.
+//
+// # Hold
+//
+// A hold lasts while the leader has renewed its Lease in the last 15 s (observe.HoldPatience), and has renewed this very update in the last
+// 150 s, by a time in a label on each marked revision (renew.go). Writes of an update that is not marked yet are held for a minute at most.
+// So neither webhooks without a leader, nor a leader that never comes to a workload or may not write to it, can block anything for long.
+//
+// The holds of a workload that is being deleted are the only ones without renewal: see deployments.Rollout.Deleting and
+// daemonsets.Rollout.HoldsDeletion.
+//
+// # Fallback
+//
+// By the time an update falls back, the native controller may have stopped trying, and would look again only after hours. So a fallback is
+// a label on the update revision, which is also a nudge. The nudge is repeated as long as something is left to do (marks.go). While a
+// Deployment has no new ReplicaSet yet, the label is on the old ones, with the hash of the template (StandsFor).
+//
+// An API server that refuses Stayput's patches may refuse that label, too. So the fallback is also persisted, with the hash of the
+// template, in a ConfigMap of Stayput's own namespace (fallback.go). Webhooks and the next plan read it there. Then the nudge is a time in
+// a Deployment's status, or an annotation on a pod. The persisted fallback is forgotten when nothing is left to do, the template is another
+// one, or the workload is gone. While writes are refused, new pods get no gate: perhaps no manager could open it (Fallback.Unwritable).
 package revisions

@@ -17,7 +17,9 @@ import (
 // recent renewal expires.
 //
 // Each renewal also nudges the native controller. The Deployment controller tries 15 times, the last time after 164 s, and not again before
-// the next event. So if all managers are killed while an update waits for something, it still has a try left at most moments.
+// the next event. So if all managers are killed while an update waits for something, a try after the hold has expired is still to come at
+// about two thirds of all moments. Where several Deployments of a namespace wait, that is so for one of them (webhook/retries.go), and the
+// others go on with their next event. So do DaemonSets: their controller does not try twice.
 const (
 	// RenewEvery is how often the leader renews them.
 	RenewEvery = time.Minute

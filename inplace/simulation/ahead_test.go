@@ -85,12 +85,12 @@ func TestNextTurnWaitsForReadyToLast(t *testing.T) {
 		f := newFleet(t, 3)
 		f.edit(app{image: "v2"})
 		f.once()
-		back := f.Pods[0]
+		back := f.Seen.Pods[0]
 		back.Spec.Containers[0].Image = "v2"
 		back.Labels[inplace.LabelRevisionHash] = f.UpdateRevision().Labels[inplace.LabelRevisionHash]
 		conditionIs(inplace.ConditionServing, corev1.ConditionTrue)(back)
-		aheadSince(f.Now)(back)
-		f.Ahead = readiness.Ahead{back.UID: f.Now.Add(-seen)}
+		aheadSince(f.Seen.Now)(back)
+		f.Seen.Ahead = readiness.Ahead{back.UID: f.Seen.Now.Add(-seen)}
 		got := 0
 		for _, step := range f.Plan().Steps {
 			if steps.Closes(step) {
@@ -135,7 +135,7 @@ func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
 		"on a node that does not answer": {func(r *deployments.Rollout, pod *corev1.Pod) {
 			stops(r, pod)
 			pod.Spec.NodeName = "n1"
-			r.Nodes = []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{
+			r.Seen.Nodes = []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}}}}
 		}, true, 0},
 	}
@@ -170,7 +170,7 @@ func TestAheadForgetsOtherPods(t *testing.T) {
 	podOf(r, "first", rs, aheadSince(start))
 	podOf(r, "known", rs, aheadSince(start))
 	before := start.Add(-time.Minute)
-	got := readiness.Ahead{"said": before, "known": before, "gone": before}.Next(r.Pods, start)
+	got := readiness.Ahead{"said": before, "known": before, "gone": before}.Next(r.Seen.Pods, start)
 	for uid, want := range map[types.UID]time.Time{"first": start, "known": before} {
 		if !got[uid].Equal(want) {
 			t.Errorf("%s is seen since %s, want %s", uid, got[uid], want)

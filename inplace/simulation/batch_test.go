@@ -42,17 +42,17 @@ func twoOfFour(p, q, r, s func(*corev1.Pod)) *deployments.Rollout {
 	statuses.RemoveCondition(&rollout.Deployment.Status, appsv1.DeploymentProgressing)
 	statuses.SetCondition(&rollout.Deployment.Status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
 		statuses.ReasonUpdated, "", start))
-	rollout.Batches = steps.Batches{}
+	rollout.Seen.Batches = steps.Batches{}
 	return rollout
 }
 
 // TestBatches: a step waits for steps of its kind that follow within a batch window, and no longer.
 func TestBatches(t *testing.T) {
 	seen := func(ago time.Duration) func(*deployments.Rollout) {
-		return func(r *deployments.Rollout) { r.Ahead = readiness.Ahead{"q": start.Add(-ago)} }
+		return func(r *deployments.Rollout) { r.Seen.Ahead = readiness.Ahead{"q": start.Add(-ago)} }
 	}
 	waited := func(what steps.Deferral, ago time.Duration) func(*deployments.Rollout) {
-		return func(r *deployments.Rollout) { r.Batches = steps.Batches{what: start.Add(-ago)} }
+		return func(r *deployments.Rollout) { r.Seen.Batches = steps.Batches{what: start.Add(-ago)} }
 	}
 
 	goingOut := func(pod *corev1.Pod) {
@@ -65,8 +65,8 @@ func TestBatches(t *testing.T) {
 	}
 	out := func(since time.Duration) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) {
-			r.Settings.Drain = 2 * time.Second
-			r.Endpoints = serving.Endpoints{"r": {NoClientSent: true}, "s": {OutSince: start.Add(-since)}}
+			r.Seen.Settings.Drain = 2 * time.Second
+			r.Seen.Endpoints = serving.Endpoints{"r": {NoClientSent: true}, "s": {OutSince: start.Add(-since)}}
 		}
 	}
 	cases := map[string]struct {
@@ -83,7 +83,7 @@ func TestBatches(t *testing.T) {
 		"the batch window is over": {twoOfFour(nil, aheadSince(start), nil, nil),
 			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), waited(steps.DeferStart, steps.BatchWindow)}, "close r", ""},
 		"the caller puts nothing off": {twoOfFour(nil, aheadSince(start), nil, nil),
-			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), func(r *deployments.Rollout) { r.Batches = nil }}, "close r",
+			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), func(r *deployments.Rollout) { r.Seen.Batches = nil }}, "close r",
 			""},
 		"both are drained":         {twoOfFour(nil, nil, drained, drained), nil, "2 → 0", ""},
 		"the other is still Ready": {twoOfFour(nil, nil, drained, goingOut), nil, "", "move"},

@@ -64,7 +64,7 @@ func BenchmarkPlan(b *testing.B) {
 func BenchmarkDecision(b *testing.B) {
 	b.Run("Deployment", func(b *testing.B) {
 		r := deploymentPartial(100)
-		r.Pods = nil
+		r.Seen.Pods = nil
 		replicaSetOf(&r, "h9", app{image: "v1"}, 0).Spec.Template = furnished("h9")
 		b.ReportAllocs()
 		for b.Loop() {
@@ -97,7 +97,7 @@ func deploymentPartial(pods int) deployments.Rollout {
 	r := fixture(int32(pods), app{image: "v2"})
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.Parse("10%"))
 	r.Deployment.Spec.Template = furnished("v2")
-	r.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism, Surge: true}
+	r.Seen.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism, Surge: true}
 	for i := range 9 { // the history
 		old := replicaSetOf(r, fmt.Sprint("h", i), app{image: "v1"}, 0)
 		old.Spec.Template = furnished(fmt.Sprint("h", i))
@@ -106,8 +106,8 @@ func deploymentPartial(pods int) deployments.Rollout {
 	newRS := replicaSetOf(r, "b", app{image: "v2"}, int32(pods/3))
 	oldRS.Spec.Template, newRS.Spec.Template = furnished("v1"), furnished("v2")
 	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
-	r.DryRun = admitted(newRS)
-	r.Endpoints = serving.Endpoints{}
+	r.Seen.DryRun = admitted(newRS)
+	r.Seen.Endpoints = serving.Endpoints{}
 	for i := range pods {
 		addPartialTo(r, i, pods, oldRS, newRS)
 	}
@@ -125,13 +125,13 @@ func addPartialTo(r *deployments.Rollout, i, pods int, oldRS, newRS *apps.Replic
 	if isDrained {
 		drained(pod)
 		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start)
-		r.Endpoints[pod.UID] = serving.Endpoint{OutSince: start}
+		r.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: start}
 	}
 	if i%30 == 0 {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		node.Status.Images = imagesOnNode("v1", "v2", "s1")
-		r.Nodes = append(r.Nodes, node)
+		r.Seen.Nodes = append(r.Seen.Nodes, node)
 	}
 }
 
@@ -154,12 +154,12 @@ func daemonSetPartial(tb testing.TB, nodes int) daemonsets.Rollout {
 func fleetPartial(tb testing.TB, nodes int) *fleet {
 	f := newFleet(tb, 0)
 	f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.Parse("10%"))}
-	f.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism}
+	f.Seen.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism}
 	f.Revisions = nil
 	f.setTemplate(furnished("v1"))
 	f.setTemplate(furnished("v2"))
 	f.Revisions[1].Labels[inplace.LabelUpdating] = begun
-	f.Endpoints, f.Now = serving.Endpoints{}, start.Add(time.Second)
+	f.Seen.Endpoints, f.Seen.Now = serving.Endpoints{}, start.Add(time.Second)
 	for i := range nodes {
 		f.addPartial(i, nodes)
 	}
@@ -179,6 +179,6 @@ func (f *fleet) addPartial(i, nodes int) {
 	if isDrained {
 		drained(pod)
 		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start)
-		f.Endpoints[pod.UID] = serving.Endpoint{OutSince: start}
+		f.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: start}
 	}
 }

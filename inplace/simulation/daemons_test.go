@@ -274,10 +274,10 @@ func (w *daemonWorld) checkEnd() {
 	case revision == nil:
 		w.violated("no ControllerRevision has the DaemonSet's template")
 		return
-	case len(r.Pods) != len(w.pull.nodes):
-		w.violated("%d pods on %d nodes", len(r.Pods), len(w.pull.nodes))
+	case len(r.Seen.Pods) != len(w.pull.nodes):
+		w.violated("%d pods on %d nodes", len(r.Seen.Pods), len(w.pull.nodes))
 	}
-	for _, pod := range r.Pods {
+	for _, pod := range r.Seen.Pods {
 		w.checkApplied(pod, revision, r.DaemonSet.Spec.Template)
 	}
 	for _, each := range r.Revisions {

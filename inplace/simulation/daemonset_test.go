@@ -21,6 +21,7 @@ import (
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -47,7 +48,7 @@ type fleet struct {
 
 func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, Rollout: daemonsets.Rollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start},
+	f := &fleet{t: t, Rollout: daemonsets.Rollout{DaemonSet: &apps.DaemonSet{}, Seen: engine.Snapshot{Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}},
 		runs: map[string]string{}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
@@ -70,7 +71,7 @@ func (f *fleet) edit(a app) {
 func (f *fleet) setTemplate(template apps.Template) {
 	f.DaemonSet.Spec.Template = template
 	defer func() {
-		f.DryRun = dryrun.Result{UpdateRevision: f.UpdateRevision().UID, Pod: &corev1.Pod{Spec: template.Typed().Spec}}
+		f.Seen.DryRun = dryrun.Result{UpdateRevision: f.UpdateRevision().UID, Pod: &corev1.Pod{Spec: template.Typed().Spec}}
 	}()
 	if f.UpdateRevision() != nil {
 		return
@@ -90,7 +91,7 @@ func (f *fleet) addNode(name string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	node.Status.NodeInfo.KubeletVersion = "v1.36.3"
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	f.Nodes = append(f.Nodes, node)
+	f.Seen.Nodes = append(f.Seen.Nodes, node)
 	return node
 }
 
@@ -101,23 +102,23 @@ func (f *fleet) addPod(name, node string) *corev1.Pod {
 	pod.Spec.NodeName = node
 	delete(pod.Labels, inplace.LabelTemplateHash)
 	pod.Labels[inplace.LabelRevisionHash], pod.Labels[inplace.LabelTemplateGeneration] = fmt.Sprint(len(f.Revisions)), "1"
-	f.Pods = append(f.Pods, pod)
+	f.Seen.Pods = append(f.Seen.Pods, pod)
 	return pod
 }
 
 // once carries out one plan, and has the kubelets act on it.
 func (f *fleet) once() steps.Plan {
 	f.t.Helper()
-	f.Now = f.Now.Add(time.Second)
+	f.Seen.Now = f.Seen.Now.Add(time.Second)
 	if f.pull.parallel > 0 {
-		f.pull.observe(&f.Settings, &f.Nodes, &f.Pull)
+		f.pull.observe(&f.Seen.Settings, &f.Seen.Nodes, &f.Seen.Pull)
 	}
 	plan := f.Plan()
 	for _, step := range plan.Steps {
 		f.carryOut(step)
 	}
 	f.pull.run()
-	for _, pod := range f.Pods {
+	for _, pod := range f.Seen.Pods {
 		if node := f.node(pod.Spec.NodeName); node != nil && node.Status.Conditions[0].Status == corev1.ConditionTrue {
 			f.kubelet(pod)
 		}
@@ -132,7 +133,7 @@ func (f *fleet) rest() {
 		switch {
 		case len(plan.Steps) > 0:
 		case plan.After > 0 && plan.After <= readiness.GateSeenAfter:
-			f.Now = f.Now.Add(plan.After)
+			f.Seen.Now = f.Seen.Now.Add(plan.After)
 		default:
 			return
 		}
@@ -141,7 +142,7 @@ func (f *fleet) rest() {
 }
 
 func (f *fleet) node(name string) *corev1.Node {
-	for _, node := range f.Nodes {
+	for _, node := range f.Seen.Nodes {
 		if node.Name == name {
 			return node
 		}
@@ -185,9 +186,9 @@ func (f *fleet) carryOut(step steps.Step) {
 		f.steps = append(f.steps, "drop "+s.Pod.Spec.NodeName)
 		f.pull.delete(s)
 	case steps.PersistFallback:
-		f.PersistedFallback = s.Fallback.Hash
+		f.Seen.PersistedFallback = s.Fallback.Hash
 	case steps.ForgetFallback:
-		f.PersistedFallback = ""
+		f.Seen.PersistedFallback = ""
 	default:
 		f.t.Fatalf("unexpected step %s", step.Describe())
 	}
@@ -243,7 +244,7 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 		*status = corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(want.Image)}
 		if !bad {
 			status.ImageID, status.ContainerID, status.State = "sha256:"+plain.Replace(want.Image),
-				fmt.Sprint(pod.Name, "/", want.Image, f.Now.Unix()), runningSince(f.Now)
+				fmt.Sprint(pod.Name, "/", want.Image, f.Seen.Now.Unix()), runningSince(f.Seen.Now)
 		}
 	}
 	is := func(yes bool) corev1.ConditionStatus {
@@ -291,7 +292,7 @@ func (f *fleet) expect(want ...string) {
 
 func (f *fleet) updated(revision, image string) {
 	f.t.Helper()
-	for _, pod := range f.Pods {
+	for _, pod := range f.Seen.Pods {
 		if pod.Labels[inplace.LabelRevisionHash] != revision || images(pod) != "app="+image ||
 			pod.Labels[inplace.LabelTemplateGeneration] != "" || !conditions.IsTrue(pod, corev1.PodReady) {
 			f.t.Errorf("%s has labels %v, %s and is ready: %t", pod.Name, pod.Labels, images(pod), conditions.IsTrue(pod, corev1.PodReady))
@@ -311,11 +312,11 @@ func TestDaemonStepsOfASidecar(t *testing.T) {
 			f := newFleet(t, 1)
 			f.edit(app{image: "v1", mesh: "m1"})
 			r := fixture(1, app{})
-			f.Pods[0].Spec = podOf(r, "made", replicaSetOf(r, "x", app{image: "v1", mesh: "m1"}, 1)).Spec
-			f.Pods[0].Spec.NodeName, f.Pods[0].Status.InitContainerStatuses = "n1", r.Pods[0].Status.InitContainerStatuses
-			f.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
+			f.Seen.Pods[0].Spec = podOf(r, "made", replicaSetOf(r, "x", app{image: "v1", mesh: "m1"}, 1)).Spec
+			f.Seen.Pods[0].Spec.NodeName, f.Seen.Pods[0].Status.InitContainerStatuses = "n1", r.Seen.Pods[0].Status.InitContainerStatuses
+			f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
 			if !gated {
-				ungated(f.Pods[0])
+				ungated(f.Seen.Pods[0])
 			}
 			f.edit(app{image: "v1", mesh: "m2"})
 			f.rest()
@@ -326,8 +327,8 @@ func TestDaemonStepsOfASidecar(t *testing.T) {
 			}
 			f.edit(app{image: "v2", mesh: "m1"})
 			f.rest()
-			if got := images(f.Pods[0]); got != "app=v2,mesh=m1" || !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
-				t.Errorf("p1 has %s, and is ready: %t", got, conditions.IsTrue(f.Pods[0], corev1.PodReady))
+			if got := images(f.Seen.Pods[0]); got != "app=v2,mesh=m1" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
+				t.Errorf("p1 has %s, and is ready: %t", got, conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady))
 			}
 		})
 	}
@@ -349,13 +350,13 @@ func TestDaemonStepsOfALabel(t *testing.T) {
 	f.edit(app{image: "v1", chart: "c2"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
-	if f.Pods[0].Labels["chart"] != "c2" {
-		t.Errorf("labels are %v", f.Pods[0].Labels)
+	if f.Seen.Pods[0].Labels["chart"] != "c2" {
+		t.Errorf("labels are %v", f.Seen.Pods[0].Labels)
 	}
 }
 
 func TestDaemonStepsWithoutGate(t *testing.T) {
-	f := newFleet(t, 1, func(f *fleet) { ungated(f.Pods[0]) })
+	f := newFleet(t, 1, func(f *fleet) { ungated(f.Seen.Pods[0]) })
 	f.edit(app{image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "mark 2 false false")
@@ -363,7 +364,7 @@ func TestDaemonStepsWithoutGate(t *testing.T) {
 }
 
 func TestDaemonUndoMidUpdateWithoutGate(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { ungated(f.Pods[0]); ungated(f.Pods[1]) })
+	f := newFleet(t, 2, func(f *fleet) { ungated(f.Seen.Pods[0]); ungated(f.Seen.Pods[1]) })
 	f.edit(app{image: "bad"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=bad")
@@ -382,12 +383,12 @@ func TestDaemonBudget(t *testing.T) {
 		{"2", 2, nil},
 		{"50%", 3, nil}, // of five, rounded up
 		{"100%", 5, nil},
-		{"2", 1, func(f *fleet) { f.Pods = f.Pods[1:] }}, // a node without a pod counts
-		{"2", 2, func(f *fleet) { f.ail("p1") }},         // a pod that does not serve counts, and is updated without taking more of the budget
+		{"2", 1, func(f *fleet) { f.Seen.Pods = f.Seen.Pods[1:] }}, // a node without a pod counts
+		{"2", 2, func(f *fleet) { f.ail("p1") }},                   // a pod that does not serve counts, and is updated without taking more of the budget
 		{"1", 1, func(f *fleet) { f.ail("p5") }},
 		{"2", 2, func(f *fleet) { f.addNode("n6").Spec.Taints = taint("NoExecute") }}, // a node that runs no pod does not count
-		{"1", 0, func(f *fleet) { unready(f.Pods[0]); f.away("n1") }},
-		{"2", 1, func(f *fleet) { unready(f.Pods[0]); f.away("n1") }},
+		{"1", 0, func(f *fleet) { unready(f.Seen.Pods[0]); f.away("n1") }},
+		{"2", 1, func(f *fleet) { unready(f.Seen.Pods[0]); f.away("n1") }},
 	} {
 		f := newFleet(t, 5, maxUnavailable(test.value))
 		if test.changes != nil {
@@ -434,7 +435,7 @@ func TestDaemonUndoOfABadImage(t *testing.T) {
 
 func (f *fleet) updatedAll(revision, image string) {
 	f.t.Helper()
-	for _, pod := range f.Pods {
+	for _, pod := range f.Seen.Pods {
 		if pod.Labels[inplace.LabelRevisionHash] != revision || images(pod) != image {
 			f.t.Errorf("%s is %s %s", pod.Name, pod.Labels[inplace.LabelRevisionHash], images(pod))
 		}
@@ -444,7 +445,7 @@ func (f *fleet) updatedAll(revision, image string) {
 func TestDaemonOnAnUnreachableNodeFollowsLater(t *testing.T) {
 	f := newFleet(t, 2, maxUnavailable("2"))
 	f.away("n2")
-	unready(f.Pods[1])
+	unready(f.Seen.Pods[1])
 	f.edit(app{image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
@@ -456,12 +457,12 @@ func TestDaemonOnAnUnreachableNodeFollowsLater(t *testing.T) {
 func TestDaemonsOfSeveralRevisions(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v1", env: "a"})
-	f.Pods[1].Labels[inplace.LabelRevisionHash] = "2" // natively replaced
+	f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] = "2" // natively replaced
 	f.edit(app{image: "v2"})
 	held := func(pod int, want bool) {
 		t.Helper()
-		if got, why := f.HoldsDeletion(f.Pods[pod]); got != want {
-			t.Errorf("deletion of %s held: %t (%s)", f.Pods[pod].Name, got, why.Message)
+		if got, why := f.HoldsDeletion(f.Seen.Pods[pod]); got != want {
+			t.Errorf("deletion of %s held: %t (%s)", f.Seen.Pods[pod].Name, got, why.Message)
 		}
 	}
 	held(0, true)
@@ -473,10 +474,10 @@ func TestDaemonsOfSeveralRevisions(t *testing.T) {
 	f.expect("mark 3 true false", "close p1", "p1 is 3 app=v2", "open p1", "mark 3 false true")
 	held(0, true) // the native controller may have decided to delete it before it moved
 	held(1, false)
-	f.Now = f.Now.Add(revisions.NudgeDaemonSetEvery)
+	f.Seen.Now = f.Seen.Now.Add(revisions.NudgeDaemonSetEvery)
 	f.once()
 	f.expect("mark 3 false true")
-	f.Pods = f.Pods[:1]
+	f.Seen.Pods = f.Seen.Pods[:1]
 	f.once()
 	f.expect("mark 3 false false")
 }
@@ -488,14 +489,14 @@ func TestDaemonOfARevisionThatIsGoneMakesCapacity(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2"})
 	f.once()
-	f.Pods[0].Labels[inplace.LabelRevisionHash] = podstate.HashPartial
-	f.Pods[0].Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "gone", Generation: 1,
+	f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = podstate.HashPartial
+	f.Seen.Pods[0].Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "gone", Generation: 1,
 		Containers: map[string]readiness.MovedContainer{"app": {Image: "v3",
-			ContainerID: f.Pods[0].Status.ContainerStatuses[0].ContainerID}}}.String()}
-	if held, why := f.HoldsDeletion(f.Pods[0]); held || why.Code != inplace.CodeRevisionGone {
+			ContainerID: f.Seen.Pods[0].Status.ContainerStatuses[0].ContainerID}}}.String()}
+	if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held || why.Code != inplace.CodeRevisionGone {
 		t.Errorf("deletion held: %t, %+v", held, why)
 	}
-	if held, _ := f.HoldsDeletion(f.Pods[1]); !held {
+	if held, _ := f.HoldsDeletion(f.Seen.Pods[1]); !held {
 		t.Error("the deletion of the other pod is not held")
 	}
 }
@@ -512,7 +513,7 @@ func TestDaemonFallBack(t *testing.T) {
 	if decision := f.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
 		t.Errorf("decision is %+v after a fallback", decision)
 	}
-	if held, _ := f.HoldsDeletion(f.Pods[0]); held {
+	if held, _ := f.HoldsDeletion(f.Seen.Pods[0]); held {
 		t.Error("a deletion is held after a fallback")
 	}
 }
@@ -521,7 +522,7 @@ func TestDaemonsLeftWhenTheLabelIsTakenOff(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2"})
 	f.once()
-	f.Mode = inplace.ModeNone
+	f.Seen.Mode = inplace.ModeNone
 	f.once()
 	f.expect("mark 2 true false", "mark 2 false true")
 }
@@ -537,9 +538,9 @@ func TestDaemonsNative(t *testing.T) {
 		"maxSurge": {func(f *fleet) {
 			f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
 		}, inplace.CodeStrategy},
-		"opted out": {func(f *fleet) { f.Mode = inplace.ModeRecreate }, inplace.CodeMode},
+		"opted out": {func(f *fleet) { f.Seen.Mode = inplace.ModeRecreate }, inplace.CodeMode},
 		"deleting":  {func(f *fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: start} }, inplace.CodeDeleting},
-		"too large": {func(f *fleet) { f.Unread = "too large" }, inplace.CodeTooLarge},
+		"too large": {func(f *fleet) { f.Seen.Unread = "too large" }, inplace.CodeTooLarge},
 		"fallen back": {func(f *fleet) { f.UpdateRevision().Labels[inplace.LabelFallback] = times.Seconds(start) },
 			inplace.CodeFellBack},
 		"the old revision is gone": {func(f *fleet) { f.Revisions = f.Revisions[1:] }, inplace.CodeRevisionGone},
@@ -552,7 +553,7 @@ func TestDaemonsNative(t *testing.T) {
 			if decision.Held || len(decision.Reasons) == 0 || decision.Reasons[0].Code != test.code {
 				t.Errorf("decision is %+v, want it native for %s", decision, test.code)
 			}
-			if held, why := f.HoldsDeletion(f.Pods[0]); held != (test.code == inplace.CodeDeleting) || why.Code != test.code {
+			if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held != (test.code == inplace.CodeDeleting) || why.Code != test.code {
 				t.Errorf("deletion held: %t, %+v, want it allowed for %s", held, why, test.code)
 			}
 			if plan := f.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
@@ -567,16 +568,16 @@ func TestDaemonsNative(t *testing.T) {
 func TestDaemonsAreNudgedAfterAGate(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v1", env: "a"})
-	gate := conditions.Condition(f.Pods[1], inplace.ConditionServing)
-	gate.Reason, gate.LastTransitionTime = readiness.ReasonReopened, metav1.NewTime(f.Now.Add(-time.Second))
-	if held, _ := f.HoldsDeletion(f.Pods[0]); !held {
+	gate := conditions.Condition(f.Seen.Pods[1], inplace.ConditionServing)
+	gate.Reason, gate.LastTransitionTime = readiness.ReasonReopened, metav1.NewTime(f.Seen.Now.Add(-time.Second))
+	if held, _ := f.HoldsDeletion(f.Seen.Pods[0]); !held {
 		t.Fatal("the deletion is not held")
 	}
 	if plan := f.Plan(); len(plan.Steps) > 0 || plan.After != readiness.GateSeenAfter-time.Second {
 		t.Errorf("looks again after %s, with steps %v", plan.After, plan.Steps)
 	}
-	f.Now = f.Now.Add(readiness.GateSeenAfter)
-	if held, why := f.HoldsDeletion(f.Pods[0]); held {
+	f.Seen.Now = f.Seen.Now.Add(readiness.GateSeenAfter)
+	if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held {
 		t.Errorf("the deletion is still held: %s", why.Message)
 	}
 	if f.once(); f.UpdateRevision().Labels[inplace.LabelRenewed] == "" {
@@ -588,9 +589,9 @@ func TestDaemonsAreNudgedAfterAGate(t *testing.T) {
 }
 
 func TestDaemonRewrittenImageFallsBack(t *testing.T) {
-	f := newFleet(t, 1, func(f *fleet) { f.Pods[0].Spec.Containers[0].Image = "mirror/v1" })
+	f := newFleet(t, 1, func(f *fleet) { f.Seen.Pods[0].Spec.Containers[0].Image = "mirror/v1" })
 	f.edit(app{image: "v2"})
-	f.DryRun = dryrun.Result{UpdateRevision: "2", Unknown: "nobody knows"}
+	f.Seen.DryRun = dryrun.Result{UpdateRevision: "2", Unknown: "nobody knows"}
 	f.once()
 	f.expect("mark 2 false true")
 }
@@ -615,8 +616,8 @@ func TestHoldsDeletion(t *testing.T) {
 		}, ""},
 		"tainted NoSchedule, where it may stay": {func(f *fleet, _ *corev1.Pod) { f.node("n1").Spec.Taints = taint("NoSchedule") }, ""},
 		"tainted NoExecute":                     {func(f *fleet, _ *corev1.Pod) { f.node("n1").Spec.Taints = taint("NoExecute") }, housekept},
-		"node gone":                             {func(f *fleet, _ *corev1.Pod) { f.Nodes = f.Nodes[1:] }, housekept},
-		"no node left":                          {func(f *fleet, _ *corev1.Pod) { f.Nodes = []*corev1.Node{} }, housekept},
+		"node gone":                             {func(f *fleet, _ *corev1.Pod) { f.Seen.Nodes = f.Seen.Nodes[1:] }, housekept},
+		"no node left":                          {func(f *fleet, _ *corev1.Pod) { f.Seen.Nodes = []*corev1.Node{} }, housekept},
 		"node not selected":                     {func(f *fleet, _ *corev1.Pod) { f.place(`"nodeSelector":{"disk":"ssd"}`) }, housekept},
 		"node selected": {func(f *fleet, _ *corev1.Pod) {
 			f.place(`"nodeSelector":{"disk":"ssd"}`)
@@ -638,8 +639,8 @@ func TestHoldsDeletion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2)
 			f.edit(app{image: "v2"})
-			test.change(f, f.Pods[0])
-			held, why := f.HoldsDeletion(f.Pods[0])
+			test.change(f, f.Seen.Pods[0])
+			held, why := f.HoldsDeletion(f.Seen.Pods[0])
 			if held != (test.code == "") || why.Code != test.code {
 				t.Errorf("held is %t, %+v; want %q", held, why, test.code)
 			}
@@ -656,17 +657,17 @@ func TestDaemonsOfADaemonSetBeingDeletedStay(t *testing.T) {
 		code   string
 	}{
 		"updated in place":           {func(*fleet) {}, true, inplace.CodeDeleting},
-		"long ago":                   {func(f *fleet) { f.HeldSince = f.Now.Add(-time.Hour) }, true, inplace.CodeDeleting},
-		"one of the update revision": {func(f *fleet) { f.Pods[0].Labels[inplace.LabelRevisionHash] = "2" }, true, inplace.CodeDeleting},
-		"its node is gone":           {func(f *fleet) { f.Nodes = f.Nodes[1:] }, false, inplace.CodeHousekeeping},
-		"not managed":                {func(f *fleet) { f.Mode = inplace.ModeNone }, false, inplace.CodeMode},
+		"long ago":                   {func(f *fleet) { f.HeldSince = f.Seen.Now.Add(-time.Hour) }, true, inplace.CodeDeleting},
+		"one of the update revision": {func(f *fleet) { f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2" }, true, inplace.CodeDeleting},
+		"its node is gone":           {func(f *fleet) { f.Seen.Nodes = f.Seen.Nodes[1:] }, false, inplace.CodeHousekeeping},
+		"not managed":                {func(f *fleet) { f.Seen.Mode = inplace.ModeNone }, false, inplace.CodeMode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2)
 			f.edit(app{image: "v2"})
 			f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: start}
 			test.change(f)
-			if held, why := f.HoldsDeletion(f.Pods[0]); held != test.held || why.Code != test.code {
+			if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held != test.held || why.Code != test.code {
 				t.Errorf("held is %t, %+v; want %t, %s", held, why, test.held, test.code)
 			}
 		})
@@ -720,9 +721,9 @@ func TestCreationPastTheWebhooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 3)
 			f.edit(app{image: "v2"})
-			f.UpdateRevision().Labels[inplace.LabelUpdating] = times.Seconds(f.Now.Add(-10 * time.Minute))
-			other := f.Pods[2]
-			other.CreationTimestamp = metav1.NewTime(f.Now.Add(-c.age))
+			f.UpdateRevision().Labels[inplace.LabelUpdating] = times.Seconds(f.Seen.Now.Add(-10 * time.Minute))
+			other := f.Seen.Pods[2]
+			other.CreationTimestamp = metav1.NewTime(f.Seen.Now.Add(-c.age))
 			if c.ungated {
 				other.Spec.ReadinessGates = nil
 			}
@@ -752,10 +753,10 @@ func TestCreationsPastTheWebhooksGoOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 4)
 			f.edit(app{image: "v2"})
-			f.UpdateRevision().Labels[inplace.LabelUpdating] = times.Seconds(f.Now.Add(-time.Hour))
+			f.UpdateRevision().Labels[inplace.LabelUpdating] = times.Seconds(f.Seen.Now.Add(-time.Hour))
 			for i, age := range c.ages {
-				created := f.Pods[len(f.Pods)-1-i]
-				created.CreationTimestamp, created.Spec.ReadinessGates = metav1.NewTime(f.Now.Add(-age)), nil
+				created := f.Seen.Pods[len(f.Seen.Pods)-1-i]
+				created.CreationTimestamp, created.Spec.ReadinessGates = metav1.NewTime(f.Seen.Now.Add(-age)), nil
 			}
 			plan := f.Plan()
 			if closes := slices.ContainsFunc(plan.Steps, steps.Closes); closes != c.closes || plan.Decision.Held != c.held ||
@@ -778,7 +779,7 @@ func newFleetOf(t *testing.T, nodes int, a app) *fleet {
 	return newFleet(t, nodes, func(f *fleet) {
 		f.Revisions = nil
 		f.edit(a)
-		for _, pod := range f.Pods {
+		for _, pod := range f.Seen.Pods {
 			of := f.DaemonSet.Spec.Template.Typed().Spec.Containers[0]
 			pod.Spec.Containers[0].Resources, pod.Spec.Containers[0].ResizePolicy = *of.Resources.DeepCopy(), of.ResizePolicy
 			for _, side := range f.DaemonSet.Spec.Template.Typed().Spec.Containers[1:] {
@@ -834,7 +835,7 @@ func TestDaemonFurtherEditOfAnImage(t *testing.T) {
 	f.edit(app{image: "v2", cpu: "200m"})
 	f.rest()
 	f.updated("3", "v2")
-	if cpu := f.Pods[0].Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "200m" {
+	if cpu := f.Seen.Pods[0].Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "200m" {
 		t.Errorf("it has %s", cpu)
 	}
 }

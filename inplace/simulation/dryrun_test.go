@@ -32,21 +32,21 @@ func TestDryRunComesFirst(t *testing.T) {
 		asks   bool
 	}{
 		"known":                      {func(*deployments.Rollout) {}, false},
-		"unknown":                    {func(r *deployments.Rollout) { r.DryRun = dryrun.Result{} }, true},
-		"of another update revision": {func(r *deployments.Rollout) { r.DryRun.UpdateRevision = "a" }, true},
-		"no update revision yet":     {func(r *deployments.Rollout) { r.ReplicaSets, r.DryRun = r.ReplicaSets[:1], dryrun.Result{} }, false},
-		"paused":                     {func(r *deployments.Rollout) { r.Deployment.Spec.Paused, r.DryRun = true, dryrun.Result{} }, false},
-		"native":                     {func(r *deployments.Rollout) { r.Mode, r.DryRun = inplace.ModeNone, dryrun.Result{} }, false},
-		"a new leader in the middle": {func(r *deployments.Rollout) { r.DryRun = dryrun.Result{}; drained(r.Pods[0]) }, true},
+		"unknown":                    {func(r *deployments.Rollout) { r.Seen.DryRun = dryrun.Result{} }, true},
+		"of another update revision": {func(r *deployments.Rollout) { r.Seen.DryRun.UpdateRevision = "a" }, true},
+		"no update revision yet":     {func(r *deployments.Rollout) { r.ReplicaSets, r.Seen.DryRun = r.ReplicaSets[:1], dryrun.Result{} }, false},
+		"paused":                     {func(r *deployments.Rollout) { r.Deployment.Spec.Paused, r.Seen.DryRun = true, dryrun.Result{} }, false},
+		"native":                     {func(r *deployments.Rollout) { r.Seen.Mode, r.Seen.DryRun = inplace.ModeNone, dryrun.Result{} }, false},
+		"a new leader in the middle": {func(r *deployments.Rollout) { r.Seen.DryRun = dryrun.Result{}; drained(r.Seen.Pods[0]) }, true},
 		"a native rollout in progress": {func(r *deployments.Rollout) {
-			r.ReplicaSets[1].Spec.Replicas, r.DryRun = new(int32(1)), dryrun.Result{}
+			r.ReplicaSets[1].Spec.Replicas, r.Seen.DryRun = new(int32(1)), dryrun.Result{}
 		}, false},
 		"paused in the middle": {func(r *deployments.Rollout) {
-			r.Deployment.Spec.Paused, r.DryRun = true, dryrun.Result{}
+			r.Deployment.Spec.Paused, r.Seen.DryRun = true, dryrun.Result{}
 			markAll(r)
 		}, true},
 		"only marks are left to remove": {func(r *deployments.Rollout) {
-			r.Deployment.Spec.Template, r.DryRun = app{image: "v1"}.template(), dryrun.Result{}
+			r.Deployment.Spec.Template, r.Seen.DryRun = app{image: "v1"}.template(), dryrun.Result{}
 			markAll(r)
 		}, false},
 	} {
@@ -84,7 +84,7 @@ func TestDryRunOfAPod(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.Deployment.Spec.Template, r.DryRun = r.ReplicaSets[1].Spec.Template, dryrun.Result{}
+	r.Deployment.Spec.Template, r.Seen.DryRun = r.ReplicaSets[1].Spec.Template, dryrun.Result{}
 	const want = `{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a":"1"},"finalizers":["f/f"],"generateName":"web-b-",` +
 		`"labels":{"app":"web","pod-template-hash":"b"},"namespace":"shop","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet",` +
 		`"name":"web-b","uid":"b","controller":true,"blockOwnerDeletion":true}]},"spec":{"containers":[{"image":"v2","name":"app","newer":1}]}}`
@@ -97,7 +97,7 @@ func TestDryRunOfAPod(t *testing.T) {
 func TestDryRunOfADaemon(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2"})
-	f.DryRun = dryrun.Result{}
+	f.Seen.DryRun = dryrun.Result{}
 	plan := f.Plan()
 	if plan.DryRun == nil || plan.DryRun.UpdateRevision != "2" || len(plan.Steps) > 0 {
 		t.Fatalf("the plan is %+v", plan)
@@ -127,10 +127,10 @@ func TestDryRunDecides(t *testing.T) {
 	}{
 		"nothing is changed": {func(*deployments.Rollout, *corev1.Pod, *corev1.Pod) {}, ""},
 		"refused": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
-			r.DryRun = dryrun.Result{UpdateRevision: "b", Refused: "not signed"}
+			r.Seen.DryRun = dryrun.Result{UpdateRevision: "b", Refused: "not signed"}
 		}, inplace.CodeNotAdmitted},
 		"the answer is unknown": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
-			r.DryRun = dryrun.Result{UpdateRevision: "b", Unknown: "no dry run"}
+			r.Seen.DryRun = dryrun.Result{UpdateRevision: "b", Unknown: "no dry run"}
 		}, ""},
 		"the image is rewritten": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
 			setImages(made, "mirror/v2")
@@ -139,7 +139,7 @@ func TestDryRunDecides(t *testing.T) {
 		"it was not rewritten before": {func(_ *deployments.Rollout, made, _ *corev1.Pod) { setImages(made, "mirror/v2") }, ""},
 		"it is no longer rewritten":   {func(_ *deployments.Rollout, _, old *corev1.Pod) { setImages(old, "mirror/v1") }, ""},
 		"it was, and the dry run failed": {func(r *deployments.Rollout, _, old *corev1.Pod) {
-			r.DryRun = dryrun.Result{UpdateRevision: "b", Unknown: "no dry run"}
+			r.Seen.DryRun = dryrun.Result{UpdateRevision: "b", Unknown: "no dry run"}
 			setImages(old, "mirror/v1")
 		}, inplace.CodeRewrittenImage},
 		"it is rewritten, without a gate": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
@@ -183,7 +183,7 @@ func TestDryRunDecides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, running := toV2()
-			test.change(r, r.DryRun.Pod, running)
+			test.change(r, r.Seen.DryRun.Pod, running)
 			plan := r.Plan()
 			if got := strings.Join(plan.Decision.Reasons.Codes(), " "); got != test.code || plan.Decision.Held != (test.code == "") {
 				t.Errorf("held %v: %q %s", plan.Decision.Held, got, plan.Decision.Reasons)
@@ -212,7 +212,7 @@ func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
 			r := fixture(1, test.to)
 			node := mountingNode("n1")
 			node.Status.NodeInfo.KubeletVersion = test.kubelet
-			r.Nodes = []*corev1.Node{node}
+			r.Seen.Nodes = []*corev1.Node{node}
 			oldRS := replicaSetOf(r, "a", mesh1, 1)
 			replicaSetOf(r, "b", test.to, 0)
 			podOf(r, "p", oldRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
@@ -222,10 +222,10 @@ func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
 
 			f := newFleet(t, 1)
 			f.edit(mesh1)
-			f.Pods[0].Spec.InitContainers, f.Pods[0].Status.InitContainerStatuses = r.Pods[0].Spec.InitContainers,
-				r.Pods[0].Status.InitContainerStatuses
-			f.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
-			f.Nodes[0].Status.NodeInfo.KubeletVersion = test.kubelet
+			f.Seen.Pods[0].Spec.InitContainers, f.Seen.Pods[0].Status.InitContainerStatuses = r.Seen.Pods[0].Spec.InitContainers,
+				r.Seen.Pods[0].Status.InitContainerStatuses
+			f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
+			f.Seen.Nodes[0].Status.NodeInfo.KubeletVersion = test.kubelet
 			f.edit(test.to)
 			if got := strings.Join(f.Plan().Decision.Reasons.Codes(), " "); got != test.code {
 				t.Errorf("a DaemonSet's is native for %q, want %q", got, test.code)
@@ -304,11 +304,11 @@ func TestRewrittenSidecar(t *testing.T) {
 }
 
 func TestDaemonGetsRewrittenImage(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { setImages(f.Pods[0], "mirror/v1") })
+	f := newFleet(t, 2, func(f *fleet) { setImages(f.Seen.Pods[0], "mirror/v1") })
 	f.edit(app{image: "v2"})
-	setImages(f.DryRun.Pod, "mirror/v2")
+	setImages(f.Seen.DryRun.Pod, "mirror/v2")
 	f.rest()
-	for _, pod := range f.Pods {
+	for _, pod := range f.Seen.Pods {
 		if pod.Labels[inplace.LabelRevisionHash] != "2" || pod.Spec.Containers[0].Image != "mirror/v2" {
 			t.Errorf("%s is of revision %s with %s", pod.Name, pod.Labels[inplace.LabelRevisionHash], images(pod))
 		}
@@ -318,7 +318,7 @@ func TestDaemonGetsRewrittenImage(t *testing.T) {
 func TestDaemonIsRefused(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2"})
-	f.DryRun = dryrun.Result{UpdateRevision: "2", Refused: "not signed"}
+	f.Seen.DryRun = dryrun.Result{UpdateRevision: "2", Refused: "not signed"}
 	f.once()
 	f.expect("mark 2 false true")
 }

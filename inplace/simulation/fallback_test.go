@@ -47,7 +47,7 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 		}
 	}
 	hash, _ := persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeRefused}))
-	r.PersistedFallback = hash
+	r.Seen.PersistedFallback = hash
 	if decision := r.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
 		t.Fatalf("the decision after a persisted fallback is %+v", decision)
 	}
@@ -60,7 +60,7 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != revisions.NudgeEvery {
 		t.Errorf("it is nudged again at once: %+v", plan)
 	}
-	oldRS.Spec.Replicas, oldRS.Status.Replicas, r.Pods = new(int32), 0, nil
+	oldRS.Spec.Replicas, oldRS.Status.Replicas, r.Seen.Pods = new(int32), 0, nil
 	r.ReplicaSets[1].Spec.Replicas = new(int32(2))
 	if plan := r.Plan(); !forgets(plan) {
 		t.Errorf("the persisted fallback outlives its update: %+v", plan)
@@ -80,12 +80,12 @@ func TestFallbackNudgesTheReplicaSetController(t *testing.T) {
 	if !is {
 		t.Fatal("it is not persisted")
 	}
-	r.PersistedFallback = hash
+	r.Seen.PersistedFallback = hash
 	if plan := r.Plan(); forgets(plan) || nudges(plan) != 1 {
 		t.Errorf("the ReplicaSet controller is not nudged: %+v", plan.Steps)
 	}
 	oldRS.Labels[inplace.LabelUpdating] = ""
-	r.Pods, oldRS.Status.Replicas = r.Pods[:1], 1
+	r.Seen.Pods, oldRS.Status.Replicas = r.Seen.Pods[:1], 1
 	if plan := r.Plan(); !forgets(plan) || nudges(plan) != 0 {
 		t.Errorf("nudges go on although the pods are gone: %+v", plan.Steps)
 	}
@@ -104,11 +104,11 @@ func TestExpiredMarkNudgesTheDeleter(t *testing.T) {
 	if plan := r.Plan(); plan.Decision.Held || nudges(plan) > 0 || plan.After > revisions.HoldDuration {
 		t.Fatalf("as long as deletions are held: %+v", plan)
 	}
-	r.Now = start.Add(revisions.HoldDuration)
+	r.Seen.Now = start.Add(revisions.HoldDuration)
 	if plan := r.Plan(); nudges(plan) != 1 {
 		t.Errorf("the ReplicaSet controller is not nudged: %+v", plan.Steps)
 	}
-	r.Mode = inplace.ModeNone
+	r.Seen.Mode = inplace.ModeNone
 	if plan := r.Plan(); nudges(plan) > 0 {
 		t.Error("it writes to a pod where it may not")
 	}
@@ -129,7 +129,7 @@ func TestFallbackIsAboutOneTemplate(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
 	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 2)
 	podOf(r, "p", oldRS)
-	r.PersistedFallback, _ = persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeFailing}))
+	r.Seen.PersistedFallback, _ = persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeFailing}))
 	r.Deployment.Spec.Template = app{image: "v3"}.template()
 	if plan := r.Plan(); !plan.Decision.Held || !forgets(plan) {
 		t.Errorf("a further edit is not updated in place: %+v", plan)
@@ -139,24 +139,24 @@ func TestFallbackIsAboutOneTemplate(t *testing.T) {
 func TestDaemonFallbackPersisted(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2"})
-	f.PersistedFallback = f.TemplateHash()
-	if held, _ := f.HoldsDeletion(f.Pods[0]); held {
+	f.Seen.PersistedFallback = f.TemplateHash()
+	if held, _ := f.HoldsDeletion(f.Seen.Pods[0]); held {
 		t.Error("a deletion is held after a fallback")
 	}
 	nudged := map[string]bool{}
 	for range 3 {
 		f.once()
-		for _, pod := range f.Pods {
+		for _, pod := range f.Seen.Pods {
 			nudged[pod.Annotations[inplace.AnnotationNudged]] = true
 		}
-		f.Now = f.Now.Add(revisions.NudgeDaemonSetEvery)
+		f.Seen.Now = f.Seen.Now.Add(revisions.NudgeDaemonSetEvery)
 	}
 	delete(nudged, "")
 	if len(nudged) != 3 {
 		t.Errorf("the DaemonSet controller was nudged %d times in three plans", len(nudged))
 	}
 	f.edit(app{image: "v3"})
-	if f.once(); f.PersistedFallback != "" {
+	if f.once(); f.Seen.PersistedFallback != "" {
 		t.Error("the persisted fallback is about an old template")
 	}
 }
@@ -181,7 +181,7 @@ func TestFallbacksAreBounded(t *testing.T) {
 // opening.
 func TestOrderOfSteps(t *testing.T) {
 	r := updating()
-	r.Settings = inplace.Settings{}
+	r.Seen.Settings = inplace.Settings{}
 	podOf(r, "a3", r.ReplicaSets[0], drained)
 	podOf(r, "b3", r.ReplicaSets[1], func(pod *corev1.Pod) { conditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod) })
 	r.Deployment.Status.ReadyReplicas = 0

@@ -60,15 +60,15 @@ func TestUndoKeepsAdmittedImage(t *testing.T) {
 		"not without an answer":       {dryrun.Result{}, inplace.ModeInPlace, true, "mirror/v1"},
 	} {
 		r, pod := markedRollout(mark, c.mode)
-		pod.Spec.Containers[0].Image, r.DryRun = "mirror/v1", dryrun.Result{}
+		pod.Spec.Containers[0].Image, r.Seen.DryRun = "mirror/v1", dryrun.Result{}
 		plan := r.Plan()
 		if plan.DryRun == nil || !plan.DryRun.Back || plan.DryRun.UpdateRevision != r.ReplicaSets[0].UID ||
 			slices.ContainsFunc(plan.Steps, patchesPods) {
 			t.Fatalf("%s: it asks %+v before %v", name, plan.DryRun, plan.Steps)
 		}
-		r.OldDryRun = c.answer
+		r.Seen.OldDryRun = c.answer
 		if c.answer != (dryrun.Result{}) {
-			r.OldDryRun.UpdateRevision = plan.DryRun.UpdateRevision
+			r.Seen.OldDryRun.UpdateRevision = plan.DryRun.UpdateRevision
 		}
 		for _, step := range r.Plan().Steps {
 			if patch, is := step.(steps.PatchPod); is {
@@ -89,7 +89,7 @@ func markedRollout(mark readiness.Move, mode inplace.Mode) (deployments.Rollout,
 	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 	pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
-	r.Mode = mode
+	r.Seen.Mode = mode
 	return *r, pod
 }
 
@@ -97,10 +97,10 @@ func markedRollout(mark readiness.Move, mode inplace.Mode) (deployments.Rollout,
 func follow(t *testing.T, r deployments.Rollout, pod *corev1.Pod) {
 	t.Helper()
 	for range 5 {
-		r.DryRun = admitted(r.UpdateRevision())
+		r.Seen.DryRun = admitted(r.UpdateRevision())
 		plan := r.Plan()
 		if plan.DryRun != nil {
-			r.OldDryRun = admitted(r.UpdateRevision())
+			r.Seen.OldDryRun = admitted(r.UpdateRevision())
 			plan = r.Plan()
 		}
 		for _, step := range plan.Steps {

@@ -18,6 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -28,12 +29,15 @@ func (w *world) daemonSet() *apps.DaemonSet { return w.daemonSets.objects["agent
 
 // daemonRollout returns what one reader knows of the DaemonSet.
 func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision, pods []*corev1.Pod) daemonsets.Rollout {
-	r := daemonsets.Rollout{DaemonSet: d, Revisions: all, Pods: pods, Mode: w.mode, Settings: w.settings, Rules: allInPlace,
-		PersistedFallback: w.persistedFallback, Now: w.now}
-	r.Settings.Partition = inplace.PartitionOf(d.Labels)
-	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
+	r := daemonsets.Rollout{
+		DaemonSet: d,
+		Revisions: all,
+		Seen:      engine.Snapshot{Pods: pods, Mode: w.mode, Settings: w.settings, Rules: allInPlace, PersistedFallback: w.persistedFallback, Now: w.now},
+	}
+	r.Seen.Settings.Partition = inplace.PartitionOf(d.Labels)
+	w.pull.observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	if revision := r.UpdateRevision(); revision != nil {
-		r.DryRun = dryrun.Result{UpdateRevision: revision.UID, Pod: &corev1.Pod{Spec: w.admitted(d.Spec.Template)}}
+		r.Seen.DryRun = dryrun.Result{UpdateRevision: revision.UID, Pod: &corev1.Pod{Spec: w.admitted(d.Spec.Template)}}
 	}
 	return r
 }
@@ -47,14 +51,14 @@ func (w *world) daemons() daemonsets.Rollout {
 // is the latest.
 func (s *stayput) daemonPlan() steps.Plan {
 	r := s.daemonRollout(s.daemonSets.objects["agent"], s.revisions.list(), s.pods.list())
-	s.remembered.Observe(r.Pods, s.now)
-	r.Ahead, r.Endpoints = s.remembered.Ahead, s.endpoints()
+	s.remembered.Observe(r.Seen.Pods, s.now)
+	r.Seen.Ahead, r.Seen.Endpoints = s.remembered.Ahead, s.endpoints()
 	plan := r.Plan()
 	if s.plannedOn = r; !plan.Decision.Held {
 		s.plannedOn = nil
 	}
 	current := s.daemonSet()
-	latest := current.Generation == r.DaemonSet.Generation && inplace.PartitionOf(current.Labels) == r.Settings.Partition
+	latest := current.Generation == r.DaemonSet.Generation && inplace.PartitionOf(current.Labels) == r.Seen.Settings.Partition
 	if !latest && slices.ContainsFunc(plan.Steps, steps.Closes) {
 		s.stale, plan.Steps = true, nil
 	}
@@ -93,8 +97,8 @@ func (h *daemonHook) stays(pod *corev1.Pod) bool {
 	}
 	live := h.daemons()
 	elsewhere := func(other *corev1.Pod) bool { return other.Spec.NodeName != pod.Spec.NodeName }
-	live.Pods = append(slices.DeleteFunc(live.Pods, elsewhere),
-		slices.DeleteFunc(cached.Pods, func(p *corev1.Pod) bool { return !elsewhere(p) })...)
+	live.Seen.Pods = append(slices.DeleteFunc(live.Seen.Pods, elsewhere),
+		slices.DeleteFunc(cached.Seen.Pods, func(p *corev1.Pod) bool { return !elsewhere(p) })...)
 	return h.holds(live, pod)
 }
 

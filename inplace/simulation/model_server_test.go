@@ -29,6 +29,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -220,12 +221,14 @@ func (w *world) deployment() *apps.Deployment { return w.deployments.objects["we
 
 // rollout returns the live objects.
 func (w *world) rollout() deployments.Rollout {
-	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode,
-		Settings:          w.settings,
-		PersistedFallback: w.persistedFallback, Rules: allInPlace.For(w.deployment().Annotations), Now: w.now}
-	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
-	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
-	r.DryRun = w.dryRun(r.UpdateRevision())
+	r := deployments.Rollout{
+		Deployment:  w.deployment(),
+		ReplicaSets: sorted(w.sets.objects),
+		Seen:        engine.Snapshot{Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings, PersistedFallback: w.persistedFallback, Rules: allInPlace.For(w.deployment().Annotations), Now: w.now},
+	}
+	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
+	w.pull.observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
+	r.Seen.DryRun = w.dryRun(r.UpdateRevision())
 	return r
 }
 
@@ -393,7 +396,7 @@ func (w *world) dryRun(newRS *apps.ReplicaSet) dryrun.Result {
 // planned returns the plan with the answers to the dry runs that it asks for.
 func (w *world) planned(r *deployments.Rollout) steps.Plan {
 	plan := r.Plan()
-	if r.OldDryRun = w.own(plan.DryRun); r.OldDryRun.UpdateRevision != "" {
+	if r.Seen.OldDryRun = w.own(plan.DryRun); r.Seen.OldDryRun.UpdateRevision != "" {
 		plan = r.Plan()
 	}
 	return plan

@@ -84,7 +84,7 @@ func TestDryRunAsksForClaims(t *testing.T) {
 	}
 	r.ReplicaSets[0].Spec.Template = old
 	podOf(r, "p", r.ReplicaSets[0])
-	r.DryRun = dryrun.Result{}
+	r.Seen.DryRun = dryrun.Result{}
 	if plan := r.Plan(); plan.DryRun == nil || !slices.Equal(plan.DryRun.Claims, []string{"data"}) {
 		t.Errorf("it asks for %+v", plan.DryRun)
 	}

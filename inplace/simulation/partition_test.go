@@ -49,7 +49,7 @@ func (w *world) partition(value string) {
 // respectsPartition demands that a plan neither closes the gate of a pod that must stay at the partition, nor resizes it. It counts the
 // pods on old revisions whose update has not begun.
 func (w *world) respectsPartition(r deployments.Rollout, plan steps.Plan) {
-	kept := r.Settings.Partition.Keeps(int(apps.Desired(r.Deployment)))
+	kept := r.Seen.Settings.Partition.Keeps(int(apps.Desired(r.Deployment)))
 	newRS, _ := plan.Decision.UpdateRevision.(*apps.ReplicaSet)
 	if kept == 0 || newRS == nil || !plan.Decision.Held {
 		return
@@ -64,7 +64,7 @@ func (w *world) respectsPartition(r deployments.Rollout, plan steps.Plan) {
 		}
 	}
 	left, beginsOld := 0, false
-	for _, pod := range r.Pods {
+	for _, pod := range r.Seen.Pods {
 		at := slices.IndexFunc(r.ReplicaSets, func(rs *apps.ReplicaSet) bool { return metav1.IsControlledBy(pod, rs) })
 		if at < 0 || r.ReplicaSets[at] == newRS || r.ReplicaSets[at].Labels[inplace.LabelCurrent] == "" || !readiness.Live(pod) {
 			continue
@@ -75,7 +75,7 @@ func (w *world) respectsPartition(r deployments.Rollout, plan steps.Plan) {
 		}
 	}
 	if beginsOld && left < kept {
-		w.violated("only %d pods are left on old revisions where partition %s demands %d", left, r.Settings.Partition, kept)
+		w.violated("only %d pods are left on old revisions where partition %s demands %d", left, r.Seen.Settings.Partition, kept)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestUndoToARevisionThatWasStaged(t *testing.T) {
 // update revision in between.
 func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
 	r := fixture(6, app{image: "v3"})
-	r.Settings.Partition = "4"
+	r.Seen.Settings.Partition = "4"
 	sets := map[string]*apps.ReplicaSet{"a": replicaSetOf(r, "a", app{image: "v0"}, 2), "b": replicaSetOf(r, "b", app{image: "v1"}, 2),
 		"c": replicaSetOf(r, "c", app{image: "v2"}, 2), "d": replicaSetOf(r, "d", app{image: "v3"}, 0)}
 	for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
@@ -339,7 +339,7 @@ func TestDeadlineOfAFlawedPartition(t *testing.T) {
 }
 
 func (f *fleet) atPartition(value string) *fleet {
-	f.Settings.Partition = inplace.PartitionOf(map[string]string{inplace.LabelPartition: value})
+	f.Seen.Settings.Partition = inplace.PartitionOf(map[string]string{inplace.LabelPartition: value})
 	return f
 }
 
@@ -351,7 +351,7 @@ func TestDaemonStepsOfAPartition(t *testing.T) {
 	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50percent: 1 of 3 pods updated" {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
-	if stays, why := f.HoldsDeletion(f.Pods[1]); !stays {
+	if stays, why := f.HoldsDeletion(f.Seen.Pods[1]); !stays {
 		t.Errorf("a pod at the partition may be deleted: %s", why.Message)
 	}
 	f.atPartition("100percent").rest()
@@ -377,7 +377,7 @@ func TestDaemonsAtAPartition(t *testing.T) {
 		f.edit(test.edit)
 		f.rest()
 		var hashes []string
-		for _, pod := range f.Pods {
+		for _, pod := range f.Seen.Pods {
 			hashes = append(hashes, pod.Labels[inplace.LabelRevisionHash])
 		}
 		if got := strings.Join(hashes, " "); got != test.want {
@@ -390,7 +390,7 @@ func TestDaemonsAtAPartition(t *testing.T) {
 // undo takes all pods back.
 func TestDaemonPartitionThatComesMidUpdate(t *testing.T) {
 	f := newFleet(t, 3, func(f *fleet) {
-		for _, pod := range f.Pods {
+		for _, pod := range f.Seen.Pods {
 			ungated(pod)
 		}
 	})
@@ -413,7 +413,7 @@ func TestDaemonsThatDoNotServeGoFirst(t *testing.T) {
 	f.ail("p3")
 	f.edit(app{image: "v2"})
 	f.rest()
-	if hash := f.Pods[2].Labels[inplace.LabelRevisionHash]; hash != "2" {
+	if hash := f.Seen.Pods[2].Labels[inplace.LabelRevisionHash]; hash != "2" {
 		t.Errorf("p3, which does not serve, stays at the partition: %q", f.steps)
 	}
 }

@@ -109,7 +109,7 @@ func (s *lockstep) plan() {
 		return
 	}
 	r := s.rollout()
-	r.Endpoints = s.ask(&s.stayput.remembered, r.Pods)
+	r.Seen.Endpoints = s.ask(&s.stayput.remembered, r.Seen.Pods)
 	plan := s.planned(&r)
 	s.addsUp(plan)
 	s.respectsPartition(r, plan)
@@ -119,7 +119,7 @@ func (s *lockstep) plan() {
 	for _, step := range plan.Steps {
 		s.note(step)
 		if patch, ok := step.(steps.PatchPod); ok {
-			s.rules.last[patch.Pod.Name] = r.Endpoints[patch.Pod.UID].LastOf != ""
+			s.rules.last[patch.Pod.Name] = r.Seen.Endpoints[patch.Pod.UID].LastOf != ""
 		}
 		for len(s.times) < len(s.steps) {
 			s.times = append(s.times, s.now)
@@ -563,7 +563,7 @@ func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
 	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != 40*time.Second || plan.Phase != steps.PhaseNative {
 		t.Errorf("after 20 s the plan is %+v", plan)
 	}
-	r.Now = start.Add(time.Minute)
+	r.Seen.Now = start.Add(time.Minute)
 	if plan := r.Plan(); len(plan.Steps) != 1 || plan.Steps[0].Describe() != "ReplicaSet web-b: marks" {
 		t.Errorf("after 80 s the plan is %+v", plan)
 	}
@@ -608,7 +608,7 @@ func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 	if again := label(r.Plan()); again != first {
 		t.Errorf("nudged at once: %s, then %s", first, again)
 	}
-	r.Now = r.Now.Add(revisions.NudgeEvery)
+	r.Seen.Now = r.Seen.Now.Add(revisions.NudgeEvery)
 	if later := label(r.Plan()); later == first || !strings.HasSuffix(later, revisions.StandsFor+r.TemplateHash()) {
 		t.Errorf("a minute later the label is %q", later)
 	}
@@ -617,7 +617,7 @@ func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 		t.Errorf("held once the update revision is there: %+v", decision)
 	}
 	oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
-	r.Pods = nil
+	r.Seen.Pods = nil
 	if last := label(r.Plan()); last != "" {
 		t.Errorf("in the end the label is %q", last)
 	}
@@ -655,7 +655,7 @@ func TestTooLargeMidUpdate(t *testing.T) {
 	for _, rs := range r.ReplicaSets {
 		rs.Labels[inplace.LabelUpdating], rs.Spec.Template = "1", apps.Template{}
 	}
-	r.Unread = "too large"
+	r.Seen.Unread = "too large"
 	plan := r.Plan()
 	patched := map[string]bool{}
 	for _, step := range plan.Steps {

@@ -17,13 +17,13 @@ import (
 func TestPrePullPodPullsAsThePodWould(t *testing.T) {
 	class, priority := "gvisor", int32(2_000_000_000)
 	r := pullFixture(func(r *deployments.Rollout) {
-		spec := &r.Pods[0].Spec
+		spec := &r.Seen.Pods[0].Spec
 		spec.ServiceAccountName, spec.ImagePullSecrets = "shop", []corev1.LocalObjectReference{{Name: "registry"}}
 		spec.Tolerations, spec.RuntimeClassName = []corev1.Toleration{{Key: "dedicated"}}, &class
 		spec.PriorityClassName, spec.Priority = "system-node-critical", &priority
 		spec.Containers[1].Image = "side:0"
-		r.Pods[0].Annotations = map[string]string{inplace.AnnotationMove: `{"hash":"a","containers":{"side":{"image":"side:0"}}}`}
-		ungated(r.Pods[0])
+		r.Seen.Pods[0].Annotations = map[string]string{inplace.AnnotationMove: `{"hash":"a","containers":{"side":{"image":"side:0"}}}`}
+		ungated(r.Seen.Pods[0])
 	})
 	var prePullPod *corev1.Pod
 	for _, step := range r.Plan().Steps {

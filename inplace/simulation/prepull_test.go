@@ -27,12 +27,12 @@ import (
 func pullFixture(changes ...func(*deployments.Rollout)) *deployments.Rollout {
 	r := fixture(4, app{image: "app:2", sidecar: "side:1"})
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(4))
-	r.Settings.PrePullParallelism, r.Pull.WaitImage = 2, waiterForTests
+	r.Seen.Settings.PrePullParallelism, r.Seen.Pull.WaitImage = 2, waiterForTests
 	oldRS, newRS := replicaSetOf(r, "a", app{image: "app:1", sidecar: "side:1"}, 4),
 		replicaSetOf(r, "b", app{image: "app:2", sidecar: "side:1"}, 0)
 	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
 	for i := range 4 {
-		r.Nodes = append(r.Nodes, mountingNode(fmt.Sprint("n", i+1)))
+		r.Seen.Nodes = append(r.Seen.Nodes, mountingNode(fmt.Sprint("n", i+1)))
 		podOf(r, fmt.Sprint("p", i+1), oldRS, func(pod *corev1.Pod) { pod.Spec.NodeName = fmt.Sprint("n", i+1) })
 	}
 	for _, change := range changes {
@@ -46,21 +46,21 @@ func updateRevisionIs(image string) func(*deployments.Rollout) {
 	return func(r *deployments.Rollout) {
 		template, newRS := app{image: image, sidecar: "side:1"}.template(), r.UpdateRevision()
 		r.Deployment.Spec.Template, newRS.Spec.Template = template, template
-		r.DryRun = admitted(newRS)
+		r.Seen.DryRun = admitted(newRS)
 	}
 }
 
 // prePullPodOn adds a pre-pull pod of the update revision whose container has that state.
 func prePullPodOn(node string, state corev1.ContainerState, changes ...func(*corev1.Pod)) func(*deployments.Rollout) {
 	return func(r *deployments.Rollout) {
-		at := slices.IndexFunc(r.Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
-		prePullPod := prepull.NewPod(prepull.OwnedByDeployment(r.Deployment, r.UpdateRevision()), r.Pods[at],
-			[]prepull.VolumeImage{{Reference: "app:2", Policy: corev1.PullIfNotPresent}}, r.Pull.WaitImage)
+		at := slices.IndexFunc(r.Seen.Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
+		prePullPod := prepull.NewPod(prepull.OwnedByDeployment(r.Deployment, r.UpdateRevision()), r.Seen.Pods[at],
+			[]prepull.VolumeImage{{Reference: "app:2", Policy: corev1.PullIfNotPresent}}, r.Seen.Pull.WaitImage)
 		prePullPod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: prepull.WaitContainer, State: state}}
 		for _, change := range changes {
 			change(prePullPod)
 		}
-		r.Pull.PrePullPods = append(r.Pull.PrePullPods, prePullPod)
+		r.Seen.Pull.PrePullPods = append(r.Seen.Pull.PrePullPods, prePullPod)
 	}
 }
 
@@ -71,13 +71,13 @@ func waitingFor(reason, message string) corev1.ContainerState {
 func isRunning() corev1.ContainerState { return runningSince(start) }
 
 func nodeIs(at int, change func(*corev1.Node)) func(*deployments.Rollout) {
-	return func(r *deployments.Rollout) { change(r.Nodes[at]) }
+	return func(r *deployments.Rollout) { change(r.Seen.Nodes[at]) }
 }
 
 func podIs(at int, changes ...func(*corev1.Pod)) func(*deployments.Rollout) {
 	return func(r *deployments.Rollout) {
 		for _, change := range changes {
-			change(r.Pods[at])
+			change(r.Seen.Pods[at])
 		}
 	}
 }
@@ -97,7 +97,7 @@ func quotaOf(hard, used string, scopes ...corev1.ResourceQuotaScope) func(*deplo
 		quota := corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{Scopes: scopes}}
 		quota.Status.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(hard)}
 		quota.Status.Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(used)}
-		r.Pull.Quotas = append(r.Pull.Quotas, quota)
+		r.Seen.Pull.Quotas = append(r.Seen.Pull.Quotas, quota)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestPull(t *testing.T) {
 		waits   string // part of the plan's message
 	}{
 		"two nodes at a time": {nil, "pull n1, pull n2", "", "waiting for image app:2 on node n1"},
-		"nothing is pulled first": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Settings.PrePullParallelism = 0 }},
+		"nothing is pulled first": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Seen.Settings.PrePullParallelism = 0 }},
 			"close p1, close p2, close p3, close p4", "", ""},
 		"those that are unready first": {[]func(*deployments.Rollout){podIs(3, unready)}, "pull n4, pull n1", "", ""},
 		"one that does not serve may exceed the budget": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
@@ -189,15 +189,15 @@ func TestPull(t *testing.T) {
 			"pull n2, pull n3, close p1", "node n1", ""},
 		"Windows": {[]func(*deployments.Rollout){nodeIs(0,
 			func(n *corev1.Node) { n.Status.NodeInfo.OperatingSystem = "windows" })}, "pull n2, pull n3, close p1", "Windows", ""},
-		"a node that is gone": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Nodes = r.Nodes[1:] }},
+		"a node that is gone": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Seen.Nodes = r.Seen.Nodes[1:] }},
 			"pull n2, pull n3, close p1", "", ""},
-		"Stayput's image is not known": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Pull.WaitImage = prepull.WaitImage{} }},
+		"Stayput's image is not known": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Seen.Pull.WaitImage = prepull.WaitImage{} }},
 			"close p1, close p2, close p3, close p4", "own image", ""},
 		"refused": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
-			r.Pull.Refused = prepull.Refused{UpdateRevision: "b", Why: "policy"}
+			r.Seen.Pull.Refused = prepull.Refused{UpdateRevision: "b", Why: "policy"}
 		}}, "close p1, close p2, close p3, close p4", "policy", ""},
 		"refused for another": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
-			r.Pull.Refused = prepull.Refused{UpdateRevision: "c", Why: "policy"}
+			r.Seen.Pull.Refused = prepull.Refused{UpdateRevision: "c", Why: "policy"}
 		}}, "pull n1, pull n2", "", ""},
 		"the node does not take it": {[]func(*deployments.Rollout){prePullPodOn("n1", corev1.ContainerState{}, func(p *corev1.Pod) {
 			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfpods", Message: "full"}
@@ -249,7 +249,7 @@ func TestPull(t *testing.T) {
 		"the update fell back": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
 			func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelFallback] = "1" }}, "drop n1", "", ""},
 		"nothing is pulled first any more": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
-			func(r *deployments.Rollout) { r.Settings.PrePullParallelism = 0 }}, "drop n1, close p1, close p2, close p3, close p4", "", ""},
+			func(r *deployments.Rollout) { r.Seen.Settings.PrePullParallelism = 0 }}, "drop n1, close p1, close p2, close p3, close p4", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := pullFixture(test.changes...).Plan()
@@ -277,7 +277,7 @@ func TestPullOfASidecar(t *testing.T) {
 		"the node lists it": {nodeIs(1, lists("mesh:2")), "pull n1, pull n3, close p2"},
 		"the registry is always asked": {func(r *deployments.Rollout) {
 			nodeIs(0, lists("mesh:2"))(r)
-			r.Pods[0].Spec.InitContainers[1].ImagePullPolicy = corev1.PullAlways
+			r.Seen.Pods[0].Spec.InitContainers[1].ImagePullPolicy = corev1.PullAlways
 		}, "pull n1, pull n2"},
 		"another pod there runs it": {func(r *deployments.Rollout) {
 			newRS := r.ReplicaSets[1]
@@ -308,9 +308,9 @@ func toMesh2(r *deployments.Rollout) {
 	before, after := app{image: "app:1", mesh: "mesh:1"}.template(), app{image: "app:1", mesh: "mesh:2"}.template()
 	oldRS, newRS := r.ReplicaSets[0], r.ReplicaSets[1]
 	r.Deployment.Spec.Template, oldRS.Spec.Template, newRS.Spec.Template = after, before, after
-	r.DryRun = admitted(newRS)
-	pods := r.Pods
-	r.Pods = nil
+	r.Seen.DryRun = admitted(newRS)
+	pods := r.Seen.Pods
+	r.Seen.Pods = nil
 	for _, pod := range pods {
 		podOf(r, pod.Name, oldRS, func(made *corev1.Pod) { made.Spec.NodeName = pod.Spec.NodeName })
 	}
@@ -394,7 +394,7 @@ func TestDaemonPullsFirst(t *testing.T) {
 
 func (f *fleet) pullsFirst(parallel int) {
 	f.pull.parallel = parallel
-	for _, node := range f.Nodes {
+	for _, node := range f.Seen.Nodes {
 		f.pull.nodes = append(f.pull.nodes, mountingNode(node.Name))
 	}
 }
@@ -410,8 +410,8 @@ func TestDaemonBadImageStopsNothing(t *testing.T) {
 	f.edit(app{image: "v1"})
 	f.rest()
 	f.expect("drop n1", "mark 2 false false")
-	if images(f.Pods[0]) != "app=v1" || !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
-		t.Errorf("p1 has %s", images(f.Pods[0]))
+	if images(f.Seen.Pods[0]) != "app=v1" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
+		t.Errorf("p1 has %s", images(f.Seen.Pods[0]))
 	}
 }
 
@@ -420,7 +420,7 @@ func TestDaemonFallBackDeletesPrePullPods(t *testing.T) {
 	f.edit(app{image: "v2"})
 	f.once()
 	f.once()
-	f.pull.observe(&f.Settings, &f.Nodes, &f.Pull)
+	f.pull.observe(&f.Seen.Settings, &f.Seen.Nodes, &f.Seen.Pull)
 	if got := told(f.FallBack(inplace.Reason{Code: inplace.CodeUninstalled})); got != "drop n1, drop n2" {
 		t.Errorf("the fallback does %q", got)
 	}

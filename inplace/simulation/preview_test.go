@@ -58,9 +58,9 @@ func TestPreview(t *testing.T) {
 			`recreate: not updated in place: label stayput.dev/update is "recreate"; 2 pods, 1 at a time, 0 surge pod, forbidden: false`},
 	} {
 		r := fixture(c.replicas, c.to)
-		r.Deployment.Spec.Strategy, r.Mode, r.Settings.Surge = c.strategy, c.mode, true
+		r.Deployment.Spec.Strategy, r.Seen.Mode, r.Seen.Settings.Surge = c.strategy, c.mode, true
 		old := replicaSetOf(r, "a", app{image: "v1"}, c.replicas)
-		r.DryRun.Claim = c.claim
+		r.Seen.DryRun.Claim = c.claim
 		if got := short(r.Preview(old.Spec.Template)); got != c.want {
 			t.Errorf("%s:\n%s\ninstead of\n%s", name, got, c.want)
 		}
@@ -71,7 +71,7 @@ func TestDaemonPreview(t *testing.T) {
 	f := newFleet(t, 3, maxUnavailable("50%"))
 	f.DaemonSet.Status.DesiredNumberScheduled = 3
 	before := f.DaemonSet.Spec.Template
-	f.DaemonSet.Spec.Template, f.Nodes = app{image: "v2"}.template(), nil
+	f.DaemonSet.Spec.Template, f.Seen.Nodes = app{image: "v2"}.template(), nil
 	if got, want := short(f.Preview(before)), "in place: restarts app; 3 pods, 2 at a time, 0 surge pod, forbidden: false"; got != want {
 		t.Errorf("%s instead of %s", got, want)
 	}
@@ -88,7 +88,7 @@ func TestPreviewAtAPartition(t *testing.T) {
 		"6 at the partition, 0 at a time, 0 surge pod": "half",
 	} {
 		r := fixture(6, app{image: "v2"})
-		r.Deployment.Spec.Strategy, r.Settings.Surge, r.Settings.Partition = paces("0", "3"), true, partition
+		r.Deployment.Spec.Strategy, r.Seen.Settings.Surge, r.Seen.Settings.Partition = paces("0", "3"), true, partition
 		f := r.Preview(replicaSetOf(r, "a", app{image: "v1"}, 6).Spec.Template)
 		if got := fmt.Sprintf("%d at the partition, %d at a time, %d surge pod", f.AtPartition, f.AtATime, f.SurgePods); got != want {
 			t.Errorf("%s: %s instead of %s", partition, got, want)
@@ -183,7 +183,7 @@ func TestPodProgressBefore(t *testing.T) {
 				Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "v2"}}}}}}
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "wait",
 				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
-			r.Pull.PrePullPods = []*corev1.Pod{pod}
+			r.Seen.Pull.PrePullPods = []*corev1.Pod{pod}
 		}
 	}
 	for want, r := range map[string]*deployments.Rollout{
@@ -192,12 +192,12 @@ func TestPodProgressBefore(t *testing.T) {
 			r.Deployment.Spec.Paused = true
 		}),
 		"web-a at partition: the partition to be lowered or removed": outdated(func(r *deployments.Rollout) {
-			r.Settings.Partition = "1"
+			r.Seen.Settings.Partition = "1"
 		}),
 		"web-a waiting: its node to pre-pull images":         outdated(prePullPod("ContainerCreating", "")),
 		"web-a waiting: its node to pre-pull images: v2: no": outdated(prePullPod("ErrImagePull", "v2: no")),
 		"web-a waiting: its replacement by the Deployment controller": outdated(func(r *deployments.Rollout) {
-			r.Mode = inplace.ModeNone
+			r.Seen.Mode = inplace.ModeNone
 		}),
 	} {
 		if got := progress(r.PodProgress(), "p"); got != want {
@@ -209,15 +209,15 @@ func TestPodProgressBefore(t *testing.T) {
 func TestDaemonPodProgress(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2"})
-	f.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
-	f.Nodes = nil
+	f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
+	f.Seen.Nodes = nil
 	all := f.PodProgress()
 	for name, want := range map[string]string{"p1": "agent-1 waiting: its turn", "p2": "agent-2 updated: "} {
 		if got := progress(all, name); got != want {
 			t.Errorf("%s: %q instead of %q", name, got, want)
 		}
 	}
-	f.Settings.Partition = "50percent"
+	f.Seen.Settings.Partition = "50percent"
 	if got, want := progress(f.PodProgress(), "p1"), "agent-1 at partition: the partition to be lowered or removed"; got != want {
 		t.Errorf("%q instead of %q", got, want)
 	}

@@ -20,7 +20,7 @@ func (f *fleet) small(cpu string, nodes ...string) {
 // mayDelete demands which pods the native controller may delete.
 func (f *fleet) mayDelete(want map[string]bool) {
 	f.t.Helper()
-	for _, pod := range f.Pods {
+	for _, pod := range f.Seen.Pods {
 		if held, why := f.HoldsDeletion(pod); held == want[pod.Name] {
 			f.t.Errorf("the deletion of %s is held %t: %s", pod.Name, held, why.Message)
 		}
@@ -29,10 +29,10 @@ func (f *fleet) mayDelete(want map[string]bool) {
 
 // replaced lets the native controller delete the pod and create another.
 func (f *fleet) replaced(name string) {
-	for i, pod := range f.Pods {
+	for i, pod := range f.Seen.Pods {
 		if pod.Name == name {
 			node := pod.Spec.NodeName
-			f.Pods = append(f.Pods[:i:i], f.Pods[i+1:]...)
+			f.Seen.Pods = append(f.Seen.Pods[:i:i], f.Seen.Pods[i+1:]...)
 			created := f.addPod(name, node)
 			created.Labels[inplace.LabelRevisionHash] = f.UpdateRevision().Labels[inplace.LabelRevisionHash]
 			created.Spec.Containers = f.DaemonSet.Spec.Template.Typed().Spec.Containers
@@ -59,7 +59,7 @@ func TestDaemonThatDoesNotServeIsReplacedAtOnce(t *testing.T) {
 	t.Run("its revision is too different", func(t *testing.T) {
 		f := newFleet(t, 2)
 		f.edit(app{image: "v1", env: "a"})
-		f.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
+		f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
 		f.edit(app{image: "v2"})
 		f.mayDelete(nil)
 		f.ail("p2")
@@ -74,16 +74,16 @@ func TestDaemonsThatDoNotServeAtAPartition(t *testing.T) {
 	maxUnavailable("3")(f)
 	f.small("150m", "n1", "n2")
 	f.edit(app{image: "v1", cpu: "200m"})
-	for _, pod := range f.Pods[:2] {
+	for _, pod := range f.Seen.Pods[:2] {
 		unready(pod)
 	}
 	f.mayDelete(map[string]bool{"p1": true})
 	for range 5 {
 		f.sick = "p1"
 		f.once()
-		unready(f.Pods[1])
+		unready(f.Seen.Pods[1])
 	}
-	if f.Pods[2].Spec.Containers[0].Resources.Requests.Cpu().String() != "100m" {
+	if f.Seen.Pods[2].Spec.Containers[0].Resources.Requests.Cpu().String() != "100m" {
 		t.Errorf("p3 takes the place of p1: %q", f.steps)
 	}
 	f.replaced("p1")
@@ -110,7 +110,7 @@ func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
 		f := newFleet(t, 3).atPartition("2")
 		f.edit(app{image: "v2", tolerates: "t"})
 		f.rest()
-		if hash := f.Pods[0].Labels[inplace.LabelRevisionHash]; hash != "2" || !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
+		if hash := f.Seen.Pods[0].Labels[inplace.LabelRevisionHash]; hash != "2" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
 			t.Fatalf("p1 is of %s: %q", hash, f.steps)
 		}
 		f.edit(app{image: "v3"})
@@ -127,7 +127,7 @@ func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
 func TestDaemonsThatMustBeReplacedDoNotWaitForEachOther(t *testing.T) {
 	f := newSizedFleet(t, 2)
 	f.edit(app{image: "v1", cpu: "100m", env: "a"})
-	f.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
+	f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
 	f.small("150m", "n1")
 	f.edit(app{image: "v1", cpu: "200m"})
 	f.rest()

@@ -135,7 +135,7 @@ func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
 	f := newSizedFleet(t, 3).atPartition("50percent")
 	cpus := func() string {
 		var all []string
-		for _, pod := range f.Pods {
+		for _, pod := range f.Seen.Pods {
 			all = append(all, pod.Labels[inplace.LabelRevisionHash]+":"+pod.Spec.Containers[0].Resources.Requests.Cpu().String())
 		}
 		return strings.Join(all, " ")
@@ -210,7 +210,7 @@ func TestMovedPodThatDoesNotFitAtAPartition(t *testing.T) {
 	s.rest()
 	s.waits("waiting at partition 2: 1 of 3 pods updated")
 	s.kubelet.cramped = map[string]string{}
-	for _, pod := range s.rollout().Pods {
+	for _, pod := range s.rollout().Seen.Pods {
 		s.kubelet.cramped[pod.Name] = "300m"
 	}
 	s.edits(app{image: "v1", cpu: "300m"})
@@ -293,7 +293,7 @@ func TestGateOpensWhileThereIsNoCapacity(t *testing.T) {
 	s.kubelet.short = true
 	s.edits(after)
 	s.rest()
-	if slices.ContainsFunc(s.rollout().Pods, readiness.Closed) || !slices.Contains(s.steps, "close 1") {
+	if slices.ContainsFunc(s.rollout().Seen.Pods, readiness.Closed) || !slices.Contains(s.steps, "close 1") {
 		t.Errorf("a gate is closed, or never was: %q", s.steps)
 	}
 	s.kubelet.short = false
@@ -306,7 +306,7 @@ func TestDaemonGateOpensWhileThereIsNoCapacity(t *testing.T) {
 	f.short = true
 	f.edit(app{image: "v1", sidecar: "s2", cpu: "200m", renews: true})
 	f.rest()
-	if slices.ContainsFunc(f.Pods, readiness.Closed) || !slices.Contains(f.steps, "close p1") {
+	if slices.ContainsFunc(f.Seen.Pods, readiness.Closed) || !slices.Contains(f.steps, "close p1") {
 		t.Errorf("a gate is closed, or never was: %q", f.steps)
 	}
 }

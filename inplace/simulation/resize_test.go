@@ -63,8 +63,8 @@ func TestUndoOfResources(t *testing.T) {
 	s.edits(app{image: "v1", cpu: "100m"})
 	s.rest()
 	s.checkEnd()
-	if sizes(s.rollout().Pods[0]) != sizes(&corev1.Pod{Spec: app{image: "v1", cpu: "100m"}.template().Typed().Spec}) {
-		t.Errorf("it has %s", sizes(s.rollout().Pods[0]))
+	if sizes(s.rollout().Seen.Pods[0]) != sizes(&corev1.Pod{Spec: app{image: "v1", cpu: "100m"}.template().Typed().Spec}) {
+		t.Errorf("it has %s", sizes(s.rollout().Seen.Pods[0]))
 	}
 }
 
@@ -97,7 +97,7 @@ func TestDeferredResources(t *testing.T) {
 	s.kubelet.short = false
 	s.rest()
 	s.checkEnd()
-	if len(s.rollout().Pods) != 3 || s.made != 3 {
+	if len(s.rollout().Seen.Pods) != 3 || s.made != 3 {
 		t.Errorf("%d pods were created", s.made)
 	}
 }
@@ -204,7 +204,7 @@ func TestResourcesThatRestartByAnother(t *testing.T) {
 	s := newRenewing(t, 2)
 	s.edits(app{image: "v1", cpu: "200m", renews: true})
 	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
-	if _, may := podstate.Reopen(s.rollout().Pods[0], false, s.now); may {
+	if _, may := podstate.Reopen(s.rollout().Seen.Pods[0], false, s.now); may {
 		t.Error("its gate may open")
 	}
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
@@ -228,7 +228,7 @@ func TestUndoOfResourcesAndAnImageWithoutRoom(t *testing.T) {
 	s.rest()
 	s.pass(11 * time.Minute)
 	s.rest()
-	if image := s.rollout().Pods[0].Spec.Containers[0].Image; image != "v1" {
+	if image := s.rollout().Seen.Pods[0].Spec.Containers[0].Image; image != "v1" {
 		t.Errorf("the pod has %s: %q", image, s.steps)
 	}
 }
@@ -251,7 +251,7 @@ func TestResourcesThatRestartAndAnotherImage(t *testing.T) {
 // TestInfeasibleOnOneNode: only the pod whose node has too little CPU is replaced, after all others were resized.
 func TestInfeasibleOnOneNode(t *testing.T) {
 	s := newSized(t, 4)
-	s.kubelet.cramped = map[string]string{s.rollout().Pods[0].Name: "200m"}
+	s.kubelet.cramped = map[string]string{s.rollout().Seen.Pods[0].Name: "200m"}
 	before := s.uids()
 	s.edits(app{image: "v1", cpu: "200m"})
 	s.rest()
@@ -264,7 +264,7 @@ func TestInfeasibleOnOneNode(t *testing.T) {
 
 func (s *lockstep) uids() map[types.UID]bool {
 	uids := map[types.UID]bool{}
-	for _, pod := range s.rollout().Pods {
+	for _, pod := range s.rollout().Seen.Pods {
 		uids[pod.UID] = true
 	}
 	return uids
@@ -305,7 +305,7 @@ func TestResizeByAnother(t *testing.T) {
 // TestResizedByAnother: a pod that another client has resized is left alone, unless templates change its resources.
 func TestResizedByAnother(t *testing.T) {
 	s := newSized(t, 1)
-	pod := s.rollout().Pods[0]
+	pod := s.rollout().Seen.Pods[0]
 	s.foreign = true
 	if _, err := alter(s.world, s.pods, pod.Name, "", func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("150m")}
@@ -314,8 +314,8 @@ func TestResizedByAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.edits(app{image: "v2", cpu: "100m"})
-	s.until(func() bool { return s.rollout().Pods[0].Spec.Containers[0].Image == "v2" })
-	if cpu := s.rollout().Pods[0].Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "150m" {
+	s.until(func() bool { return s.rollout().Seen.Pods[0].Spec.Containers[0].Image == "v2" })
+	if cpu := s.rollout().Seen.Pods[0].Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "150m" {
 		t.Errorf("it has %s", cpu)
 	}
 }
@@ -325,7 +325,7 @@ func TestUndoOfResourcesTakesTime(t *testing.T) {
 	s := newSized(t, 2)
 	s.edits(app{image: "v1", cpu: "200m"})
 	s.until(func() bool {
-		return slices.ContainsFunc(s.rollout().Pods, func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(s.rollout().Seen.Pods, func(pod *corev1.Pod) bool {
 			return len(readiness.MoveOf(pod).Resize) > 0 && readiness.MoveOf(pod).Resized(pod) && pod.Generation > 1
 		})
 	})
@@ -390,7 +390,7 @@ func TestFurtherRestartWithResources(t *testing.T) {
 // killed lets enough time pass for all containers that may have to be killed.
 func (s *lockstep) killed() {
 	s.rest()
-	s.now = s.now.Add(readiness.GracePeriod(s.rollout().Pods[0]) + readiness.KillMargin)
+	s.now = s.now.Add(readiness.GracePeriod(s.rollout().Seen.Pods[0]) + readiness.KillMargin)
 	s.rest()
 }
 
@@ -405,7 +405,7 @@ func TestDaemonResourcesThatRestartLeft(t *testing.T) {
 	f.expect("mark 2 true false", "close p1", "p1 is updating-in-place app=v1")
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 	f.rest()
-	if pod := f.Pods[0]; readiness.Closed(pod) {
+	if pod := f.Seen.Pods[0]; readiness.Closed(pod) {
 		t.Errorf("its gate is closed: %q", f.steps)
 	}
 }
@@ -417,10 +417,10 @@ func TestPodAtThePartitionThatDoesNotFit(t *testing.T) {
 	s.rest()
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
 	r := s.rollout()
-	for _, pod := range r.Pods {
+	for _, pod := range r.Seen.Pods {
 		small := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
 		small.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("150m")}
-		r.Nodes = append(r.Nodes, small)
+		r.Seen.Nodes = append(r.Seen.Nodes, small)
 	}
 	if plan := r.Plan(); plan.Phase != steps.PhasePartition {
 		t.Errorf("%s: %s", plan.Phase, plan.Message)

@@ -248,7 +248,7 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 	f.expect("mark 2 true false", "renew p1", "close p1", "p1 is 2 app="+another, "renew p2", "close p2", "p2 is 2 app="+another,
 		"mark 2 false false")
 	f.updated("2", another)
-	for _, pod := range f.Pods {
+	for _, pod := range f.Seen.Pods {
 		if pod.Annotations[inplace.AnnotationRestartedAt] != "1" || pod.Status.ContainerStatuses[0].ContainerID == pod.Name+"/app" {
 			t.Errorf("%s has annotations %v and runs container %s", pod.Name, pod.Annotations, pod.Status.ContainerStatuses[0].ContainerID)
 		}
@@ -256,8 +256,8 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 	f.edit(app{image: "v1"})
 	rest()
 	f.expect("mark 1 true false", "renew p1", "close p1", "p1 is 1 app=v1", "renew p2", "close p2", "p2 is 1 app=v1", "mark 1 false false")
-	if f.Pods[0].Annotations[inplace.AnnotationRestartedAt] != "" {
-		t.Errorf("after the undo: %v", f.Pods[0].Annotations)
+	if f.Seen.Pods[0].Annotations[inplace.AnnotationRestartedAt] != "" {
+		t.Errorf("after the undo: %v", f.Seen.Pods[0].Annotations)
 	}
 }
 
@@ -268,15 +268,15 @@ func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
 	f.says = true
 	f.edit(meshed(""))
 	r := fixture(1, app{})
-	f.Pods[0].Spec = podOf(r, "made", replicaSetOf(r, "x", meshed(""), 1)).Spec
-	f.Pods[0].Spec.NodeName, f.Pods[0].Status.InitContainerStatuses = "n1", r.Pods[0].Status.InitContainerStatuses
-	f.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
+	f.Seen.Pods[0].Spec = podOf(r, "made", replicaSetOf(r, "x", meshed(""), 1)).Spec
+	f.Seen.Pods[0].Spec.NodeName, f.Seen.Pods[0].Status.InitContainerStatuses = "n1", r.Seen.Pods[0].Status.InitContainerStatuses
+	f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
 	f.edit(meshed("1"))
 	for range 30 {
 		f.once()
 	}
 	f.expect("mark 3 true false", "renew p1", "close p1", "p1 is 3 app="+another+",mesh=docker.io/library/m1:latest", "mark 3 false false")
-	if !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
+	if !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
 		t.Error("the pod is not ready")
 	}
 }
@@ -362,8 +362,8 @@ func TestPodsThatCannotRestart(t *testing.T) {
 		r := fixture(1, app{image: full, restarted: "1"})
 		podOf(r, "p", replicaSetOf(r, "a", app{image: full}, 1), test.changes...)
 		replicaSetOf(r, "b", app{image: full, restarted: "1"}, 0)
-		for _, pod := range r.Pods {
-			r.DryRun.Pod.Spec.InitContainers = pod.Spec.InitContainers // new pods have them, too
+		for _, pod := range r.Seen.Pods {
+			r.Seen.DryRun.Pod.Spec.InitContainers = pod.Spec.InitContainers // new pods have them, too
 		}
 		plan := r.Plan()
 		if got := plan.Decision.Reasons.String(); got != test.want {
@@ -391,7 +391,7 @@ func TestRestartByTheSettings(t *testing.T) {
 	r := fixture(1, app{image: "v1", restarted: "1"})
 	podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
 	for _, on := range []bool{true, false} {
-		r.Rules = inplace.Rules{}.Restarting(inplace.Settings{Restart: on}, nil)
+		r.Seen.Rules = inplace.Rules{}.Restarting(inplace.Settings{Restart: on}, nil)
 		if held := r.Decision().Held; held != on {
 			t.Errorf("with the label %t: held %t", on, held)
 		}

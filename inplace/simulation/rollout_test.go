@@ -17,6 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/times"
@@ -29,7 +30,7 @@ var begun = times.Seconds(start)
 
 // fixture returns a rollout for tables. ReplicaSets are named after their hash.
 func fixture(replicas int32, a app) *deployments.Rollout {
-	return &deployments.Rollout{Deployment: newDeployment(replicas, a), Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}
+	return &deployments.Rollout{Deployment: newDeployment(replicas, a), Seen: engine.Snapshot{Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}}
 }
 
 // replicaSetOf adds a ReplicaSet whose status is up to date.
@@ -42,7 +43,7 @@ func replicaSetOf(r *deployments.Rollout, hash string, a app, size int32) *apps.
 	rs.Spec.Replicas, rs.Spec.Template = &size, a.template()
 	rs.Status.Replicas, rs.Status.ObservedGeneration = size, 1
 	r.ReplicaSets = append(r.ReplicaSets, rs)
-	r.DryRun = admitted(r.UpdateRevision())
+	r.Seen.DryRun = admitted(r.UpdateRevision())
 	return rs
 }
 
@@ -77,7 +78,7 @@ func podOf(r *deployments.Rollout, name string, rs *apps.ReplicaSet, changes ...
 	for _, change := range changes {
 		change(pod)
 	}
-	r.Pods = append(r.Pods, pod)
+	r.Seen.Pods = append(r.Seen.Pods, pod)
 	return pod
 }
 
@@ -164,11 +165,11 @@ func TestDecision(t *testing.T) {
 		"only old ReplicaSets without pods": {func(r *deployments.Rollout) {
 			r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status.Replicas = new(int32), 0
 		}, false, ""},
-		"no label":      {func(r *deployments.Rollout) { r.Mode = inplace.ModeNone }, false, inplace.CodeMode},
-		"opted out":     {func(r *deployments.Rollout) { r.Mode = inplace.ModeRecreate }, false, inplace.CodeMode},
-		"in place only": {func(r *deployments.Rollout) { r.Mode = inplace.ModeInPlaceOnly }, true, ""},
+		"no label":      {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeNone }, false, inplace.CodeMode},
+		"opted out":     {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeRecreate }, false, inplace.CodeMode},
+		"in place only": {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeInPlaceOnly }, true, ""},
 		"deleting":      {func(r *deployments.Rollout) { r.Deployment.DeletionTimestamp = &metav1.Time{} }, false, inplace.CodeDeleting},
-		"too large":     {func(r *deployments.Rollout) { r.Unread = "too large" }, false, inplace.CodeTooLarge},
+		"too large":     {func(r *deployments.Rollout) { r.Seen.Unread = "too large" }, false, inplace.CodeTooLarge},
 		"fallen back": {func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelFallback] = "1" }, false,
 			inplace.CodeFellBack},
 		"another one fell back": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1" }, true, ""},

@@ -52,29 +52,29 @@ func TestListChangedMidUpdate(t *testing.T) {
 }
 
 func TestDaemonStepsOfAListedAnnotation(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.Rules.Annotations = []string{noteKey} })
+	f := newFleet(t, 2, func(f *fleet) { f.Seen.Rules.Annotations = []string{noteKey} })
 	f.edit(app{image: "v1", note: "n1"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
-	if f.Pods[0].Annotations[noteKey] != "n1" {
-		t.Errorf("annotations are %v", f.Pods[0].Annotations)
+	if f.Seen.Pods[0].Annotations[noteKey] != "n1" {
+		t.Errorf("annotations are %v", f.Seen.Pods[0].Annotations)
 	}
 }
 
 func TestDaemonListChangedMidUpdate(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.Rules.Annotations = []string{noteKey} })
+	f := newFleet(t, 2, func(f *fleet) { f.Seen.Rules.Annotations = []string{noteKey} })
 	f.edit(app{image: "v2", note: "n1"})
 	for len(f.steps) < 4 {
 		f.once()
 	}
 	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
-	f.Rules = inplace.Rules{}
+	f.Seen.Rules = inplace.Rules{}
 	f.rest()
-	if f.Pods[1].Labels[inplace.LabelRevisionHash] != "1" || f.UpdateRevision().Labels[inplace.LabelUpdating] != "" {
-		t.Errorf("p2 is %s, and the update revision's labels are %v", f.Pods[1].Labels[inplace.LabelRevisionHash], f.UpdateRevision().Labels)
+	if f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] != "1" || f.UpdateRevision().Labels[inplace.LabelUpdating] != "" {
+		t.Errorf("p2 is %s, and the update revision's labels are %v", f.Seen.Pods[1].Labels[inplace.LabelRevisionHash], f.UpdateRevision().Labels)
 	}
 	for i, want := range []bool{true, false} { // the native controller may delete a pod that has just moved, because its cache does not know
-		if held, why := f.HoldsDeletion(f.Pods[i]); held != want {
+		if held, why := f.HoldsDeletion(f.Seen.Pods[i]); held != want {
 			t.Errorf("deletion of p%d is held: %t, %s", i+1, held, why.Message)
 		}
 	}

@@ -128,7 +128,7 @@ func TestEndpointsOf(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), drained)
 			pod.Spec.NodeName = "n1"
-			got := serving.EndpointsOf(r.Pods, c.shown, c.services)[pod.UID]
+			got := serving.EndpointsOf(r.Seen.Pods, c.shown, c.services)[pod.UID]
 			if got.NoClientSent = false; got != c.want { // TestSentTo tests it
 				t.Errorf("it is %+v, not %+v", got, c.want)
 			}
@@ -178,7 +178,7 @@ func TestSentTo(t *testing.T) {
 			if got := serving.SentTo(pod, c.shown, c.services); got != c.want {
 				t.Errorf("clients are sent to it: %t, not %t", got, c.want)
 			}
-			if got := serving.EndpointsOf(r.Pods, c.shown, c.services)[pod.UID].NoClientSent; got == c.want {
+			if got := serving.EndpointsOf(r.Seen.Pods, c.shown, c.services)[pod.UID].NoClientSent; got == c.want {
 				t.Errorf("the endpoint says that no client is sent to it: %t", got)
 			}
 		})
@@ -191,7 +191,7 @@ func TestEndpointsOfPodsWithAnOpenGate(t *testing.T) {
 	podOf(r, "open", rs)
 	podOf(r, "without", rs, ungated)
 	podOf(r, "closed", rs, drained, conditionIs(corev1.PodReady, corev1.ConditionTrue))
-	got := serving.EndpointsOf(r.Pods, []discoveryv1.EndpointSlice{slice("a", endpoint("open", true))}, nil)
+	got := serving.EndpointsOf(r.Seen.Pods, []discoveryv1.EndpointSlice{slice("a", endpoint("open", true))}, nil)
 	if want := (serving.Endpoints{"closed": {Listed: true, NoClientSent: true}}); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("endpoints are %v, not %v: a pod that is Ready may be offered at any moment", got, want)
 	}
@@ -390,7 +390,7 @@ func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
 	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
 	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
-	r.Settings.Drain = 2 * time.Second
+	r.Seen.Settings.Drain = 2 * time.Second
 	pod := podOf(r, "p", oldRS, drained)
 	podOf(r, "q", oldRS)
 	conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start.Add(-time.Second))
@@ -402,7 +402,7 @@ func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 		"when the bound ends":  {serving.Endpoint{Listed: true}, 31 * time.Second},
 		"to see whether it is": {serving.Endpoint{}, serving.UnseenAgain},
 	} {
-		r.Endpoints = serving.Endpoints{pod.UID: c.endpoint}
+		r.Seen.Endpoints = serving.Endpoints{pod.UID: c.endpoint}
 		if plan := r.Plan(); plan.After != c.after || len(resized(plan)) > 0 {
 			t.Errorf("%s: looks again after %s, and %v", name, plan.After, plan.Steps)
 		}
@@ -411,13 +411,13 @@ func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 
 func TestDaemonStepsOfADrain(t *testing.T) {
 	f := newFleet(t, 2)
-	f.Settings.Drain = 2 * time.Second
+	f.Seen.Settings.Drain = 2 * time.Second
 	f.edit(app{image: "v2"})
 	f.once()
 	f.once()
 	f.expect("mark 2 true false", "close p1")
-	closedAt := f.Now
-	out := func(e serving.Endpoint) serving.Endpoints { return serving.Endpoints{f.Pods[0].UID: e} }
+	closedAt := f.Seen.Now
+	out := func(e serving.Endpoint) serving.Endpoints { return serving.Endpoints{f.Seen.Pods[0].UID: e} }
 	for _, step := range []struct {
 		endpoint serving.Endpoint
 		after    time.Duration
@@ -429,7 +429,7 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 		{serving.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, time.Second, nil},
 		{serving.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 54 * time.Second, []string{"p1 is 2 app=v2"}}, // until the next renewal
 	} {
-		f.Endpoints = out(step.endpoint)
+		f.Seen.Endpoints = out(step.endpoint)
 		if plan := f.once(); plan.After != step.after {
 			t.Errorf("%+v: looks again after %s, want %s", step.endpoint, plan.After, step.after)
 		}
@@ -438,19 +438,19 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 	f.once()
 	f.once()
 	f.expect("open p1", "close p2")
-	f.Endpoints = serving.Endpoints{f.Pods[1].UID: {Listed: true, LastOf: "agent"}}
+	f.Seen.Endpoints = serving.Endpoints{f.Seen.Pods[1].UID: {Listed: true, LastOf: "agent"}}
 	f.once()
 	f.expect("p2 is 2 app=v2")
 }
 
 func TestDaemonLabelsAndPodsWithoutGateDoNotDrain(t *testing.T) {
 	f := newFleet(t, 1)
-	f.Settings.Drain = 2 * time.Second
+	f.Seen.Settings.Drain = 2 * time.Second
 	f.edit(app{image: "v1", chart: "c2"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "mark 2 false false")
-	f = newFleet(t, 1, func(f *fleet) { ungated(f.Pods[0]) })
-	f.Settings.Drain = 2 * time.Second
+	f = newFleet(t, 1, func(f *fleet) { ungated(f.Seen.Pods[0]) })
+	f.Seen.Settings.Drain = 2 * time.Second
 	f.edit(app{image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "mark 2 false false")

@@ -25,6 +25,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/patches"
@@ -131,15 +132,17 @@ func (s *stayput) plan() steps.Plan {
 	if len(s.world.daemonSets.objects) > 0 {
 		return s.daemonPlan()
 	}
-	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode,
-		Settings: s.settings, Endpoints: s.endpoints(),
-		PersistedFallback: s.persistedFallback, Now: s.now}
-	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
-	r.Rules = allInPlace.For(r.Deployment.Annotations)
-	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
-	s.remembered.Observe(r.Pods, s.now)
-	r.Ahead, r.Batches = s.remembered.Ahead, s.remembered.Batches
-	r.DryRun = s.dryRun(r.UpdateRevision())
+	r := deployments.Rollout{
+		Deployment:  s.deployments.objects["web"],
+		ReplicaSets: s.sets.list(),
+		Seen:        engine.Snapshot{Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(), PersistedFallback: s.persistedFallback, Now: s.now},
+	}
+	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
+	r.Seen.Rules = allInPlace.For(r.Deployment.Annotations)
+	s.pull.observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
+	s.remembered.Observe(r.Seen.Pods, s.now)
+	r.Seen.Ahead, r.Seen.Batches = s.remembered.Ahead, s.remembered.Batches
+	r.Seen.DryRun = s.dryRun(r.UpdateRevision())
 	plan := s.planned(&r)
 	s.addsUp(plan)
 	s.stopsForNothing(plan)
@@ -228,7 +231,7 @@ func (j *invariants) statusWritten(w *world, d *apps.Deployment) {
 		return
 	}
 	r := w.rollout()
-	for _, pod := range r.Pods {
+	for _, pod := range r.Seen.Pods {
 		isSurgePod := pod.Annotations[inplace.AnnotationSurgePod] != ""
 		if readiness.Live(pod) && !isSurgePod && !w.kubelet.sized(pod) {
 			w.violated("success was reported before %s was resized", pod.Name)
@@ -954,7 +957,7 @@ func (w *world) describe() string {
 			templateImages(rs.Spec.Template),
 			apps.Replicas(rs), rs.Status.Replicas, rs.Status.ReadyReplicas, rs.Generation, rs.Status.ObservedGeneration, rs.Labels, rs.Annotations)
 	}
-	for _, pod := range r.Pods {
+	for _, pod := range r.Seen.Pods {
 		text += fmt.Sprintf("  %s of %s: %s ready %v gated %v closed %v %s\n", pod.Name, metav1.GetControllerOf(pod).Name, images(pod),
 			conditions.IsTrue(pod, corev1.PodReady), readiness.Gated(pod), readiness.Closed(pod), pod.Annotations[inplace.AnnotationMove])
 	}
@@ -1011,7 +1014,7 @@ func (w *world) checkEnd() {
 			w.violated("%s was there before, and is gone", pod.Name)
 		}
 	}
-	for _, pod := range r.Pods {
+	for _, pod := range r.Seen.Pods {
 		switch {
 		case !w.stayput.gone && (pod.Annotations[inplace.AnnotationSurgePod] != "" || pod.Annotations[corev1.PodDeletionCost] != ""):
 			w.violated("%s is still marked: %v", pod.Name, pod.Annotations)
@@ -1034,8 +1037,8 @@ func (w *world) checkEnd() {
 	if len(w.pull.prePullPods) > 0 && !w.stayput.gone {
 		w.violated("%d pre-pull pods are left", len(w.pull.prePullPods))
 	}
-	if len(r.Pods) != int(apps.Desired(r.Deployment)) {
-		w.violated("%d pods instead of %d", len(r.Pods), apps.Desired(r.Deployment))
+	if len(r.Seen.Pods) != int(apps.Desired(r.Deployment)) {
+		w.violated("%d pods instead of %d", len(r.Seen.Pods), apps.Desired(r.Deployment))
 	}
 	if !statusComplete(r.Deployment, r.Deployment.Status) {
 		w.violated("the status does not say complete: %+v", r.Deployment.Status)

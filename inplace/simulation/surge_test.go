@@ -254,7 +254,7 @@ func TestNoCapacityForAnotherWhileSurging(t *testing.T) {
 
 func TestLastSurgePodIsNotReopened(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
-	r.Settings.Surge = true
+	r.Seen.Settings.Surge = true
 	replicaSetOf(r, "a", app{image: "v1"}, 0)
 	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
 	newRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelSurgeReplicas] = begun, "1"
@@ -282,7 +282,7 @@ func TestSurgePodServesUntilAnotherDoes(t *testing.T) {
 	for name, surger := range map[string]string{"of another ReplicaSet": "b", "of the same": "a"} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v3"})
-			r.Settings.Surge = true
+			r.Seen.Settings.Surge = true
 			sets := map[string]*apps.ReplicaSet{"a": replicaSetOf(r, "a", app{image: "bad"}, 0), "b": replicaSetOf(r, "b", app{image: "v2"}, 0)}
 			replicaSetOf(r, "c", app{image: "v3"}, 0)
 			markAll(r)
@@ -291,7 +291,7 @@ func TestSurgePodServesUntilAnotherDoes(t *testing.T) {
 			podOf(r, "extra", sets[surger], func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 			})
-			for _, pod := range r.Pods {
+			for _, pod := range r.Seen.Pods {
 				owner := r.ReplicaSets[slices.IndexFunc(r.ReplicaSets, func(rs *apps.ReplicaSet) bool { return metav1.IsControlledBy(pod, rs) })]
 				*owner.Spec.Replicas++
 				owner.Status.Replicas++
@@ -325,7 +325,7 @@ func TestSurgePodStaysWhileAPodStartsAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v2"})
-			r.Settings.Surge = true
+			r.Seen.Settings.Surge = true
 			newRS := replicaSetOf(r, "b", app{image: "v2"}, 3)
 			markAll(r)
 			newRS.Labels[inplace.LabelSurgeReplicas] = "2"
@@ -362,7 +362,7 @@ func TestSurgePodThatDoesNotServeIsRemovedAfterAnUndo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(2, app{image: "v1"})
-			r.Settings.Surge, r.Deployment.Spec.MinReadySeconds = true, 60
+			r.Seen.Settings.Surge, r.Deployment.Spec.MinReadySeconds = true, 60
 			newRS, oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 2)
 			markAll(r)
 			oldRS.Labels[inplace.LabelSurgeReplicas] = "1"
@@ -401,7 +401,7 @@ func TestSurplusPodIsNotTheRemovedOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v2"})
-			r.Settings.Surge = true
+			r.Seen.Settings.Surge = true
 			replicaSetOf(r, "a", app{image: "bad"}, 0)
 			newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
 			newRS.Status.Replicas, newRS.Status.ReadyReplicas, newRS.Status.AvailableReplicas = 2, 2, 2
@@ -471,7 +471,7 @@ func TestAnnounces(t *testing.T) {
 // replica too many, like any other.
 func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
 	r := fixture(3, app{image: "v2"})
-	r.Settings.Surge = true
+	r.Seen.Settings.Surge = true
 	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 2)
 	for _, rs := range []*apps.ReplicaSet{oldRS, newRS} {
 		rs.Labels[inplace.LabelUpdating], rs.Status.Replicas = begun, 2
@@ -494,7 +494,7 @@ func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
 // held.
 func TestServingPodIsNotRemovedForASurgePod(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
-	r.Settings.Surge = true
+	r.Seen.Settings.Surge = true
 	replicaSetOf(r, "a", app{image: "v1"}, 0)
 	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
 	newRS.Labels[inplace.LabelUpdating], newRS.Status.Replicas = begun, 2

@@ -11,6 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/internal/sample"
 	"github.com/stayput/stayput/inplace/native"
 )
@@ -58,7 +59,7 @@ func FuzzTemplates(f *testing.F) {
 			t.Errorf("%d reasons", len(change.Reasons))
 		}
 		change.PodOperations(pod)
-		rollout := deployments.Rollout{Deployment: &apps.Deployment{Spec: apps.DeploymentSpec{Template: b}}, Mode: inplace.ModeInPlace}
+		rollout := deployments.Rollout{Deployment: &apps.Deployment{Spec: apps.DeploymentSpec{Template: b}}, Seen: engine.Snapshot{Mode: inplace.ModeInPlace}}
 		native.NewReplicaSet(rollout.Deployment, rollout.ReplicaSets)
 		_ = fmt.Sprint(rollout.TemplateHash(), change)
 	})

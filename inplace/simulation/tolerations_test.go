@@ -98,12 +98,12 @@ func TestTolerationsInThePlaceOfDefaults(t *testing.T) {
 		own := app{image: "v2", tolerates: "a"}
 		r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = own.template(), own.template()
 		pod.Spec.Tolerations = tolerations(test.has)
-		r.DryRun.Pod.Spec.Tolerations = tolerations(test.admitted)
+		r.Seen.DryRun.Pod.Spec.Tolerations = tolerations(test.admitted)
 		plan := r.Plan()
 		if held := plan.Decision.Held; held != (test.code == "") || !held && plan.Decision.Reasons[0].Code != test.code {
 			t.Errorf("%s: held %t, %s", name, held, plan.Decision.Reasons)
 		}
-		r.DryRun.Pod.Spec.Tolerations, pod.Spec.Tolerations = nil, tolerations("y")
+		r.Seen.DryRun.Pod.Spec.Tolerations, pod.Spec.Tolerations = nil, tolerations("y")
 		image := app{image: "v2"}
 		r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = image.template(), image.template()
 		if plan := r.Plan(); !plan.Decision.Held {
@@ -117,8 +117,8 @@ func TestDaemonStepsOfAToleration(t *testing.T) {
 	f.edit(app{image: "v1", tolerates: "a"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
-	if !tolerateTheSame(f.Pods[0].Spec.Tolerations, f.DaemonSet.Spec.Template.Typed().Spec.Tolerations) {
-		t.Errorf("tolerations are %v", f.Pods[0].Spec.Tolerations)
+	if !tolerateTheSame(f.Seen.Pods[0].Spec.Tolerations, f.DaemonSet.Spec.Template.Typed().Spec.Tolerations) {
+		t.Errorf("tolerations are %v", f.Seen.Pods[0].Spec.Tolerations)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestDaemonsToMoreNodes(t *testing.T) {
 	f.addPod("p3", "n3") // as the native controller does
 	f.rest()
 	f.expect()
-	if held, why := f.HoldsDeletion(f.Pods[2]); !held {
+	if held, why := f.HoldsDeletion(f.Seen.Pods[2]); !held {
 		t.Errorf("the pod of the new node may be deleted: %s", why.Message)
 	}
 }
@@ -152,10 +152,10 @@ func TestDaemonUndoOfATolerationMidUpdate(t *testing.T) {
 			t.Errorf("%s is still marked: %v", revision.Name, revision.Labels)
 		}
 	}
-	if held, why := f.HoldsDeletion(f.Pods[0]); held || why.Path != "/spec/tolerations" {
+	if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held || why.Path != "/spec/tolerations" {
 		t.Errorf("deletion of what has the toleration is held: %t, %+v", held, why)
 	}
-	if held, why := f.HoldsDeletion(f.Pods[1]); !held {
+	if held, why := f.HoldsDeletion(f.Seen.Pods[1]); !held {
 		t.Errorf("what has not moved may be deleted: %s", why.Message)
 	}
 }
@@ -165,8 +165,8 @@ func TestDaemonUndoOfATolerationMidUpdate(t *testing.T) {
 func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
 	f := newFleet(t, 1)
 	f.edit(app{image: "v2"})
-	f.DryRun = dryrun.Result{}
-	f.Pods[0].Spec.Tolerations = dryRunPod(t, f).Spec.Tolerations
+	f.Seen.DryRun = dryrun.Result{}
+	f.Seen.Pods[0].Spec.Tolerations = dryRunPod(t, f).Spec.Tolerations
 	var template corev1.PodTemplateSpec
 	template.Labels = map[string]string{"app": "web"}
 	template.Spec = app{image: "v1"}.template().Typed().Spec
@@ -174,12 +174,12 @@ func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
 		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
 			TolerationSeconds: new(int64(30))}}
 	f.setTemplate(asTemplate(template))
-	f.DryRun = dryrun.Result{}
+	f.Seen.DryRun = dryrun.Result{}
 	made := dryRunPod(t, f)
-	f.DryRun = dryrun.Result{UpdateRevision: f.UpdateRevision().UID, Pod: made}
+	f.Seen.DryRun = dryrun.Result{UpdateRevision: f.UpdateRevision().UID, Pod: made}
 	f.rest()
 	f.expect("mark 3 true false", "p1 is 3 app=v1", "mark 3 false false")
-	if got := f.Pods[0].Spec.Tolerations; len(got) != 7 || !tolerateTheSame(got, made.Spec.Tolerations) {
+	if got := f.Seen.Pods[0].Spec.Tolerations; len(got) != 7 || !tolerateTheSame(got, made.Spec.Tolerations) {
 		t.Errorf("the pod tolerates %v, a new one %v", got, made.Spec.Tolerations)
 	}
 }

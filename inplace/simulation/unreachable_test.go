@@ -54,15 +54,15 @@ func TestGateOpensOnAnUnreachableNode(t *testing.T) {
 				r := fixture(1, app{image: "v1"}) // undone
 				pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), drained)
 				pod.Spec.NodeName = "n1"
-				r.Mode, r.Nodes = mode, []*corev1.Node{nodeThat(node)}
+				r.Seen.Mode, r.Seen.Nodes = mode, []*corev1.Node{nodeThat(node)}
 				if got := readyAfter(t, r.Plan(), pod); got != want {
 					t.Errorf("the Deployment's pod becomes %q", got)
 				}
 				f := newFleet(t, 1)
-				drained(f.Pods[0])
-				f.Mode = mode
-				f.Nodes[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: node}}
-				if got := readyAfter(t, f.Plan(), f.Pods[0]); got != want {
+				drained(f.Seen.Pods[0])
+				f.Seen.Mode = mode
+				f.Seen.Nodes[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: node}}
+				if got := readyAfter(t, f.Plan(), f.Seen.Pods[0]); got != want {
 					t.Errorf("the DaemonSet's pod becomes %q", got)
 				}
 			})
@@ -92,9 +92,9 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 			pod.Spec.NodeName, pod.Generation, pod.Status.ObservedGeneration = "n1", 2, c.observed
 			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:v1", "v1"
 			pod.Annotations = map[string]string{inplace.AnnotationMove: unseen.String()}
-			r.Nodes = []*corev1.Node{nodeThat(c.node)}
+			r.Seen.Nodes = []*corev1.Node{nodeThat(c.node)}
 			m := &replicas.Pod{State: podstate.StateOf((&steps.PlanBuilder{}), pod, podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, 0, start)}
-			if unreachable := nodes.KnownUnreachable(r.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
+			if unreachable := nodes.KnownUnreachable(r.Seen.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
 				t.Errorf("unreachable is %t", unreachable)
 			}
 		})

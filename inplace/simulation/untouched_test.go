@@ -25,7 +25,7 @@ func unreadable() apps.Template {
 func TestUnmanagedTemplatesAreNotDecoded(t *testing.T) {
 	for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate} {
 		r := fixture(2, app{image: "v2"})
-		r.Mode = mode
+		r.Seen.Mode = mode
 		old, same := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
 		podOf(r, "p", old)
 		podOf(r, "q", same)
@@ -39,7 +39,7 @@ func TestUnmanagedTemplatesAreNotDecoded(t *testing.T) {
 			t.Errorf("%q: the plan is %+v", mode, plan)
 		}
 		f := newFleet(t, 1)
-		f.Mode = mode
+		f.Seen.Mode = mode
 		f.DaemonSet.Spec.Template = unreadable()
 		for _, revision := range f.Revisions {
 			revision.Data = []byte(`{"spec": {"template": {"spec": 1}}}`)
@@ -50,7 +50,7 @@ func TestUnmanagedTemplatesAreNotDecoded(t *testing.T) {
 		if plan := f.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
 			t.Errorf("%q: the plan for the DaemonSet is %+v", mode, plan)
 		}
-		if holds, why := f.HoldsDeletion(f.Pods[0]); holds || why.Code != inplace.CodeMode {
+		if holds, why := f.HoldsDeletion(f.Seen.Pods[0]); holds || why.Code != inplace.CodeMode {
 			t.Errorf("%q: the deletion is held: %t, %+v", mode, holds, why)
 		}
 	}
@@ -69,12 +69,12 @@ func TestMarksAreRemovedFromUnmanaged(t *testing.T) {
 			pod.Status.Conditions = pod.Status.Conditions[1:]
 		}),
 		"a pre-pull pod": func(r *deployments.Rollout) {
-			r.Pull.PrePullPods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "pre-pull"}}}
+			r.Seen.Pull.PrePullPods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "pre-pull"}}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
-			r.Mode = inplace.ModeNone
+			r.Seen.Mode = inplace.ModeNone
 			podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
 			leave(r)
 			if plan := r.Plan(); len(plan.Steps) != 1 {

@@ -94,7 +94,7 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 			pod.Generation++
 			if undone {
 				r.Deployment.Spec.Template = app{image: "v1"}.template()
-				r.DryRun = admitted(from)
+				r.Seen.DryRun = admitted(from)
 			}
 			second := look()
 			want := after(&before.State, first).NextWrite()

@@ -4,7 +4,7 @@ import "time"
 
 // To make a plan, Stayput looks at every pod, and each pod of a large workload has events of its own. A plan after each event would cost
 // the square of the number of pods, most of it for nothing. So a large workload has a minimum interval between two looks, and events within
-// it are handled together.
+// it are handled together. No worker waits for it. After a failure there is no interval: the queue says when to try again.
 const (
 	// largeWorkload is the number of pods from which on a workload is large.
 	largeWorkload = 100

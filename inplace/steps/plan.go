@@ -31,7 +31,7 @@ const (
 // Plan is what to do now.
 type Plan struct {
 	Decision Decision
-	// Steps do not depend on one another. All may be carried out now, in the lots of Together, whatever happens to the others.
+	// Steps do not depend on one another. All may be carried out now, in their Lots, whatever happens to the others.
 	Steps []Step
 	Phase Phase
 	// Message is one clause about the phase.

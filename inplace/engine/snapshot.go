@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// Snapshot is what was observed of a workload besides itself and its revisions. No object may be older than the caller's own last write to it: a step is
+// guarded by the version of its own object only, but depends on several objects.
+type Snapshot struct {
+	// Pods are those that the workload controls, directly or by its ReplicaSets, including terminating ones.
+	Pods []*corev1.Pod
+	// Nodes are the nodes of the pods as far as they are known; for a DaemonSet all nodes of the cluster, nil if the caller knows none. Then every pod
+	// counts as being on a node that should run it.
+	Nodes []*corev1.Node
+	// Pull is what is known of images on nodes.
+	Pull prepull.Pulling
+	// DryRun is the result of the dry run of the update revision. A plan that needs one and has none asks for it.
+	DryRun dryrun.Result
+	// OldDryRun is the result of the dry run of an old revision to which partially patched pods go back. If it has Unknown and no UpdateRevision, no dry
+	// run can be made.
+	OldDryRun dryrun.Result
+	Mode      inplace.Mode
+	Settings  inplace.Settings
+	Rules     inplace.Rules
+	Now       time.Time
+	// PersistedFallback is the hash of the template in the workload's persisted fallback, empty if it has none: see steps.PersistFallback.
+	PersistedFallback string
+	// Unread is why only an outline of some revisions or pods was read; empty if all were read completely.
+	Unread string
+	// Endpoints are those of the pods whose gates are closed, with the time since when no EndpointSlice offers the pod. Only a caller that carries out
+	// the steps of a plan needs them, as it does Ahead and Batches.
+	Endpoints serving.Endpoints
+	Ahead     readiness.Ahead
+	// Batches has since when steps are deferred. If nil, nothing is deferred.
+	Batches steps.Batches
+}
