@@ -94,7 +94,8 @@ func TestReadsClaimsOncePerUpdate(t *testing.T) {
 			server := h.dryRunning(nil)
 			r := server.reconciler(nil)
 			server.reconcileTimes(r, 4)
-			if got := r.memories.recall(fixture.Web).DryRun.Claim; got != test.want || strings.Join(read.asked, " ") != test.asked || !server.begun() {
+			got := r.memories.recall(fixture.Web).DryRun.Claim
+			if got != test.want || strings.Join(read.asked, " ") != test.asked || !server.begun() {
 				t.Errorf("claim %q is for one node, read %v, begun %t", got, read.asked, server.begun())
 			}
 		})

@@ -148,7 +148,8 @@ func forgedEdit(t *testing.T, namespace string) reviewv1.AdmissionResponse {
 	return *review.Response
 }
 
-// decisionsAreReported checks that an update in place and a native one are reported by kubectl, on the Deployment, by events and by metrics.
+// decisionsAreReported checks that an update in place and a native one are reported by kubectl, on the Deployment, by events and by
+// metrics.
 func decisionsAreReported(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2))

@@ -16,8 +16,8 @@ import (
 // resizedPods is the number of pods that are resized.
 const resizedPods = 12
 
-// benchResizes raises the CPU request of the pods of a Deployment whose resizePolicy requires no restart. maxUnavailable is the same in both
-// races; natively the one has surge pods, as by default, and the other has none.
+// benchResizes raises the CPU request of the pods of a Deployment whose resizePolicy requires no restart. maxUnavailable is the same in
+// both races; natively the one has surge pods, as by default, and the other has none.
 func benchResizes(t *testing.T) {
 	t.Run("images", warmAll)
 	for _, r := range []race{

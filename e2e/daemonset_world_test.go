@@ -192,7 +192,8 @@ func isOf(pod *corev1.Pod, revision *appsv1.ControllerRevision) bool {
 	return revision != nil && pod.Labels[daemonHashLabel] == revision.Labels[daemonHashLabel]
 }
 
-// mayBeUnavailableDaemons returns how many pods of ds may be unavailable at a time: pkg/controller/daemon/update.go, updatedDesiredNodeCounts.
+// mayBeUnavailableDaemons returns how many pods of ds may be unavailable at a time: pkg/controller/daemon/update.go,
+// updatedDesiredNodeCounts.
 func mayBeUnavailableDaemons(ds *appsv1.DaemonSet) int {
 	desired, rolling := int(ds.Status.DesiredNumberScheduled), ds.Spec.UpdateStrategy.RollingUpdate
 	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || rolling == nil {

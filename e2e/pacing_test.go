@@ -239,7 +239,8 @@ func apart(d *appsv1.Deployment) {
 			LabelSelector: d.Spec.Selector}}}}
 }
 
-// noneUnavailableAndAlone checks that with an explicit 0 no pod becomes unavailable, that the update waits instead, and that users are told why.
+// noneUnavailableAndAlone checks that with an explicit 0 no pod becomes unavailable, that the update waits instead, and that users are told
+// why.
 func noneUnavailableAndAlone(t *testing.T) {
 	s := newStage(t, surging)
 	port := int32(18080) // the pods of another scenario use the other port

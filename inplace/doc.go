@@ -1,15 +1,17 @@
-// Package inplace holds, with the packages under it, every decision that Stayput takes: what an edit of a pod template changes, whether running pods can
-// take it, which pods are next, which writes come next, and what the status is meanwhile.
+// Package inplace holds, with the packages under it, every decision that Stayput takes: what an edit of a pod template changes, whether
+// running pods can take it, which pods are next, which writes come next, and what the status is meanwhile.
 //
-// All of it is pure: it has no client, no clock and no logger. Callers pass what they have read, and carry out what they get. This package has what all
-// others use: names, modes, settings and reasons. So it imports none of them; docs/architecture.md says which package may import which.
+// All of it is pure: it has no client, no clock and no logger. Callers pass what they have read, and carry out what they get. This package
+// has what all others use: names, modes, settings and reasons. So it imports none of them; docs/architecture.md says which package may
+// import which.
 //
 // # Words
 //
-// Kubernetes' words are used as Kubernetes uses them: update revision, old revisions, current revision (of a StatefulSet's status), surge, partition,
-// readiness gate, drain, dry run, infeasible and deferred (of a resize), available. Stayput adds these:
+// Kubernetes' words are used as Kubernetes uses them: update revision, old revisions, current revision (of a StatefulSet's status), surge,
+// partition, readiness gate, drain, dry run, infeasible and deferred (of a resize), available. Stayput adds these:
 //
-//   - hold: a webhook refuses a write of a native controller while Stayput updates the workload (steps.Decision.Held). A hold expires, as a Lease does, unless
+//   - hold: a webhook refuses a write of a native controller while Stayput updates the workload (steps.Decision.Held). A hold expires, as a
+//     Lease does, unless
 //     the leader renews it on the marked revisions (revisions.HoldLasts).
 //   - mark: a label of Stayput on a revision, or an annotation of Stayput on a pod (Marks).
 //   - move: the patch by which a running pod becomes one of the update revision: images, labels and owner at once (readiness.Move).
@@ -23,6 +25,7 @@
 //   - bypass: a native write that a webhook should have held and did not (deployments/bypass.go).
 //   - surge pod: a pod that exists only while others are updated, where none may be unavailable (deployments/surge.go).
 //   - pre-pull pod: a pod that only has its node pull images before containers there stop (prepull).
-//   - auxiliary: of a container, that the user does not wait for it: where only such containers restart, the gate stays open (AnnotationAuxiliary).
+//   - auxiliary: of a container, that the user does not wait for it: where only such containers restart, the gate stays open
+//     (AnnotationAuxiliary).
 //   - housekeeping: deletions of the DaemonSet controller that have nothing to do with an update (daemonsets.Rollout.HoldsDeletion).
 package inplace

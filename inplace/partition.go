@@ -23,8 +23,8 @@ const (
 
 var partitionForm = regexp.MustCompile(PartitionForm)
 
-// Partition is a value of LabelPartition. The empty one keeps no pod. Only Stayput's holds enforce it: without Stayput the native controller
-// updates all pods.
+// Partition is a value of LabelPartition. The empty one keeps no pod. Only Stayput's holds enforce it: without Stayput the native
+// controller updates all pods.
 type Partition string
 
 // PartitionOf returns the partition in the labels of a workload.

@@ -26,7 +26,6 @@ ADMISSION := mutatingwebhookconfiguration/stayput validatingwebhookconfiguration
 # Kubernetes 1.36 and newer serve the API that manifests/ready needs. With older versions, a webhook does the same: manifests/ready-webhook.
 MUTATES := $(KUBECTL) get --raw /apis/admissionregistration.k8s.io/v1 | grep '"mutatingadmissionpolicies"' >/dev/null
 ASKED := mutatingwebhookconfiguration/stayput-ready
-FORMER := mutatingadmissionpolicybinding/stayput-reopen mutatingadmissionpolicy/stayput-reopen
 INSTALLED := $(STAYPUT) get deployment stayput >/dev/null 2>&1
 ISSUING := certificates.cert-manager.io issuers.cert-manager.io
 
@@ -52,9 +51,7 @@ install: install-check $(if $(IMAGE),,image) ## install Stayput into the cluster
 	@image='$(IMAGE)'; $(KUBECTL) kustomize $(OVERLAY) \
 		| sed "s|image: $(RELEASED)$$|image: $${image:-$$(cat $(BUILT))}|" \
 		| $(KUBECTL) apply -f -
-	@# stayput-reopen is the former name of stayput-ready. If both exist, neither sees the changes of the other.
 	@if $(MUTATES); then \
-		$(KUBECTL) delete $(FORMER) --ignore-not-found; \
 		$(KUBECTL) apply -k manifests/ready; \
 		$(KUBECTL) delete $(ASKED) --ignore-not-found; \
 	else \
@@ -80,7 +77,7 @@ uninstall: ## let every update fall back to the native controllers, then remove 
 	@if $(INSTALLED); then $(MAKE) --no-print-directory uninstall-job; fi
 	@$(KUBECTL) delete -f manifests/uninstall/job.yaml --ignore-not-found
 	@$(KUBECTL) delete $(ASKED) --ignore-not-found
-	@if $(MUTATES); then $(KUBECTL) delete -k manifests/ready --ignore-not-found; $(KUBECTL) delete $(FORMER) --ignore-not-found; fi
+	@if $(MUTATES); then $(KUBECTL) delete -k manifests/ready --ignore-not-found; fi
 	@$(KUBECTL) kustomize $(OVERLAY) | $(KUBECTL) delete --ignore-not-found --timeout=180s -f -
 
 .PHONY: uninstall-job

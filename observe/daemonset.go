@@ -74,7 +74,8 @@ func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) 
 	}
 	rollout := &daemonsets.Rollout{
 		DaemonSet: daemonSet,
-		Seen:      engine.Snapshot{Mode: policy.mode, Settings: policy.settings, PersistedFallback: policy.persistedFallback, Rules: policy.rules},
+		Seen: engine.Snapshot{Mode: policy.mode, Settings: policy.settings,
+			PersistedFallback: policy.persistedFallback, Rules: policy.rules},
 	}
 	of := selected{daemonSet, daemonSet.Spec.Selector}
 	revisions, load, err := owned[apps.ControllerRevision](

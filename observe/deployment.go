@@ -100,7 +100,8 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*de
 	}
 	rollout := &deployments.Rollout{
 		Deployment: deployment,
-		Seen:       engine.Snapshot{Mode: policy.mode, Settings: policy.settings, PersistedFallback: policy.persistedFallback, Rules: policy.rules},
+		Seen: engine.Snapshot{Mode: policy.mode, Settings: policy.settings,
+			PersistedFallback: policy.persistedFallback, Rules: policy.rules},
 	}
 	of := selected{deployment, deployment.Spec.Selector}
 	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)

@@ -56,7 +56,8 @@ func updating(t *testing.T, seed int64) *deployments.Rollout {
 	rollout := &deployments.Rollout{
 		Deployment:  read.Deployment,
 		ReplicaSets: []*apps.ReplicaSet{read.Old, read.New},
-		Seen:        engine.Snapshot{Mode: inplace.ModeInPlace, Now: time.Unix(1_000_000, 0), Rules: inplace.Rules{Annotations: []string{"example.com/version"}}, Settings: inplace.Settings{PrePullParallelism: 1}, Pull: prepull.Pulling{WaitImage: prepull.WaitImage{Image: "stayput"}}},
+		Seen: engine.Snapshot{Mode: inplace.ModeInPlace, Now: time.Unix(1_000_000, 0),
+			Rules: inplace.Rules{Annotations: []string{"example.com/version"}}, Settings: inplace.Settings{PrePullParallelism: 1}, Pull: prepull.Pulling{WaitImage: prepull.WaitImage{Image: "stayput"}}},
 	}
 	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.0", ContainerRuntimeVersion: "containerd://2.1.0"}}

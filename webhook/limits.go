@@ -26,8 +26,8 @@ func recounts() *rate.Limiter { return rate.NewLimiter(1, 5) }
 
 var errTooManyNamespaces = errors.New("too many lookups of namespaces that the cache does not know as labelled")
 
-// onlyManaged returns a handler that passes on only requests that API servers would send: for objects of these kinds, in a labelled namespace.
-// It allows any other request without a warning, and does not look at its objects.
+// onlyManaged returns a handler that passes on only requests that API servers would send: for objects of these kinds, in a labelled
+// namespace. It allows any other request without a warning, and does not look at its objects.
 func (h Handlers) onlyManaged(handler handler, kinds ...string) handler {
 	return func(ctx context.Context, req admission.Request) (answer, error) {
 		if !slices.Contains(kinds, req.Kind.Kind) {

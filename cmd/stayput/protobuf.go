@@ -16,8 +16,8 @@ const acceptsBoth = runtime.ContentTypeJSON + ", */*"
 var inProtobuf = []string{"/api/v1/", "/apis/discovery.k8s.io/", "/apis/coordination.k8s.io/", "/apis/autoscaling/"}
 
 // protobuf has API servers answer in protobuf wherever the client can read it. Decoding a pod from protobuf takes an eighth of the time
-// that its JSON takes (BenchmarkReceivePod), and each event of a pod comes to every manager. controller-runtime can also choose by kind, but
-// it cannot be told that the kinds of apps have other types in Stayput.
+// that its JSON takes (BenchmarkReceivePod), and each event of a pod comes to every manager. controller-runtime can also choose by kind,
+// but it cannot be told that the kinds of apps have other types in Stayput.
 type protobuf struct{ http.RoundTripper }
 
 func (p protobuf) RoundTrip(request *http.Request) (*http.Response, error) {

@@ -26,8 +26,8 @@ func takesNothing(command string, arguments []string) error {
 	return nil
 }
 
-// waitImage reads the pod in which this process runs: pre-pull pods run the same image. Outside of a cluster there is no such pod, and Stayput
-// creates no pre-pull pods.
+// waitImage reads the pod in which this process runs: pre-pull pods run the same image. Outside of a cluster there is no such pod, and
+// Stayput creates no pre-pull pods.
 func waitImage(ctx context.Context, live client.Reader, namespace string) (prepull.WaitImage, error) {
 	name := os.Getenv(envName)
 	if name == "" {

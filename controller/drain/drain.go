@@ -88,7 +88,8 @@ func (d *Drains) ask(ctx context.Context, remembered *memory.Memory, rollout kin
 	seen := rollout.Snapshot()
 	current, err := d.Live.Endpoints(ctx, rollout.Workload().GetNamespace(), seen.Pods)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart only after the longest wait", "workload", client.ObjectKeyFromObject(rollout.Workload()))
+		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart only after the longest wait",
+			"workload", client.ObjectKeyFromObject(rollout.Workload()))
 		return nil
 	}
 	d.doubt(seen, current)

@@ -158,11 +158,13 @@ func TestConfirmAsksNothingWithoutNeed(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	d := &Drains{Live: unreadable{}}
 	seen := c.draining()
-	if kept, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{fixture.Label(seen.Snapshot().Pods[0])}); !confirmed || len(kept) != 1 {
+	kept, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{fixture.Label(seen.Snapshot().Pods[0])})
+	if !confirmed || len(kept) != 1 {
 		t.Error("a change of labels waits for endpoints")
 	}
 	seen.Snapshot().Settings.Drain = 0
-	if kept, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{restart(seen.Snapshot().Pods[0])}); !confirmed || len(kept) != 1 {
+	kept, confirmed = d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{restart(seen.Snapshot().Pods[0])})
+	if !confirmed || len(kept) != 1 {
 		t.Error("there is a wait although there is no drain")
 	}
 }

@@ -154,7 +154,8 @@ func TestDrainWhereNoClientIsSent(t *testing.T) {
 				t.Errorf("planned on %+v", e)
 			}
 			seen := c.draining()
-			if _, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{restart(seen.Snapshot().Pods[0])}); confirmed != test.confirmed {
+			_, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{restart(seen.Snapshot().Pods[0])})
+			if confirmed != test.confirmed {
 				t.Errorf("confirmed is %t", confirmed)
 			}
 		})

@@ -108,7 +108,8 @@ func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Repo
 func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write.Done) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	n := news{Reporter: r, key: client.ObjectKeyFromObject(rollout.Workload()), rollout: rollout, seen: rollout.Snapshot(), plan: plan, writes: writes}
+	n := news{Reporter: r, key: client.ObjectKeyFromObject(rollout.Workload()), rollout: rollout, seen: rollout.Snapshot(),
+		plan: plan, writes: writes}
 	n.begun()
 	n.moves()
 	n.preparations()
@@ -295,7 +296,8 @@ func (n news) preparations() {
 	}
 	if why := n.plan.NotPulled; why != "" && !known.told[EventNotPulled] {
 		known.told[EventNotPulled] = true
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventNotPulled, "No pre-pull pods, so containers stop before the new images are pulled: "+why)
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventNotPulled,
+			"No pre-pull pods, so containers stop before the new images are pulled: "+why)
 	}
 	for _, failure := range n.plan.PullFailures {
 		if !known.told[failure] {
@@ -408,7 +410,8 @@ func (n news) recreated() {
 // completed records that the last pod has the update revision and is available, and that no mark of Stayput is left.
 func (n news) completed() {
 	known, updateRevision := n.current(), n.updateRevision()
-	if known == nil || updateRevision == nil || updateRevision.GetUID() != known.updateRevision || kinds.Marked(n.rollout) || !n.rollout.Done() {
+	if known == nil || updateRevision == nil || updateRevision.GetUID() != known.updateRevision ||
+		kinds.Marked(n.rollout) || !n.rollout.Done() {
 		return
 	}
 	took := n.seen.Now.Sub(known.started)

@@ -43,8 +43,8 @@ func WithoutMove(pod *corev1.Pod) []jsonpatch.Operation {
 		[2]string{inplace.AnnotationRestarts, ""}, [2]string{inplace.AnnotationNudged, ""})
 }
 
-// RecordDecision returns the operations that write on a workload what its last template edit does, or remove that if the decision is empty, and
-// that make the other changes of its annotations.
+// RecordDecision returns the operations that write on a workload what its last template edit does, or remove that if the decision is empty,
+// and that make the other changes of its annotations.
 func RecordDecision(workload metav1.Object, decision string, others ...patches.EntryChange) []jsonpatch.Operation {
 	changes := append([]patches.EntryChange{{Key: inplace.AnnotationDecision, Value: decision, Removing: decision == ""}}, others...)
 	if len(workload.GetAnnotations()) > 0 {

@@ -19,7 +19,8 @@ func (v *planner) bypassed() (first, last *daemonPod) {
 	begun := revisions.StartedAt(v.updateRevision.Labels[labelUpdating])
 	for _, m := range v.pods {
 		created := m.Pod.CreationTimestamp
-		if forgotten, _ := times.Since(created.Time, podstate.BypassMemory, v.Seen.Now); forgotten || readiness.Gated(m.Pod) || !created.After(begun) {
+		forgotten, _ := times.Since(created.Time, podstate.BypassMemory, v.Seen.Now)
+		if forgotten || readiness.Gated(m.Pod) || !created.After(begun) {
 			continue
 		}
 		if first == nil || created.Before(&first.Pod.CreationTimestamp) {

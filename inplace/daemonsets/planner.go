@@ -94,7 +94,8 @@ func (r Rollout) planner() *planner {
 
 func (v *planner) daemonPod(pod *corev1.Pod) *daemonPod {
 	m := &daemonPod{revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
-	m.State = podstate.StateOf(&v.PlanBuilder, pod, v.origin(pod, m.revision), v.newPods, v.Seen.Ahead, v.DaemonSet.Spec.MinReadySeconds, v.Seen.Now)
+	m.State = podstate.StateOf(&v.PlanBuilder, pod, v.origin(pod, m.revision), v.newPods, v.Seen.Ahead,
+		v.DaemonSet.Spec.MinReadySeconds, v.Seen.Now)
 	m.Auxiliary = v.auxiliary
 	m.Unreachable = nodes.KnownUnreachable(v.nodesByName[pod.Spec.NodeName])
 	m.Infeasible = m.WhyInfeasible(v.nodesByName[pod.Spec.NodeName])

@@ -2,7 +2,6 @@ package daemonsets
 
 import (
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -10,7 +9,7 @@ import (
 // the counts of the native controller's status, and needs no nodes.
 func (r Rollout) Preview(before apps.Template) steps.Preview {
 	pods := int(r.DaemonSet.Status.DesiredNumberScheduled)
-	decided := steps.DecideEdit(edit.Compare(before, r.DaemonSet.Spec.Template, r.Seen.Rules), r.Seen.Mode, r.Seen.Settings.Partition, r.Decision)
+	decided := r.Seen.DecideEdit(before, r.DaemonSet.Spec.Template, r.Decision)
 	preview := steps.Preview{EditDecision: decided, Pods: pods, AtPartition: r.Seen.Settings.Partition.Keeps(pods)}
 	preview.AtATime = min(r.DaemonSet.MaxUnavailable(pods), preview.Moving())
 	return preview

@@ -48,8 +48,9 @@ type Planner struct {
 
 // Planner returns a planner. It looks at everything once, in the order in which one fact depends on another.
 func (r Rollout) Planner() *Planner {
-	v := &Planner{Rollout: r, PlanBuilder: steps.PlanBuilder{Batches: r.Seen.Batches}, decided: r.Decision(), nodesByName: nodes.ByName(r.Seen.Nodes),
-		auxiliary: inplace.AuxiliaryOf(r.Deployment.Annotations), origins: map[*replicas.Set]podstate.PodRevision{}}
+	v := &Planner{Rollout: r, PlanBuilder: steps.PlanBuilder{Batches: r.Seen.Batches}, decided: r.Decision(),
+		nodesByName: nodes.ByName(r.Seen.Nodes),
+		auxiliary:   inplace.AuxiliaryOf(r.Deployment.Annotations), origins: map[*replicas.Set]podstate.PodRevision{}}
 	newRS, _ := v.decided.UpdateRevision.(*apps.ReplicaSet)
 	for _, rs := range r.OldestFirst() {
 		s := &replicas.Set{Rs: rs}

@@ -7,14 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 // DecideEdit returns what an edit of the template does to pods. The template before is the one before the edit.
 func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
-	decided := steps.DecideEdit(edit.Compare(before, r.Deployment.Spec.Template, r.Seen.Rules), r.Seen.Mode, r.Seen.Settings.Partition, r.Decision)
+	decided := r.Seen.DecideEdit(before, r.Deployment.Spec.Template, r.Decision)
 	deadline := r.Deployment.Spec.ProgressDeadlineSeconds
 	if decided.Change.Restarts() && deadline != nil && *deadline != math.MaxInt32 {
 		grace := readiness.GracePeriod(&corev1.Pod{Spec: r.Deployment.Spec.Template.Decoded().Spec})

@@ -235,8 +235,8 @@ func (v *Planner) removeSurge(due map[*replicas.Set]int, turns podstate.Turns) {
 	}
 }
 
-// deletedFirst returns a pod that would be deleted in place of the surge pod, because it starts again while the surge pod serves; nil if none
-// would. A surge pod with a gate is not Ready by the time it is deleted.
+// deletedFirst returns a pod that would be deleted in place of the surge pod, because it starts again while the surge pod serves; nil if
+// none would. A surge pod with a gate is not Ready by the time it is deleted.
 func (v *Planner) deletedFirst(surge *replicas.Pod) *replicas.Pod {
 	if surge.Removing || !surge.Ready() || readiness.Gated(surge.Pod) {
 		return nil

@@ -3,7 +3,6 @@ package deployments
 import (
 	"slices"
 
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -11,5 +10,5 @@ import (
 // them, as many and as large as the API server accepts.
 
 func (r Rollout) untouched() bool {
-	return podstate.Untouched(r.Seen.Mode, r.Seen.Pull.PrePullPods, r.Seen.PersistedFallback, r.Seen.Pods) && !slices.ContainsFunc(r.ReplicaSets, revisions.Marked)
+	return r.Seen.Untouched() && !slices.ContainsFunc(r.ReplicaSets, revisions.Marked)
 }

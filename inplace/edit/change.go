@@ -22,8 +22,8 @@ type Change struct {
 	Labels, Annotations []patches.EntryChange
 	// Tolerations are the tolerations that are added.
 	Tolerations []corev1.Toleration
-	// InitContainersNotRerun says which init containers do not run again although containers restart: they have ended. It is empty if there are
-	// none.
+	// InitContainersNotRerun says which init containers do not run again although containers restart: they have ended. It is empty if there
+	// are none.
 	InitContainersNotRerun string
 	// LostTolerations are the reasons why pods with default tolerations from admission cannot take the change: new pods would not get these
 	// tolerations. Admission adds no default tolerations to pods of DaemonSets.

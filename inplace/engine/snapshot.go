@@ -6,27 +6,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Snapshot is what was observed of a workload besides itself and its revisions. No object may be older than the caller's own last write to it: a step is
-// guarded by the version of its own object only, but depends on several objects.
+// Snapshot is what was observed of a workload besides itself and its revisions. No object may be older than the caller's own last write to
+// it: a step is guarded by the version of its own object only, but depends on several objects.
 type Snapshot struct {
 	// Pods are those that the workload controls, directly or by its ReplicaSets, including terminating ones.
 	Pods []*corev1.Pod
-	// Nodes are the nodes of the pods as far as they are known; for a DaemonSet all nodes of the cluster, nil if the caller knows none. Then every pod
-	// counts as being on a node that should run it.
+	// Nodes are the nodes of the pods as far as they are known; for a DaemonSet all nodes of the cluster, nil if the caller knows none. Then
+	// every pod counts as being on a node that should run it.
 	Nodes []*corev1.Node
 	// Pull is what is known of images on nodes.
 	Pull prepull.Pulling
 	// DryRun is the result of the dry run of the update revision. A plan that needs one and has none asks for it.
 	DryRun dryrun.Result
-	// OldDryRun is the result of the dry run of an old revision to which partially patched pods go back. If it has Unknown and no UpdateRevision, no dry
-	// run can be made.
+	// OldDryRun is the result of the dry run of an old revision to which partially patched pods go back. If it has Unknown and no
+	// UpdateRevision, no dry run can be made.
 	OldDryRun dryrun.Result
 	Mode      inplace.Mode
 	Settings  inplace.Settings
@@ -36,10 +39,20 @@ type Snapshot struct {
 	PersistedFallback string
 	// Unread is why only an outline of some revisions or pods was read; empty if all were read completely.
 	Unread string
-	// Endpoints are those of the pods whose gates are closed, with the time since when no EndpointSlice offers the pod. Only a caller that carries out
-	// the steps of a plan needs them, as it does Ahead and Batches.
+	// Endpoints are those of the pods whose gates are closed, with the time since when no EndpointSlice offers the pod. Only a caller that
+	// carries out the steps of a plan needs them, as it does Ahead and Batches.
 	Endpoints serving.Endpoints
 	Ahead     readiness.Ahead
 	// Batches has since when steps are deferred. If nil, nothing is deferred.
 	Batches steps.Batches
+}
+
+// Untouched reports whether the mode does not manage the workload and nothing of Stayput is left, except perhaps on its revisions.
+func (s Snapshot) Untouched() bool {
+	return podstate.Untouched(s.Mode, s.Pull.PrePullPods, s.PersistedFallback, s.Pods)
+}
+
+// DecideEdit returns what an edit of the template does. Decision is asked only if the edit itself forbids nothing.
+func (s Snapshot) DecideEdit(before, after apps.Template, decision func() steps.Decision) steps.EditDecision {
+	return steps.DecideEdit(edit.Compare(before, after, s.Rules), s.Mode, s.Settings.Partition, decision)
 }

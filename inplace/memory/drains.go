@@ -8,10 +8,12 @@ import (
 	"github.com/stayput/stayput/inplace/serving"
 )
 
-// Drains has since when no EndpointSlice offers a pod that waits for its restart, by UID. After a restart of the leader the wait begins anew.
+// Drains has since when no EndpointSlice offers a pod that waits for its restart, by UID. After a restart of the leader the wait begins
+// anew.
 type Drains map[types.UID]time.Time
 
-// Noted returns the drains after the API server was asked: pods that it does not offer, since when they are known to be out of service, or since now.
+// Noted returns the drains after the API server was asked: pods that it does not offer, since when they are known to be out of service, or
+// since now.
 func (d Drains) Noted(current serving.Endpoints, now time.Time) Drains {
 	out := Drains{}
 	for uid, endpoint := range current {
@@ -27,8 +29,8 @@ func (d Drains) Noted(current serving.Endpoints, now time.Time) Drains {
 	return out
 }
 
-// Complete sets OutSince of the endpoints, and returns the drains without pods that are offered again. It returns false if a pod is out of service, its
-// OutSince matters, and is not known: then the API server has to be asked.
+// Complete sets OutSince of the endpoints, and returns the drains without pods that are offered again. It returns false if a pod is out of
+// service, its OutSince matters, and is not known: then the API server has to be asked.
 func (d Drains) Complete(endpoints serving.Endpoints) (left Drains, known bool) {
 	left, known = Drains{}, true
 	for uid, endpoint := range endpoints {

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// FailingPatience is for how long the writes or the planning of an update may fail before it falls back. In a native rollout, nothing that keeps
-	// Stayput from writing to pods would stop the rollout.
+	// FailingPatience is for how long the writes or the planning of an update may fail before it falls back. In a native rollout, nothing that
+	// keeps Stayput from writing to pods would stop the rollout.
 	FailingPatience = 2 * time.Minute
-	// Unanswered is for how long a dry run may have no answer. A native rollout could not create pods meanwhile, either. But a webhook that fails only
-	// in dry runs must not hold the update.
+	// Unanswered is for how long a dry run may have no answer. A native rollout could not create pods meanwhile, either. But a webhook that
+	// fails only in dry runs must not hold the update.
 	Unanswered = time.Minute
 )
 
@@ -31,7 +31,8 @@ type Memory struct {
 	Ahead readiness.Ahead
 	// Batches has since when steps are deferred so that others go along.
 	Batches steps.Batches
-	// DryRun is what is known of new pods of the update revision, RefusedOld a revision to which pods would go back and which admission refuses.
+	// DryRun is what is known of new pods of the update revision, RefusedOld a revision to which pods would go back and which admission
+	// refuses.
 	DryRun, RefusedOld Asked
 	// PrePullRefused is the update revision for which the API server takes no pre-pull pods.
 	PrePullRefused prepull.Refused
@@ -70,8 +71,8 @@ func (m *Memory) Observe(pods []*corev1.Pod, now time.Time) {
 	}
 }
 
-// Planned advances the memory after a plan. The result of a dry run is used for one update only: before the next update to the same revision, policies
-// may have changed.
+// Planned advances the memory after a plan. The result of a dry run is used for one update only: before the next update to the same
+// revision, policies may have changed.
 func (m *Memory) Planned(plan steps.Plan, now time.Time) {
 	m.Batches = m.Batches.Next(plan, now)
 	if !plan.Decision.Held {

@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Versions are the resourceVersions that a workload's objects are known to have reached, by UID. A plan made on an older cache would take pods that are
-// already being updated for untouched ones, and would make more pods unavailable than allowed. Versions are nil until Remember is called.
+// Versions are the resourceVersions that a workload's objects are known to have reached, by UID. A plan made on an older cache would take
+// pods that are already being updated for untouched ones, and would make more pods unavailable than allowed. Versions are nil until
+// Remember is called.
 type Versions map[types.UID]string
 
 // Known reports whether anything was remembered since the process started.
@@ -23,8 +24,9 @@ func (v *Versions) Remember(objects ...metav1.Object) {
 	}
 }
 
-// Lagging returns an object of which the cache shows an older version than is known; nil if there is none. It forgets the versions that the cache shows,
-// and objects that the cache no longer has: Stayput only writes to objects that the cache had, so the cache has seen their deletion.
+// Lagging returns an object of which the cache shows an older version than is known; nil if there is none. It forgets the versions that the
+// cache shows, and objects that the cache no longer has: Stayput only writes to objects that the cache had, so the cache has seen their
+// deletion.
 func (v *Versions) Lagging(cached []metav1.Object) metav1.Object {
 	if *v == nil {
 		return nil
@@ -40,8 +42,8 @@ func (v *Versions) Lagging(cached []metav1.Object) metav1.Object {
 	return late
 }
 
-// older compares resourceVersions, which are numbers on every conformant cluster since 1.35. On other clusters only the guard of each patch protects
-// against an outdated cache.
+// older compares resourceVersions, which are numbers on every conformant cluster since 1.35. On other clusters only the guard of each patch
+// protects against an outdated cache.
 func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0

@@ -55,7 +55,8 @@ type State struct {
 
 // StateOf returns the state of a pod whose identity names that origin.
 func StateOf(
-	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, ahead readiness.Ahead, minReadySeconds int32, now time.Time,
+	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, ahead readiness.Ahead,
+	minReadySeconds int32, now time.Time,
 ) State {
 	s := State{
 		Pod: pod, Move: readiness.MoveOf(pod), PodRevision: from,

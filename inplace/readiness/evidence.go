@@ -50,10 +50,10 @@ func (c MovedContainer) gone(status corev1.ContainerStatus) bool {
 	return status.State.Running == nil || c.stops(status) || !c.Unsure && c.replaced(status)
 }
 
-// replacedSinceReport reports whether a container that only restarts is another one than in the previous report, when its kubelet had already
-// started to act on the patch. Neither image nor name show that: runtimes report the same ones, by whatever name the image was
-// asked for. A container ID other than at the patch is not enough: the container may have failed and been restarted unchanged
-// before its kubelet knew of the patch.
+// replacedSinceReport reports whether a container that only restarts is another one than in the previous report, when its kubelet had
+// already started to act on the patch. Neither image nor name show that: runtimes report the same ones, by whatever name the image was
+// asked for. A container ID other than at the patch is not enough: the container may have failed and been restarted unchanged before its
+// kubelet knew of the patch.
 func (m Move) replacedSinceReport(c MovedContainer, last *corev1.Pod, status corev1.ContainerStatus) bool {
 	return c.Restart && last != nil && m.Observed(last) && status.ContainerID != "" &&
 		status.ContainerID != ContainerStatus(last, status.Name).ContainerID

@@ -22,9 +22,6 @@ type Move struct {
 	Generation int64 `json:"generation,omitempty"`
 	// Containers are the containers that restart, by name, sidecars among them.
 	Containers map[string]MovedContainer `json:"containers,omitempty"`
-	// Sidecars are the sidecars among Containers. They are separate only in the mark's text: a manager of a version that knows no
-	// sidecars would look for them among the pod's ordinary containers, and wait for ever.
-	Sidecars map[string]MovedContainer `json:"sidecars,omitempty"`
 	// Back are the images, by container, that a partially patched pod must get again if it does not become what Hash says. They are
 	// the images that the pod had under its labels.
 	Back map[string]string `json:"back,omitempty"`
@@ -52,8 +49,6 @@ type MovedContainer struct {
 	Unready bool `json:"unready,omitempty"`
 	// Restart says that the container only restarts: Image is another name of the image it had.
 	Restart bool `json:"restart,omitempty"`
-	// Sidecar says that the container is a sidecar.
-	Sidecar bool `json:"-"`
 }
 
 // ResizedContainer is a container that gets other CPU and memory. The mark notes it before the resize is written, because that
@@ -86,33 +81,7 @@ func MoveOf(pod *corev1.Pod) Move {
 	if err != nil || pod.Generation > 0 && move.Generation > pod.Generation {
 		return Move{}
 	}
-	return move.joined()
-}
-
-// joined returns the mark with the sidecars among the containers. The method split puts them into a field of their own.
-func (m Move) joined() Move {
-	for name, entry := range m.Sidecars {
-		if m.Containers == nil {
-			m.Containers = map[string]MovedContainer{}
-		}
-		entry.Sidecar = true
-		m.Containers[name] = entry
-	}
-	m.Sidecars = nil
-	return m
-}
-
-func (m Move) split() Move {
-	all := m.Containers
-	m.Containers, m.Sidecars = map[string]MovedContainer{}, map[string]MovedContainer{}
-	for name, entry := range all {
-		if entry.Sidecar {
-			m.Sidecars[name] = entry
-		} else {
-			m.Containers[name] = entry
-		}
-	}
-	return m
+	return move
 }
 
 // Next returns the mark for a write that makes this change, on the way to the revision with that hash. The argument entries has the
@@ -137,7 +106,7 @@ func (m Move) Next(pod *corev1.Pod, hash string, entries map[string]MovedContain
 		next.Containers[change.Container] = entry
 	}
 	for name, entry := range next.Containers {
-		entry.Unready, entry.Sidecar = !ContainerStatus(pod, name).Ready, edit.SidecarNamed(&pod.Spec, name)
+		entry.Unready = !ContainerStatus(pod, name).Ready
 		next.Containers[name] = entry
 	}
 	return next
@@ -145,7 +114,7 @@ func (m Move) Next(pod *corev1.Pod, hash string, entries map[string]MovedContain
 
 // String returns the mark's value.
 func (m Move) String() string {
-	raw, err := json.Marshal(m.split())
+	raw, err := json.Marshal(m)
 	if err != nil {
 		panic(err) // strings, numbers and times always encode
 	}

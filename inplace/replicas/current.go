@@ -27,8 +27,8 @@ func (s *Set) marksNow() bool {
 	return s.Wanted.Updating != "" && s.Rs.Labels[inplace.LabelUpdating] == ""
 }
 
-// IsCurrent reports whether pods had the ReplicaSet when the update began. If that is not noted for any ReplicaSet, because an older manager
-// began the update or a write was lost, it reports true: then too few pods move rather than too many.
+// IsCurrent reports whether pods had the ReplicaSet when the update began. If that is not noted for any ReplicaSet, because an older
+// manager began the update or a write was lost, it reports true: then too few pods move rather than too many.
 func (all Sets) IsCurrent(s *Set) bool {
 	notedSurge := func(s *Set) bool { return revisions.IsCurrent(s.Wanted.Current, s.Wanted.Updating) }
 	return notedSurge(s) || !slices.ContainsFunc(all, notedSurge)

@@ -83,8 +83,8 @@ const (
 	anyPod = ""
 )
 
-// BoundedSelector returns what is kept of a Service's selector. A selector that is too long counts as selecting every pod. The only effect is
-// that pods drain.
+// BoundedSelector returns what is kept of a Service's selector. A selector that is too long counts as selecting every pod. The only effect
+// is that pods drain.
 func BoundedSelector(selector map[string]string) map[string]string {
 	if len(selector) > longestSelector {
 		return map[string]string{anyPod: ""}

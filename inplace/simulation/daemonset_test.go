@@ -48,7 +48,8 @@ type fleet struct {
 
 func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, Rollout: daemonsets.Rollout{DaemonSet: &apps.DaemonSet{}, Seen: engine.Snapshot{Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}},
+	f := &fleet{t: t, Rollout: daemonsets.Rollout{DaemonSet: &apps.DaemonSet{},
+		Seen: engine.Snapshot{Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}},
 		runs: map[string]string{}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType

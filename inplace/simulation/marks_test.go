@@ -16,8 +16,8 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// TestForgedMarkChangesNoPod: another client may write a mark, in any mode. Stayput writes nothing into the pod that its own ReplicaSet does not
-// say, and removes the mark.
+// TestForgedMarkChangesNoPod: another client may write a mark, in any mode. Stayput writes nothing into the pod that its own ReplicaSet
+// does not say, and removes the mark.
 func TestForgedMarkChangesNoPod(t *testing.T) {
 	image := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v1"}},
 		Back: map[string]string{"app": "v9"}}

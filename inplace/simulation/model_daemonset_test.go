@@ -32,7 +32,8 @@ func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision,
 	r := daemonsets.Rollout{
 		DaemonSet: d,
 		Revisions: all,
-		Seen:      engine.Snapshot{Pods: pods, Mode: w.mode, Settings: w.settings, Rules: allInPlace, PersistedFallback: w.persistedFallback, Now: w.now},
+		Seen: engine.Snapshot{Pods: pods, Mode: w.mode, Settings: w.settings, Rules: allInPlace,
+			PersistedFallback: w.persistedFallback, Now: w.now},
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(d.Labels)
 	w.pull.observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)

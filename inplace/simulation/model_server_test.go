@@ -224,7 +224,8 @@ func (w *world) rollout() deployments.Rollout {
 	r := deployments.Rollout{
 		Deployment:  w.deployment(),
 		ReplicaSets: sorted(w.sets.objects),
-		Seen:        engine.Snapshot{Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings, PersistedFallback: w.persistedFallback, Rules: allInPlace.For(w.deployment().Annotations), Now: w.now},
+		Seen: engine.Snapshot{Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
+			PersistedFallback: w.persistedFallback, Rules: allInPlace.For(w.deployment().Annotations), Now: w.now},
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	w.pull.observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)

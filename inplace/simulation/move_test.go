@@ -276,29 +276,20 @@ func TestMarkKeepsWhatIsPending(t *testing.T) {
 	}
 }
 
-// TestMarkOfASidecar: what the mark notes of a sidecar comes from the sidecar's own status. It has a field of its own, which older versions
-// do not read.
+// TestMarkOfASidecar: what the mark notes of a sidecar comes from the sidecar's own status.
 func TestMarkOfASidecar(t *testing.T) {
 	r := fixture(1, app{image: "v1", mesh: "m1"})
 	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1", mesh: "m1"}, 1))
 	does := edit.Change{Containers: append(reimaged("app", "v2").Containers, reimaged("mesh", "m2").Containers...)}
-	for want, does := range map[string]edit.Change{
-		`{"hash":"b","generation":2,"sidecars":{"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`: reimaged("mesh",
-			"m2"),
-		`{"hash":"b","generation":2,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"AT"}},` +
-			`"sidecars":{"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`: does,
-	} {
-		mark := readiness.Move{}.Next(pod, "b", nil, does, start)
-		want = strings.ReplaceAll(want, "AT", start.UTC().Format(time.RFC3339))
-		if mark.String() != want {
-			t.Errorf("got  %s\nwant %s", mark, want)
-		}
-		marked := pod.DeepCopy()
-		marked.Generation, marked.Annotations = 2, map[string]string{inplace.AnnotationMove: want}
-		if got := readiness.MoveOf(marked); !got.Containers["mesh"].Sidecar || got.Containers["mesh"].ContainerID != "p/mesh" ||
-			got.String() != want {
-			t.Errorf("it is read as %+v", got)
-		}
+	mark := readiness.Move{}.Next(pod, "b", nil, does, start)
+	want := strings.ReplaceAll(`{"hash":"b","generation":2,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"AT"},`+
+		`"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`, "AT", start.UTC().Format(time.RFC3339))
+	if mark.String() != want {
+		t.Errorf("got  %s\nwant %s", mark, want)
+	}
+	pod.Generation, pod.Annotations = 2, map[string]string{inplace.AnnotationMove: want}
+	if got := readiness.MoveOf(pod); got.String() != want {
+		t.Errorf("it is read as %+v", got)
 	}
 }
 
@@ -335,7 +326,7 @@ func TestMarksOfOtherVersionsAreRead(t *testing.T) {
 	const mark = `{"hash":"b","generation":3,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app",` +
 		`"at":"2026-01-02T03:04:05Z"},` +
 		`"side":{"image":"s2","at":"2026-01-02T03:04:05Z","unsure":true,"unready":true,"restart":true}},` +
-		`"sidecars":{"mesh":{"image":"m2","at":"2026-01-02T03:04:05Z"}},"back":{"app":"v1","mesh":"m1","side":"s1"}}`
+		`"back":{"app":"v1","mesh":"m1","side":"s1"}}`
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{inplace.AnnotationMove: mark}}}
 	if got := readiness.MoveOf(pod).String(); got != mark {
 		t.Errorf("got  %s\nwant %s", got, mark)

@@ -491,7 +491,7 @@ func TestStepsOfASidecarWithoutGates(t *testing.T) {
 	s.edit("sets the sidecar's image", app{image: "v1", mesh: "m2"})
 	s.until(s.moved(1))
 	half := s.pods.objects[before[0].Name]
-	if move := readiness.MoveOf(half); images(half) != "app=v1,mesh=m2" || move.Back["mesh"] != "m1" || !move.Containers["mesh"].Sidecar {
+	if move := readiness.MoveOf(half); images(half) != "app=v1,mesh=m2" || move.Back["mesh"] != "m1" {
 		t.Fatalf("partially patched, the pod has %s and the mark %s", images(half), move)
 	}
 	s.edit("undoes", app{image: "v1", mesh: "m1"})

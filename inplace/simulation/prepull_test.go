@@ -191,7 +191,8 @@ func TestPull(t *testing.T) {
 			func(n *corev1.Node) { n.Status.NodeInfo.OperatingSystem = "windows" })}, "pull n2, pull n3, close p1", "Windows", ""},
 		"a node that is gone": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Seen.Nodes = r.Seen.Nodes[1:] }},
 			"pull n2, pull n3, close p1", "", ""},
-		"Stayput's image is not known": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Seen.Pull.WaitImage = prepull.WaitImage{} }},
+		"Stayput's image is not known": {[]func(*deployments.Rollout){
+			func(r *deployments.Rollout) { r.Seen.Pull.WaitImage = prepull.WaitImage{} }},
 			"close p1, close p2, close p3, close p4", "own image", ""},
 		"refused": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
 			r.Seen.Pull.Refused = prepull.Refused{UpdateRevision: "b", Why: "policy"}

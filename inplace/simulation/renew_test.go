@@ -184,8 +184,8 @@ func carry(t *testing.T, object any, operations []jsonpatch.Operation) {
 	}
 }
 
-// TestLateMarkIsRenewed: a ReplicaSet joins an old update. The patch that marks it also renews its hold, because a mark as old as the update
-// would not hold anything.
+// TestLateMarkIsRenewed: a ReplicaSet joins an old update. The patch that marks it also renews its hold, because a mark as old as the
+// update would not hold anything.
 func TestLateMarkIsRenewed(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
 	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)

@@ -30,7 +30,8 @@ var begun = times.Seconds(start)
 
 // fixture returns a rollout for tables. ReplicaSets are named after their hash.
 func fixture(replicas int32, a app) *deployments.Rollout {
-	return &deployments.Rollout{Deployment: newDeployment(replicas, a), Seen: engine.Snapshot{Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}}
+	return &deployments.Rollout{Deployment: newDeployment(replicas, a),
+		Seen: engine.Snapshot{Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}}
 }
 
 // replicaSetOf adds a ReplicaSet whose status is up to date.

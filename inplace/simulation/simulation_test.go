@@ -135,7 +135,8 @@ func (s *stayput) plan() steps.Plan {
 	r := deployments.Rollout{
 		Deployment:  s.deployments.objects["web"],
 		ReplicaSets: s.sets.list(),
-		Seen:        engine.Snapshot{Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(), PersistedFallback: s.persistedFallback, Now: s.now},
+		Seen: engine.Snapshot{Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
+			PersistedFallback: s.persistedFallback, Now: s.now},
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	r.Seen.Rules = allInPlace.For(r.Deployment.Annotations)

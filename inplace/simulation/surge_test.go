@@ -309,8 +309,8 @@ func TestSurgePodServesUntilAnotherDoes(t *testing.T) {
 	}
 }
 
-// TestSurgePodStaysWhileAPodStartsAgain: both are of one ReplicaSet and neither has a gate. Its controller deletes a pod that is not Ready first, so
-// the pod that has just restarted would be deleted in place of the surge pod.
+// TestSurgePodStaysWhileAPodStartsAgain: both are of one ReplicaSet and neither has a gate. Its controller deletes a pod that is not Ready
+// first, so the pod that has just restarted would be deleted in place of the surge pod.
 func TestSurgePodStaysWhileAPodStartsAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		original func(*corev1.Pod)
@@ -389,8 +389,8 @@ func TestSurgePodThatDoesNotServeIsRemovedAfterAnUndo(t *testing.T) {
 	}
 }
 
-// TestSurplusPodIsNotTheRemovedOne: an undo has made the ReplicaSet of the surge pod the update revision, and the other pod has moved there. The
-// surplus pod is not the one that is removed.
+// TestSurplusPodIsNotTheRemovedOne: an undo has made the ReplicaSet of the surge pod the update revision, and the other pod has moved
+// there. The surplus pod is not the one that is removed.
 func TestSurplusPodIsNotTheRemovedOne(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate   func(*corev1.Pod)

@@ -59,7 +59,8 @@ func FuzzTemplates(f *testing.F) {
 			t.Errorf("%d reasons", len(change.Reasons))
 		}
 		change.PodOperations(pod)
-		rollout := deployments.Rollout{Deployment: &apps.Deployment{Spec: apps.DeploymentSpec{Template: b}}, Seen: engine.Snapshot{Mode: inplace.ModeInPlace}}
+		rollout := deployments.Rollout{Deployment: &apps.Deployment{Spec: apps.DeploymentSpec{Template: b}},
+			Seen: engine.Snapshot{Mode: inplace.ModeInPlace}}
 		native.NewReplicaSet(rollout.Deployment, rollout.ReplicaSets)
 		_ = fmt.Sprint(rollout.TemplateHash(), change)
 	})

@@ -93,7 +93,8 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:v1", "v1"
 			pod.Annotations = map[string]string{inplace.AnnotationMove: unseen.String()}
 			r.Seen.Nodes = []*corev1.Node{nodeThat(c.node)}
-			m := &replicas.Pod{State: podstate.StateOf((&steps.PlanBuilder{}), pod, podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, 0, start)}
+			m := &replicas.Pod{State: podstate.StateOf((&steps.PlanBuilder{}), pod,
+				podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, 0, start)}
 			if unreachable := nodes.KnownUnreachable(r.Seen.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
 				t.Errorf("unreachable is %t", unreachable)
 			}

@@ -21,7 +21,8 @@ func unreadable() apps.Template {
 	return template
 }
 
-// TestUnmanagedTemplatesAreNotDecoded: Stayput does not decode the templates of workloads that it does not manage. Decoding these panics or fails.
+// TestUnmanagedTemplatesAreNotDecoded: Stayput does not decode the templates of workloads that it does not manage. Decoding these panics or
+// fails.
 func TestUnmanagedTemplatesAreNotDecoded(t *testing.T) {
 	for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate} {
 		r := fixture(2, app{image: "v2"})

@@ -74,7 +74,7 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 	namespaces := map[bool]*corev1.Namespace{true: labelled, false: {}}
 	partial := func(back map[string]string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"mesh": {Image: "mesh:1", Sidecar: true}}, Back: back}
+			mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"mesh": {Image: "mesh:1"}}, Back: back}
 			pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
 		}
 	}
