@@ -1,22 +1,19 @@
 package daemonsets
 
 import (
-	"cmp"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/dryrun"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 func (v *planner) needsDryRun() bool {
-	return v.updateRevision != nil && v.newPods.UpdateRevision == "" && v.unfinished()
+	return v.updateRevision != nil && v.NewPods.UpdateRevision == "" && v.unfinished()
 }
 
 // dryRun adds the request for a dry run of a pod on the node of a pod that is to be updated.
@@ -25,7 +22,7 @@ func (v *planner) dryRun() podstate.Turns {
 	for _, m := range v.pods {
 		turns[&m.State] = m.Restarts() && readiness.Closed(m.Pod)
 	}
-	v.gates(turns)
+	v.OpenGates(turns)
 	if Updating(v.updateRevision) {
 		v.renew()
 	}
@@ -66,13 +63,13 @@ func podTemplate(d *apps.DaemonSet, updateRevision *apps.ControllerRevision, nod
 	return tree
 }
 
+// againstDryRun returns why pods that can be updated in place cannot become what new pods would be; nil if they can.
 func (v *planner) againstDryRun() *inplace.Reason {
-	reason := v.newPods.Against()
-	for m := range v.pending() {
-		if reason == nil && m.Needs().InPlace() {
-			reason = cmp.Or(v.newPods.AgainstPod(m.Pod, m.Needs(), m.Rewritten),
-				nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
+	return v.AgainstDryRun(func(yield func(*podstate.State) bool) {
+		for m := range v.pending() {
+			if m.Needs().InPlace() && !yield(&m.State) {
+				return
+			}
 		}
-	}
-	return reason
+	})
 }

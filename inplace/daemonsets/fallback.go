@@ -17,12 +17,7 @@ import (
 // in pkg/controller/daemon/daemon_controller.go). A partially patched pod has no revision's hash, so the native controller replaces it.
 func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 	v := r.planner()
-	v.decided = steps.Decision{UpdateRevision: v.decided.UpdateRevision, Reasons: inplace.Reasons{why}}
-	if v.unfinished() {
-		v.PersistFallback(v.DaemonSet, v.TemplateHash(), why)
-	}
-	v.gates(nil)
-	v.DeletePrePullPods(v.Seen.Pull.PrePullPods, why.Message)
+	v.LeaveToNative(v.DaemonSet, v.TemplateHash(), v.unfinished(), why)
 	v.fallBack()
 	v.Phase(steps.PhaseNative, why.Message)
 	return v.finish(nil)
@@ -56,10 +51,10 @@ func (r Rollout) Nudge() []steps.Step {
 // cleanUp removes all that Stayput has left behind where the native controller updates, or has nothing to do. An update that Stayput had
 // begun falls back.
 func (v *planner) cleanUp() {
-	v.gates(nil)
+	v.OpenGates(nil)
 	v.openResizeNoted()
 	v.keepFallback()
-	v.prePull().Finish(v.decided.Reasons)
+	v.prePull().Finish(v.Decided.Reasons)
 	if v.updateRevision != nil && Updating(v.updateRevision) {
 		v.fallBack()
 		return

@@ -15,7 +15,7 @@ import (
 // DaemonSet does not tolerate is a reason. A taint NoSchedule is not: pods that run already stay, and a node that is unreachable has one.
 func (v *planner) housekeeping(pod *corev1.Pod) *inplace.Reason {
 	name := pod.Spec.NodeName
-	node, known := v.nodesByName[name]
+	node, known := v.NodesByName[name]
 	switch {
 	case !readiness.Live(pod):
 		return housekeeping("pod %s has terminated", pod.Name)
@@ -47,7 +47,7 @@ func (v *planner) onNode(pod *corev1.Pod) int {
 // reachable reports whether the kubelet of the pod's node would act on a patch. Otherwise the pod would not be what its label says, for a
 // long time.
 func (v *planner) reachable(pod *corev1.Pod) bool {
-	node, known := v.nodesByName[pod.Spec.NodeName]
+	node, known := v.NodesByName[pod.Spec.NodeName]
 	if !known {
 		return v.Seen.Nodes == nil
 	}

@@ -28,14 +28,14 @@ func (r Rollout) Plan() steps.Plan {
 		return steps.NativePlan(r.Seen.Mode)
 	}
 	v := r.planner()
-	if !v.decided.Held {
+	if !v.Decided.Held {
 		v.cleanUp()
 		return v.finish(nil)
 	}
 	v.applyPartition()
-	v.unresized = podstate.NotResized(&v.PlanBuilder, v.states(), true, podstate.ResizeDeadline(nil), v.Seen.Now)
-	if v.unresized != nil && !v.partition.HoldsPods() {
-		return r.FallBack(*v.unresized)
+	v.Unresized = podstate.NotResized(&v.PlanBuilder, v.Pods(), true, podstate.ResizeDeadline(nil), v.Seen.Now)
+	if v.Unresized != nil && !v.Partition.HoldsPods() {
+		return r.FallBack(*v.Unresized)
 	}
 	if reason := cmp.Or(v.bypassedAgain(), v.againstDryRun()); reason != nil {
 		return r.FallBack(*reason)
@@ -50,13 +50,13 @@ func (r Rollout) Plan() steps.Plan {
 func (v *planner) update() podstate.Turns {
 	v.ForgetFallback(v.DaemonSet, v.Seen.PersistedFallback, false)
 	turns := v.proceed()
-	v.gates(turns)
+	v.OpenGates(turns)
 	return turns
 }
 
 // applyPartition finds the partition budget, and the pods at the partition.
 func (v *planner) applyPartition() {
-	v.partition = podstate.PartitionBudgetOf(v.Seen.Settings.Partition, max(v.desired(), len(v.pods)), v.states())
+	v.Partition = podstate.PartitionBudgetOf(v.Seen.Settings.Partition, max(v.desired(), len(v.pods)), v.Pods())
 }
 
 // proceed plans what is next. It marks the update first: a manager that finds the mark later knows that the native controller needs a
@@ -77,14 +77,10 @@ func (v *planner) proceed() podstate.Turns {
 	return v.move(v.prePull().Advance(false))
 }
 
-func (v *planner) gates(turns podstate.Turns) {
-	podstate.OpenGates(&v.PlanBuilder, v.states(), turns, v.Seen.Now)
-}
-
 // move moves each pod one step further. Pods that do not serve anyway go first and cost no budget, as natively, so an undo always gets
 // through. It returns the pods that have their turn, among those that can be updated in place.
 func (v *planner) move(blocked podstate.Blocked) podstate.Turns {
-	budget, turns, partition := v.DaemonSet.MaxUnavailable(v.desired())-v.unavailable(), podstate.Turns{}, v.partition
+	budget, turns, partition := v.DaemonSet.MaxUnavailable(v.desired())-v.unavailable(), podstate.Turns{}, v.Partition
 	for m := range v.pending() {
 		turns[&m.State] = blocked.MayStart(&m.State) && m.Restarts() && !m.AwaitsCapacity() && readiness.Closed(m.Pod) && partition.Take(&m.State)
 	}
@@ -115,7 +111,7 @@ func (v *planner) idleFirst() []*daemonPod {
 
 // partitionLeaves reports whether the partition budget allows another pod in place of this one.
 func (v *planner) partitionLeaves(pod *corev1.Pod) bool {
-	partition := v.partition
+	partition := v.Partition
 	for _, m := range v.idleFirst() {
 		if takes := partition.Take(&m.State); m.Pod.UID == pod.UID {
 			return takes
@@ -126,7 +122,7 @@ func (v *planner) partitionLeaves(pod *corev1.Pod) bool {
 
 // checkPartition sets the phase if the update waits only for the partition, or if the partition is not valid.
 func (v *planner) checkPartition() {
-	stage, flaw, unresized := v.partition.Waits(v.states()), v.partition.Flaw(v.states()), v.partition.Unresized(v.unresized)
+	stage, flaw, unresized := v.Partition.Waits(v.Pods()), v.Partition.Flaw(v.Pods()), v.Partition.Unresized(v.Unresized)
 	switch {
 	case flaw != "":
 		v.Phase(steps.PhaseStalled, flaw)
@@ -138,7 +134,7 @@ func (v *planner) checkPartition() {
 }
 
 func (v *planner) moveOne(m *daemonPod, blocked podstate.Blocked, turns podstate.Turns, partition *podstate.PartitionBudget, budget *int) {
-	drain := turns.DrainState(&m.State, v.Seen.Endpoints, v.Seen.Settings.Drain, v.Seen.Now)
+	drain := v.DrainState(&m.State, turns)
 	v.Again(drain.Left)
 	starting, grownIn := m.Starting(v.Seen.Now)
 	switch {

@@ -10,9 +10,8 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
@@ -21,23 +20,15 @@ import (
 // planner is what one Plan derives from a Rollout, and the plan as it is built: the same as deployments.Planner for a Deployment.
 type planner struct {
 	Rollout
-	steps.PlanBuilder
-	decided        steps.Decision
-	newPods        dryrun.NewPods
+	engine.Update
 	updateRevision *apps.ControllerRevision // nil as long as the native controller has not created it
 	pods           []*daemonPod             // by name: no event changes this order
-	nodesByName    map[string]*corev1.Node
-	placed         map[string][]types.UID // the live pods, by node
+	placed         map[string][]types.UID   // the live pods, by node
 	places         places
-	// partition is the partition budget. Unresized is why pods do not get their CPU and memory on their nodes; nil if they may.
-	partition podstate.PartitionBudget
-	unresized *inplace.Reason
-	marks     map[*apps.ControllerRevision]marks
+	marks          map[*apps.ControllerRevision]marks
 	// revisions are the revisions by hash, each read once. Wanted are the containers that the DaemonSet's template asks for.
 	revisions map[string]*revision
 	wanted    []corev1.Container
-	// auxiliary are the containers that the user does not wait for.
-	auxiliary inplace.Auxiliary
 }
 
 // daemonPod is a live pod of a DaemonSet.
@@ -63,16 +54,15 @@ type marks struct{ updating, fallback, renewed, current string }
 
 func (r Rollout) planner() *planner {
 	v := &planner{
-		Rollout: r, updateRevision: r.UpdateRevision(), wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
-		places: placesOf(r.DaemonSet), nodesByName: nodes.ByName(r.Seen.Nodes), placed: map[string][]types.UID{},
+		Rollout: r, Update: engine.NewUpdate(r.DaemonSet, &r.Seen), updateRevision: r.UpdateRevision(), wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
+		places: placesOf(r.DaemonSet), placed: map[string][]types.UID{},
 		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
-		auxiliary: inplace.AuxiliaryOf(r.DaemonSet.Annotations),
 	}
 	updateRevision := types.UID("")
 	if v.updateRevision != nil {
 		updateRevision = v.updateRevision.UID
 	}
-	v.newPods = r.Seen.DryRun.Of(updateRevision, r.DaemonSet.Spec.Template, v.wanted)
+	v.NewPods = r.Seen.DryRun.Of(updateRevision, r.DaemonSet.Spec.Template, v.wanted)
 	for _, pod := range r.Seen.Pods {
 		if readiness.Live(pod) {
 			v.placed[pod.Spec.NodeName] = append(v.placed[pod.Spec.NodeName], pod.UID)
@@ -85,20 +75,17 @@ func (r Rollout) planner() *planner {
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Seen.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if readiness.Live(pod) {
-			v.pods = append(v.pods, v.daemonPod(pod))
+			m := v.daemonPod(pod)
+			v.pods, v.States = append(v.pods, m), append(v.States, &m.State)
 		}
 	}
-	v.decided = v.decide()
+	v.Decided = v.decide()
 	return v
 }
 
 func (v *planner) daemonPod(pod *corev1.Pod) *daemonPod {
 	m := &daemonPod{revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
-	m.State = podstate.StateOf(&v.PlanBuilder, pod, v.origin(pod, m.revision), v.newPods, v.Seen.Ahead,
-		v.DaemonSet.Spec.MinReadySeconds, v.Seen.Now)
-	m.Auxiliary = v.auxiliary
-	m.Unreachable = nodes.KnownUnreachable(v.nodesByName[pod.Spec.NodeName])
-	m.Infeasible = m.WhyInfeasible(v.nodesByName[pod.Spec.NodeName])
+	m.State = v.StateOf(pod, v.origin(pod, m.revision), v.DaemonSet.Spec.MinReadySeconds)
 	return m
 }
 
@@ -224,15 +211,4 @@ func (v *planner) othersFirst() bool {
 		}
 	}
 	return false
-}
-
-// states returns the states of the pods, which do not depend on the kind of the workload.
-func (v *planner) states() iter.Seq[*podstate.State] {
-	return func(yield func(*podstate.State) bool) {
-		for _, m := range v.pods {
-			if !yield(&m.State) {
-				return
-			}
-		}
-	}
 }

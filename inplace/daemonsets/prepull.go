@@ -10,10 +10,10 @@ import (
 // prePull returns the pre-pulls of a DaemonSet's update. Pods that are replaced natively, or whose nodes are unreachable, need none.
 func (v *planner) prePull() *prepull.PrePull {
 	p := &prepull.PrePull{
-		PlanBuilder: &v.PlanBuilder, Pulling: v.Seen.Pull, AtATime: v.Seen.Settings.PrePullParallelism, Nodes: v.nodesByName, Now: v.Seen.Now,
-		Pods: slices.Collect(v.states()), Reserve: 1,
+		PlanBuilder: &v.PlanBuilder, Pulling: v.Seen.Pull, AtATime: v.Seen.Settings.PrePullParallelism, Nodes: v.NodesByName, Now: v.Seen.Now,
+		Pods: slices.Collect(v.Pods()), Reserve: 1,
 	}
-	p.Pulls = v.partition.PrePulls(p.AtATime, v.states())
+	p.Pulls = v.Partition.PrePulls(p.AtATime, v.Pods())
 	if v.updateRevision != nil {
 		p.Workload = prepull.OwnedByDaemonSet(v.DaemonSet, v.updateRevision)
 		p.Next = prepull.AllToRestart(func(yield func(*podstate.State) bool) {

@@ -9,7 +9,7 @@ import (
 // PodProgress returns what users are told of each live pod, by name.
 func (r Rollout) PodProgress() []podstate.PodProgress {
 	v, replaces := r.planner(), ""
-	if !v.decided.Held && !slices.ContainsFunc(r.Revisions, Updating) {
+	if !v.Decided.Held && !slices.ContainsFunc(r.Revisions, Updating) {
 		replaces = "DaemonSet controller"
 	}
 	v.applyPartition()

@@ -57,7 +57,7 @@ func (r Rollout) Decision() steps.Decision {
 	if r.untouched() {
 		return steps.NativeDecision(r.Seen.Mode)
 	}
-	return r.planner().decided
+	return r.planner().Decided
 }
 
 // Unfinished reports whether some pod that stays where it is does not have the update revision's identity yet.
@@ -143,7 +143,7 @@ func (r Rollout) holdsReplacement(m *daemonPod) (bool, inplace.Reason) {
 	v := r.planner()
 	v.applyPartition()
 	switch {
-	case v.decided.Held && !v.partitionLeaves(m.Pod):
+	case v.Decided.Held && !v.partitionLeaves(m.Pod):
 		return true, inplace.Reason{Message: "the pod stays at the partition"}
 	case !m.Available:
 	case v.othersFirst():

@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,7 +8,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/dryrun"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -19,7 +17,7 @@ import (
 // needsDryRun reports whether pods are to change and it is not known what admission does to new pods. While the rollout is paused no pod
 // begins to move, but pods go back.
 func (v *Planner) needsDryRun() bool {
-	return v.NewRS != nil && v.newPods.UpdateRevision == "" && v.unfinished() && (!v.paused() || v.AnyUpdating() || v.anyPartiallyPatched())
+	return v.NewRS != nil && v.NewPods.UpdateRevision == "" && v.unfinished() && (!v.paused() || v.AnyUpdating() || v.anyPartiallyPatched())
 }
 
 func (v *Planner) anyPartiallyPatched() bool {
@@ -30,9 +28,9 @@ func (v *Planner) anyPartiallyPatched() bool {
 func (v *Planner) dryRun() podstate.Turns {
 	v.Result.DryRun = newPodOf(v.NewRS.Rs)
 	v.Result.DryRun.Claims = readiness.ClaimsOf(v.NewRS.Rs.Spec.Template.Typed().Spec)
-	p := pace{turns: podstate.Turns{}, partition: v.partition}
+	p := pace{turns: podstate.Turns{}, partition: v.Partition}
 	v.keepTurns(&p, nil)
-	v.gates(p.turns)
+	v.OpenGates(p.turns)
 	v.checkPartition(p)
 	v.patchSets(nil) // renews the hold
 	v.patchStatus(nil)
@@ -46,8 +44,8 @@ func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
 
 // newPodsOf returns what is known of new pods of a ReplicaSet, whose template has those containers.
 func (v *Planner) newPodsOf(owner *replicas.Set, own []corev1.Container) dryrun.NewPods {
-	if owner == v.NewRS && v.newPods.UpdateRevision != "" {
-		return v.newPods
+	if owner == v.NewRS && v.NewPods.UpdateRevision != "" {
+		return v.NewPods
 	}
 	known := v.Seen.OldDryRun
 	if known.UpdateRevision == "" && known.Unknown != "" {
@@ -58,15 +56,11 @@ func (v *Planner) newPodsOf(owner *replicas.Set, own []corev1.Container) dryrun.
 
 // againstDryRun returns why the pods cannot become in place, on their nodes, what new pods would be; nil if they can.
 func (v *Planner) againstDryRun() *inplace.Reason {
-	reason := v.newPods.Against()
-	for _, m := range v.Members {
-		if reason == nil && !m.Surge && m.Owner != v.NewRS {
-			reason = cmp.Or(v.newPods.AgainstPod(m.Pod, m.Needs(), m.Rewritten),
-				nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
+	return v.AgainstDryRun(func(yield func(*podstate.State) bool) {
+		for _, m := range v.Members {
+			if !m.Surge && !yield(&m.State) {
+				return
+			}
 		}
-		if reason == nil && !m.Surge && !m.Needs().InPlace() {
-			reason = &m.Needs().Reasons[0]
-		}
-	}
-	return reason
+	})
 }

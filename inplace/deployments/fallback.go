@@ -20,12 +20,7 @@ func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 		r.Seen.OldDryRun = dryrun.Result{Unknown: why.Message}
 	}
 	v := r.Planner()
-	v.decided = steps.Decision{UpdateRevision: v.decided.UpdateRevision, Reasons: inplace.Reasons{why}}
-	if v.unfinished() || v.Overfull() {
-		v.PersistFallback(v.Deployment, v.TemplateHash(), why)
-	}
-	v.gates(nil)
-	v.DeletePrePullPods(v.Seen.Pull.PrePullPods, why.Message)
+	v.LeaveToNative(v.Deployment, v.TemplateHash(), v.unfinished() || v.Overfull(), why)
 	v.goBack()
 	v.unmarkSeen(why)
 	v.forgetSurge()
@@ -73,8 +68,8 @@ func (r Rollout) Nudge() []steps.Step {
 
 // cleanUp removes everything of Stayput's where the native controllers update the workload, or have nothing to do.
 func (v *Planner) cleanUp() {
-	v.gates(nil)
-	v.prePull().Finish(v.decided.Reasons)
+	v.OpenGates(nil)
+	v.prePull().Finish(v.Decided.Reasons)
 	v.goBack()
 	if v.AnyUpdating() && v.NewRS != nil && v.unfinished() && !v.Seen.Mode.Manages() {
 		v.NewRS.Wanted.Fallback = v.seconds() // removing the label of a namespace makes no native controller look at its workloads

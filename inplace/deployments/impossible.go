@@ -17,8 +17,8 @@ func (v *Planner) impossible() *inplace.Reason {
 		return &inplace.Reason{Code: inplace.CodeBypassed,
 			Message: "the Deployment controller scales although its writes should be held: the API server does not reach Stayput's webhooks"}
 	}
-	if v.unresized != nil && !v.partitionHolds() {
-		return v.unresized
+	if v.Unresized != nil && !v.partitionHolds() {
+		return v.Unresized
 	}
 	return v.againstDryRun()
 }
@@ -30,7 +30,7 @@ func (v *Planner) partitionHolds() bool {
 }
 
 func (v *Planner) notResized() *inplace.Reason {
-	return podstate.NotResized(&v.PlanBuilder, v.states(), v.AllObserved(),
+	return podstate.NotResized(&v.PlanBuilder, v.Pods(), v.AllObserved(),
 		podstate.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), v.Seen.Now)
 }
 

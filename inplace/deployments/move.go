@@ -172,7 +172,7 @@ func (v *Planner) changed(s *replicas.Set, balance ledger.Balance) (operations [
 		operations = append(operations, s.NoteReplicas(becomes)...)
 	}
 	annotations := v.replicasAnnotations(s, balance)
-	if len(annotations) > 0 && (resized || s.Size() > 0 && (v.decided.Held || len(labels) > 0)) {
+	if len(annotations) > 0 && (resized || s.Size() > 0 && (v.Decided.Held || len(labels) > 0)) {
 		operations = append(operations, annotations...)
 		why = append(why, "replicas annotations")
 	}
@@ -187,7 +187,7 @@ func (v *Planner) changed(s *replicas.Set, balance ledger.Balance) (operations [
 func (v *Planner) replicasAnnotations(s *replicas.Set, balance ledger.Balance) []jsonpatch.Operation {
 	wants := apps.Desired(v.Deployment)
 	before := int(wants)
-	if !v.decided.Held && v.OnlyActive(s, balance) {
+	if !v.Decided.Held && v.OnlyActive(s, balance) {
 		before = s.Becomes(balance)
 	}
 	return patches.SetEntries("annotations", s.Rs.Annotations,

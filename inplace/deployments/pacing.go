@@ -24,7 +24,7 @@ type pace struct {
 
 // pace decides which pods have their turn. Blocked pods get none.
 func (v *Planner) pace(blocked podstate.Blocked) pace {
-	p := pace{turns: podstate.Turns{}, leaving: map[*replicas.Set][]*replicas.Pod{}, reserved: map[*replicas.Set]int{}, partition: v.partition}
+	p := pace{turns: podstate.Turns{}, leaving: map[*replicas.Set][]*replicas.Pod{}, reserved: map[*replicas.Set]int{}, partition: v.Partition}
 	if v.NewRS == nil {
 		return p
 	}
@@ -84,7 +84,7 @@ func (v *Planner) addDrained(s *replicas.Set, p *pace) {
 		return
 	}
 	for _, m := range s.Pods {
-		drain := v.drainState(m, p.turns)
+		drain := v.DrainState(&m.State, p.turns)
 		v.Again(drain.Left)
 		switch {
 		case !drain.Over || m.Removing:

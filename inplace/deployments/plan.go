@@ -12,11 +12,11 @@ func (r Rollout) Plan() steps.Plan {
 		return steps.NativePlan(r.Seen.Mode)
 	}
 	v := r.Planner()
-	if !v.decided.Held {
+	if !v.Decided.Held {
 		v.cleanUp()
 		return v.finish(nil)
 	}
-	v.unresized = v.notResized()
+	v.Unresized = v.notResized()
 	if reason := v.impossible(); reason != nil {
 		return r.FallBack(*reason)
 	}
@@ -40,7 +40,7 @@ func (v *Planner) PlanUpdate() steps.Plan {
 func (v *Planner) update() (podstate.Turns, *inplace.Reason) {
 	v.ForgetFallback(v.Deployment, v.Seen.PersistedFallback, false)
 	p := v.pace(v.prePull().Advance(v.paused()))
-	v.gates(p.turns)
+	v.OpenGates(p.turns)
 	v.noteSurge()  // proceed begins with these notes, and rewrites them where it adds or removes surge pods
 	v.noteBypass() // before proceed, which adds and removes marks: a bypass is noted only on a mark that is stored
 	v.proceed(p)

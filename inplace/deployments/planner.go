@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"iter"
 	"slices"
 	"strings"
 
@@ -9,49 +8,37 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/ledger"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
 )
 
 // Planner is what one Plan derives from a Rollout, with the plan as it grows.
 type Planner struct {
 	Rollout
-	steps.PlanBuilder
-	decided steps.Decision
-	newPods dryrun.NewPods
-	ledger  ledger.Ledger
-	NewRS   *replicas.Set // nil until it is created
+	engine.Update
+	ledger ledger.Ledger
+	NewRS  *replicas.Set // nil until it is created
 	replicas.Sets
-	Members     []*replicas.Pod // by name: an order that no event changes
-	nodesByName map[string]*corev1.Node
+	Members []*replicas.Pod // by name: an order that no event changes
 	// whyNoSurge is why a surge pod may find no node beside the other pods; empty if no reason is known.
 	whyNoSurge string
-	// auxiliary are the auxiliary containers.
-	auxiliary inplace.Auxiliary
-	// partitioned is how many pods the partition keeps, partition the partition budget, and stage what the status says while the update
-	// waits for the partition alone.
+	// partitioned is how many pods the partition keeps, and stage what the status says while the update waits for the partition alone.
 	partitioned int
-	partition   podstate.PartitionBudget
 	stage       string
-	// unresized is why pods do not get their CPU and memory where they are; nil if they may.
-	unresized *inplace.Reason
 	// origins has the origin of the pods of each ReplicaSet, computed once.
 	origins map[*replicas.Set]podstate.PodRevision
 }
 
 // Planner returns a planner. It looks at everything once, in the order in which one fact depends on another.
 func (r Rollout) Planner() *Planner {
-	v := &Planner{Rollout: r, PlanBuilder: steps.PlanBuilder{Batches: r.Seen.Batches}, decided: r.Decision(),
-		nodesByName: nodes.ByName(r.Seen.Nodes),
-		auxiliary:   inplace.AuxiliaryOf(r.Deployment.Annotations), origins: map[*replicas.Set]podstate.PodRevision{}}
-	newRS, _ := v.decided.UpdateRevision.(*apps.ReplicaSet)
+	v := &Planner{Rollout: r, Update: engine.NewUpdate(r.Deployment, &r.Seen), origins: map[*replicas.Set]podstate.PodRevision{}}
+	v.Decided = r.Decision()
+	newRS, _ := v.Decided.UpdateRevision.(*apps.ReplicaSet)
 	for _, rs := range r.OldestFirst() {
 		s := &replicas.Set{Rs: rs}
 		s.Wanted = replicas.Wanted{Updating: rs.Labels[inplace.LabelUpdating], Fallback: rs.Labels[inplace.LabelFallback],
@@ -62,20 +49,20 @@ func (r Rollout) Planner() *Planner {
 		v.Sets = append(v.Sets, s)
 	}
 	if newRS != nil {
-		v.newPods = r.Seen.DryRun.Of(newRS.UID, newRS.Spec.Template, edit.Living(&newRS.Spec.Template.Decoded().Spec))
-		v.whyNoSurge = readiness.WhyNoSurge(newRS.Spec.Template.Decoded().Spec, v.newPods.Claim)
+		v.NewPods = r.Seen.DryRun.Of(newRS.UID, newRS.Spec.Template, edit.Living(&newRS.Spec.Template.Decoded().Spec))
+		v.whyNoSurge = readiness.WhyNoSurge(newRS.Spec.Template.Decoded().Spec, v.NewPods.Claim)
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Seen.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if owner := v.Of(pod); owner != nil && readiness.Live(pod) {
 			m := v.member(pod, owner)
 			owner.Pods = append(owner.Pods, m)
-			v.Members = append(v.Members, m)
+			v.Members, v.States = append(v.Members, m), append(v.States, &m.State)
 		}
 	}
 	v.countSurge()
 	v.partitioned = v.Seen.Settings.Partition.Keeps(v.desired())
-	v.partition = podstate.PartitionBudgetOf(v.Seen.Settings.Partition, v.desired(), v.states())
-	v.findUnreachable()
+	v.Partition = podstate.PartitionBudgetOf(v.Seen.Settings.Partition, v.desired(), v.Pods())
+	v.findToReplace()
 	return v
 }
 
@@ -102,17 +89,6 @@ func (v *Planner) unfinished() bool {
 
 func (v *Planner) oldInUse() bool {
 	return slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return s != v.NewRS && s.InUse() })
-}
-
-// states returns the states of all pods, which do not depend on the workload's kind.
-func (v *Planner) states() iter.Seq[*podstate.State] { return replicas.StatesOf(v.Members) }
-
-func (v *Planner) drainState(m *replicas.Pod, turns podstate.Turns) podstate.DrainState {
-	return turns.DrainState(&m.State, v.Seen.Endpoints, v.Seen.Settings.Drain, v.Seen.Now)
-}
-
-func (v *Planner) gates(turns podstate.Turns) {
-	podstate.OpenGates(&v.PlanBuilder, v.states(), turns, v.Seen.Now)
 }
 
 func (v *Planner) seconds() string { return times.Seconds(v.Seen.Now) }

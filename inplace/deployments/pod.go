@@ -10,10 +10,7 @@ import (
 )
 
 func (v *Planner) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Pod {
-	m := &replicas.Pod{State: podstate.StateOf(&v.PlanBuilder, pod, v.origin(owner), v.newPods, v.Seen.Ahead,
-		v.Deployment.Spec.MinReadySeconds, v.Seen.Now), Owner: owner}
-	m.Auxiliary, m.Infeasible = v.auxiliary, m.WhyInfeasible(v.nodesByName[pod.Spec.NodeName])
-	return m
+	return &replicas.Pod{State: v.StateOf(pod, v.origin(owner), v.Deployment.Spec.MinReadySeconds), Owner: owner}
 }
 
 func (v *Planner) origin(owner *replicas.Set) podstate.PodRevision {

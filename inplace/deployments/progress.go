@@ -7,7 +7,7 @@ import (
 // PodProgress returns what users need to know of each live pod, by name.
 func (r Rollout) PodProgress() []podstate.PodProgress {
 	v, replaces := r.Planner(), ""
-	if !v.decided.Held && !v.AnyUpdating() {
+	if !v.Decided.Held && !v.AnyUpdating() {
 		replaces = "Deployment controller"
 	}
 	var all []podstate.PodProgress

@@ -52,7 +52,7 @@ func (v *Planner) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 // onTimeUntil returns the latest time at which pods were drained or stopped within the time that they have for it.
 func (v *Planner) onTimeUntil(turns podstate.Turns) time.Time {
 	var until time.Time
-	for s := range v.states() {
+	for s := range v.Pods() {
 		until = times.Latest(until, turns.OnTimeUntil(s, v.Seen.Endpoints, v.Seen.Settings.Drain, v.Seen.Now))
 	}
 	return until
@@ -61,7 +61,7 @@ func (v *Planner) onTimeUntil(turns podstate.Turns) time.Time {
 // stopBy returns the time by which all containers that are to stop must have stopped.
 func (v *Planner) stopBy() time.Time {
 	var by time.Time
-	for s := range v.states() {
+	for s := range v.Pods() {
 		by = times.Latest(by, s.Move.StopsBy(s.Pod, v.Seen.Now))
 	}
 	return by
@@ -70,9 +70,9 @@ func (v *Planner) stopBy() time.Time {
 // checkPartition finds out whether the update waits for the partition alone, or for an invalid partition to be corrected.
 func (v *Planner) checkPartition(p pace) {
 	if !v.paused() && len(p.turns) == 0 && v.Surge() == 0 && v.excess() == 0 && v.AllUpdating(v.NewRS) && v.AllObserved() {
-		v.stage = v.partition.Waits(v.states())
+		v.stage = v.Partition.Waits(v.Pods())
 	}
-	v.Waiting = cmp.Or(v.partition.Flaw(v.states()), v.Waiting, v.partition.Unresized(v.unresized))
+	v.Waiting = cmp.Or(v.Partition.Flaw(v.Pods()), v.Waiting, v.Partition.Unresized(v.Unresized))
 }
 
 // formula returns the native formula of the status, with what the update waits for.

@@ -164,7 +164,7 @@ func (v *Planner) addSurge(more int) {
 
 // needingSurge counts the pods that serve and must restart, as far as the partition budget allows.
 func (v *Planner) needingSurge() int {
-	needingSurge, partition := 0, v.partition
+	needingSurge, partition := 0, v.Partition
 	for _, m := range v.Members {
 		if m.ToRestart() && m.Ready() && partition.Take(&m.State) {
 			needingSurge++
@@ -279,7 +279,7 @@ func (v *Planner) lowerUncreated(s *replicas.Set, left *int) {
 
 // removeSurgePod takes the next step to remove a surge pod.
 func (v *Planner) removeSurgePod(m *replicas.Pod, turns podstate.Turns) {
-	drain := v.drainState(m, turns)
+	drain := v.DrainState(&m.State, turns)
 	switch {
 	case !m.Removing:
 		v.Step(m.MarkForRemoval())

@@ -2,14 +2,12 @@ package deployments
 
 import (
 	"github.com/stayput/stayput/inplace/ledger"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
-// findUnreachable finds the pods on unreachable nodes, and those of them that are to be replaced.
-func (v *Planner) findUnreachable() {
+// findToReplace finds the pods on unreachable nodes that are to be replaced.
+func (v *Planner) findToReplace() {
 	for _, m := range v.Members {
-		m.Unreachable = nodes.KnownUnreachable(v.nodesByName[m.Pod.Spec.NodeName])
 		m.ToReplace = m.Unreachable && m.WaitsForKubelet(m.Owner == v.NewRS)
 	}
 }

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// Update is a plan in the making: what a kind derives from its snapshot, and the steps so far.
+type Update struct {
+	steps.PlanBuilder
+	// Decided is whether Stayput makes the update.
+	Decided steps.Decision
+	// NewPods is what is known of new pods of the update revision.
+	NewPods dryrun.NewPods
+	// Partition is the partition budget.
+	Partition podstate.PartitionBudget
+	// Unresized is why pods do not get their CPU and memory on their nodes; nil if they may.
+	Unresized *inplace.Reason
+	// States are the live pods, by name: no event changes this order.
+	States []*podstate.State
+	// NodesByName are the nodes that are known.
+	NodesByName map[string]*corev1.Node
+	// auxiliary are the containers that the user does not wait for.
+	auxiliary inplace.Auxiliary
+	seen      *Snapshot
+}
+
+// NewUpdate begins a plan for a workload.
+func NewUpdate(workload metav1.Object, seen *Snapshot) Update {
+	return Update{PlanBuilder: steps.PlanBuilder{Batches: seen.Batches}, NodesByName: nodes.ByName(seen.Nodes),
+		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), seen: seen}
+}
+
+// StateOf returns the state of a live pod that has that revision.
+func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision, minReadySeconds int32) podstate.State {
+	s := podstate.StateOf(&u.PlanBuilder, pod, revision, u.NewPods, u.seen.Ahead, minReadySeconds, u.seen.Now)
+	node := u.NodesByName[pod.Spec.NodeName]
+	s.Auxiliary, s.Unreachable = u.auxiliary, nodes.KnownUnreachable(node)
+	s.Infeasible = s.WhyInfeasible(node)
+	return s
+}
+
+// Pods returns the states of all pods.
+func (u *Update) Pods() iter.Seq[*podstate.State] { return slices.Values(u.States) }
+
+// OpenGates opens the gates of pods without a turn.
+func (u *Update) OpenGates(turns podstate.Turns) {
+	podstate.OpenGates(&u.PlanBuilder, u.Pods(), turns, u.seen.Now)
+}
+
+// DrainState returns how far the pod is in its drain.
+func (u *Update) DrainState(s *podstate.State, turns podstate.Turns) podstate.DrainState {
+	return turns.DrainState(s, u.seen.Endpoints, u.seen.Settings.Drain, u.seen.Now)
+}
+
+// AgainstDryRun returns why one of these pods cannot become in place, on its node, what a new pod would be; nil if all can.
+func (u *Update) AgainstDryRun(pods iter.Seq[*podstate.State]) *inplace.Reason {
+	if reason := u.NewPods.Against(); reason != nil {
+		return reason
+	}
+	for s := range pods {
+		if reason := u.againstPod(s); reason != nil {
+			return reason
+		}
+	}
+	return nil
+}
+
+func (u *Update) againstPod(s *podstate.State) *inplace.Reason {
+	if !s.Updated {
+		reason := cmp.Or(u.NewPods.AgainstPod(s.Pod, s.Needs(), s.Rewritten),
+			nodes.CannotRestart(u.NodesByName[s.Pod.Spec.NodeName], s.Pod, s.Containers))
+		if reason != nil {
+			return reason
+		}
+	}
+	if needs := s.Needs(); !needs.InPlace() {
+		return &needs.Reasons[0]
+	}
+	return nil
+}
+
+// LeaveToNative begins to leave the update to the native controller. If pods are left for that controller, the fallback is persisted. Gates open, and
+// pre-pull pods go. What becomes of marks and pods is the kind's.
+func (u *Update) LeaveToNative(workload metav1.Object, templateHash string, left bool, why inplace.Reason) {
+	u.Decided = steps.Decision{UpdateRevision: u.Decided.UpdateRevision, Reasons: inplace.Reasons{why}}
+	if left {
+		u.PersistFallback(workload, templateHash, why)
+	}
+	u.OpenGates(nil)
+	u.DeletePrePullPods(u.seen.Pull.PrePullPods, why.Message)
+}
+
+// Finish returns the plan, with what every plan has: the decision, the progress and the phase. The kind is called that, and has so many replicas; its
+// update started then. If the update goes on, held sets its phase.
+func (u *Update) Finish(kind string, replicas int32, started time.Time, turns podstate.Turns, held func(progress string)) steps.Plan {
+	u.Arrange()
+	u.Result.Decision, u.Result.NoDryRun = u.Decided, u.NewPods.Unknown
+	u.Result.Progress = u.progress(turns, replicas, started)
+	switch {
+	case u.Result.Phase != "":
+	case !u.Decided.Held && len(u.Decided.Reasons) > 0:
+		u.Phase(steps.PhaseNative, u.Decided.Reasons.String())
+	case !u.Decided.Held && u.Result.Progress.Moving == 0:
+		u.Phase(steps.PhaseIdle, "every pod runs what the "+kind+" says")
+	default:
+		held(u.PlanBuilder.Progress())
+	}
+	return u.Result
+}
+
+// progress counts the pods. Surge pods do not count.
+func (u *Update) progress(turns podstate.Turns, replicas int32, started time.Time) steps.Progress {
+	progress := steps.Progress{Replicas: replicas, Started: started}
+	for s := range u.Pods() {
+		switch {
+		case s.Surge:
+		case turns[s] || !s.Applied || readiness.Closed(s.Pod):
+			progress.Moving++
+		case s.Updated && !s.Needs().Left():
+			progress.Moved++
+		}
+	}
+	return progress
+}
