@@ -54,7 +54,8 @@ type marks struct{ updating, fallback, renewed, current string }
 
 func (r Rollout) planner() *planner {
 	v := &planner{
-		Rollout: r, Update: engine.NewUpdate(r.DaemonSet, &r.Seen), updateRevision: r.UpdateRevision(), wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
+		Rollout: r, Update: engine.NewUpdate(r.DaemonSet, &r.Seen), updateRevision: r.UpdateRevision(),
+		wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
 		places: placesOf(r.DaemonSet), placed: map[string][]types.UID{},
 		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
 	}

@@ -92,8 +92,8 @@ func (u *Update) againstPod(s *podstate.State) *inplace.Reason {
 	return nil
 }
 
-// LeaveToNative begins to leave the update to the native controller. If pods are left for that controller, the fallback is persisted. Gates open, and
-// pre-pull pods go. What becomes of marks and pods is the kind's.
+// LeaveToNative begins to leave the update to the native controller. If pods are left for that controller, the fallback is persisted.
+// Gates open, and pre-pull pods are deleted. The kind decides what happens to marks and pods.
 func (u *Update) LeaveToNative(workload metav1.Object, templateHash string, left bool, why inplace.Reason) {
 	u.Decided = steps.Decision{UpdateRevision: u.Decided.UpdateRevision, Reasons: inplace.Reasons{why}}
 	if left {
@@ -103,8 +103,8 @@ func (u *Update) LeaveToNative(workload metav1.Object, templateHash string, left
 	u.DeletePrePullPods(u.seen.Pull.PrePullPods, why.Message)
 }
 
-// Finish returns the plan, with what every plan has: the decision, the progress and the phase. The kind is called that, and has so many replicas; its
-// update started then. If the update goes on, held sets its phase.
+// Finish returns the plan, with what every plan has: the decision, the progress and the phase. Kind is the name of the kind, replicas how
+// many pods the workload wants, and started when its update started. If the update goes on, held sets its phase.
 func (u *Update) Finish(kind string, replicas int32, started time.Time, turns podstate.Turns, held func(progress string)) steps.Plan {
 	u.Arrange()
 	u.Result.Decision, u.Result.NoDryRun = u.Decided, u.NewPods.Unknown

@@ -58,7 +58,7 @@ func TestDrains(t *testing.T) {
 		if known != test.known {
 			t.Errorf("%s: known %t", name, known)
 		}
-		if out := test.uid == "out" && !test.endpoint.Listed; out != (len(left) == 1) || out != (endpoints[test.uid].OutSince == start) {
+		if out := test.uid == "out" && !test.endpoint.Listed; out != (len(left) == 1) || out != (endpoints[test.uid].OutSince.Equal(start)) {
 			t.Errorf("%s: left %v, out since %s", name, left, endpoints[test.uid].OutSince)
 		}
 	}
@@ -99,7 +99,7 @@ func TestDryRunIsOfOneUpdate(t *testing.T) {
 	if again := m.DryRun.Since("a", start.Add(time.Second)); again != m.DryRun {
 		t.Errorf("asked for the same revision: %+v", again)
 	}
-	if other := m.DryRun.Since("b", start.Add(time.Second)); other.Revision != "b" || other.At == start {
+	if other := m.DryRun.Since("b", start.Add(time.Second)); other.Revision != "b" || other.At.Equal(start) {
 		t.Errorf("asked for another revision: %+v", other)
 	}
 	m.Observe(nil, start.Add(Unanswered))
