@@ -38,7 +38,7 @@ func chartLives(t *testing.T, h helm) {
 		{"update in place", updateInPlace},
 		{"upgrade half-way", upgradeHalfway},
 		{"rollback half-way", rollbackHalfway},
-		{"somebody's own chart", ownChart},
+		{"a user's own chart", ownChart},
 		{"uninstall half-way", uninstallHalfway},
 	}
 	for _, p := range parts {

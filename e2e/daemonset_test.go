@@ -27,8 +27,8 @@ const agents = daemonSetPrefix + "agent"
 // daemonSets runs the scenarios of DaemonSets that can run in parallel.
 func daemonSets(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
-		"pods born before Stayput":           daemonsBornBefore,
-		"undo of pods born before":           daemonsBornBeforeUndone,
+		"pods created before Stayput":        daemonsBornBefore,
+		"undo of pods created before":        daemonsBornBeforeUndone,
 		"undo and undo to a revision":        daemonsUndone,
 		"undo half-way":                      daemonsUndoneHalfway,
 		"undo of an image that is not":       func(t *testing.T) { daemonsUndoBroken(t, "missing", "ImagePullBackOff") },
@@ -65,7 +65,7 @@ func daemonSets(t *testing.T) {
 	for budget, atOnce := range map[string]int{"1": 1, "2": 2, "50%": 2, "100%": 3} {
 		scenarios["maxUnavailable "+budget] = func(t *testing.T) { daemonBudget(t, budget, atOnce) }
 	}
-	together(t, lengthy(scenarios, "undo of pods born before", "undo and undo to a revision", "undo of an image that is not",
+	together(t, lengthy(scenarios, "undo of pods created before", "undo and undo to a revision", "undo of an image that is not",
 		"rollover half-way",
 		"environment", "in-place-only", "deleted by hand half-way", "failed half-way", "label removed half-way", "opted out half-way",
 		"old revision gone half-way", "set to OnDelete half-way", "deleted half-way", "node cordoned", "revisionHistoryLimit 1",

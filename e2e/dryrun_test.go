@@ -223,7 +223,7 @@ spec:
     resourceRules:
       - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
   matchConditions:
-    - name: no-puller
+    - name: no-pre-pull-pod
       expression: '!object.metadata.?labels[?"stayput.dev/pre-pull"].hasValue()'
   mutations:
     - patchType: ApplyConfiguration

@@ -18,8 +18,8 @@ var once = restarts{"app": exactly(1)}
 func images(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"two Deployments at once":        twoAtOnce,
-		"pods born before Stayput":       bornBefore,
-		"undo of pods born before":       bornBeforeUndone,
+		"pods created before Stayput":    bornBefore,
+		"undo of pods created before":    bornBeforeUndone,
 		"owned by another controller":    ownedByAnother,
 		"no revision history":            noHistory,
 		"twins with equal templates":     twins,
@@ -37,7 +37,7 @@ func images(t *testing.T) {
 	for _, command := range []string{"apply", "apply --server-side", "replace"} {
 		scenarios["kubectl "+command] = func(t *testing.T) { declared(t, command) }
 	}
-	together(t, lengthy(scenarios, "undo of pods born before", "no revision history", "two Deployments at once", "owned by another controller",
+	together(t, lengthy(scenarios, "undo of pods created before", "no revision history", "two Deployments at once", "owned by another controller",
 		"every revision is known after", "label removed and then changed", "set image, 1 replica", "set image, 2 replicas",
 		"set image, 3 replicas", "one of two containers", "both containers", "label only", "image and label", "kubectl replace"))
 }

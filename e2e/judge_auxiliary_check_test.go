@@ -29,7 +29,7 @@ func TestJudgeOfAuxiliaryContainers(t *testing.T) {
 	}{
 		"it restarts first":                {"side", "v2", "v2", ""},
 		"the pod moves too early":          {"side", "v2", "v1", "still runs v1"},
-		"somebody waits for it":            {"ghost", "v2", "v2", "but has images"},
+		"it is waited for":                 {"ghost", "v2", "v2", "but has images"},
 		"it has something else in the end": {"side", "v3", "v3", "comes to new with images"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,10 +16,10 @@ import (
 // Stayput, and the next edit is in place again.
 func native(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
-		"no label, no Stayput":             notAsked,
-		"opted out":                        optedOut,
-		"refused by a policy":              refusedByPolicy,
-		"native rollout already under way": updating,
+		"no label, no Stayput":               notAsked,
+		"opted out":                          optedOut,
+		"refused by a policy":                refusedByPolicy,
+		"native rollout already in progress": updating,
 	}
 	for name, change := range map[string]func(*stage){
 		"environment":     func(s *stage) { s.setEnv("web", "COLOUR=green") },

@@ -28,7 +28,7 @@ func ownPower(t *testing.T) {
 		"pods without label": powerWithoutLabel,
 		"status":             powerOverStatus,
 		"revisions":          powerOverRevisions,
-		"pullers":            powerOverPullers,
+		"pre-pull pods":      powerOverPullers,
 		"resources":          powerOverResources,
 		"system namespaces":  powerOverSystem,
 	})

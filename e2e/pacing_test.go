@@ -19,16 +19,16 @@ import (
 // pacing checks that updates do not wait without a reason.
 func pacing(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
-		"nobody is sent":                func(t *testing.T) { noClientSent(t, "web", func(s *stage) { s.create(web(2)) }) },
-		"nobody is sent to the agents":  func(t *testing.T) { noClientSent(t, agents, func(s *stage) { s.install(agent()) }) },
-		"a slice by hand":               sliceByHand,
-		"preStop counts":                preStopCounts,
-		"slow to stop":                  slowToStop,
-		"a volume for one node":         volumeForOneNode,
-		"a port of the node":            portOfTheNode,
-		"no node for the borrowed":      noNodeForTheBorrowed,
-		"none may be missed, and alone": noneUnavailableAndAlone,
-	}, "nobody is sent to the agents", "a slice by hand", "no node for the borrowed", "none may be missed, and alone"))
+		"no client is sent":                  func(t *testing.T) { noClientSent(t, "web", func(s *stage) { s.create(web(2)) }) },
+		"no client is sent to the agents":    func(t *testing.T) { noClientSent(t, agents, func(s *stage) { s.install(agent()) }) },
+		"a slice by hand":                    sliceByHand,
+		"preStop counts":                     preStopCounts,
+		"slow to stop":                       slowToStop,
+		"a volume for one node":              volumeForOneNode,
+		"a port of the node":                 portOfTheNode,
+		"no node for the surge pod":          noNodeForTheBorrowed,
+		"none may be unavailable, and alone": noneUnavailableAndAlone,
+	}, "no client is sent to the agents", "a slice by hand", "no node for the surge pod", "none may be unavailable, and alone"))
 }
 
 // slowToStop checks that a container that takes longer to stop than the deadline does not fail the rollout: `rollout status` follows it to
@@ -225,7 +225,7 @@ func noNodeForTheBorrowed(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, apart, progressDeadline(3600)))
 	before := s.pods("web")
-	s.begin("nothing to borrow", Rules{Created: exactly(1), Deleted: exactly(1)})
+	s.begin("no surge pods", Rules{Created: exactly(1), Deleted: exactly(1)})
 	s.setImage("web", "app=v2")
 	s.completes("web")
 	s.kept("web", before, once)

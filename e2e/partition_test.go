@@ -19,13 +19,13 @@ const partitionLabel = "stayput.dev/partition"
 // partition checks that an update goes as far as its partition allows, waits there, and continues when the partition is lowered.
 func partition(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
-		"values that are none": partitionRefused,
-		"borrowed pods":        partitionBorrows,
-		"deadline":             partitionDeadline,
-		"a size nobody has":    partitionInfeasible,
-		"paused and resumed":   partitionPaused,
-		"scaled at a stage":    partitionScaled,
-		"births at a stage":    partitionCreations,
+		"values that are none":    partitionRefused,
+		"surge pods":              partitionBorrows,
+		"deadline":                partitionDeadline,
+		"a size that no node has": partitionInfeasible,
+		"paused and resumed":      partitionPaused,
+		"scaled at a stage":       partitionScaled,
+		"creations at a stage":    partitionCreations,
 	}
 	for what, staged := range map[string]staged{
 		"Deployment": stagedDeployment,

@@ -33,12 +33,12 @@ func pulled(t *testing.T) {
 		t.Skipf("Kubernetes 1.%d has no image volumes (1.35 has): images are not pulled before containers stop", minor)
 	}
 	scenarios := map[string]func(*testing.T){
-		"once on each node":           pulledOnce,
-		"none at a time":              pulledNever,
-		"quota without room":          pulledWithoutRoom,
-		"the pullers themselves":      pullersAreModest,
-		"undo half-way":               pulledUndone,
-		"another image while missing": pulledForward,
+		"once on each node":            pulledOnce,
+		"none at a time":               pulledNever,
+		"quota without room":           pulledWithoutRoom,
+		"the pre-pull pods themselves": pullersAreModest,
+		"undo half-way":                pulledUndone,
+		"another image while missing":  pulledForward,
 	}
 	recoveries := map[string]func(*stage, string, string) Count{"push": recoverByPush, "undo": recoverByUndo}
 	for by, recovers := range recoveries {

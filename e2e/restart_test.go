@@ -42,7 +42,7 @@ func restart(t *testing.T) {
 		"a key of the workload":  restartByKey,
 		"values that are none":   restartOfNoUse,
 		"always pulled":          restartAlwaysPulled,
-		"pods born before":       restartOfPodsBornBefore,
+		"pods created before":    restartOfPodsBornBefore,
 		"crash just before":      restartAfterCrash,
 		"stops only when killed": restartOfTheStubborn,
 	}
@@ -59,7 +59,7 @@ func restart(t *testing.T) {
 			scenarios[kind+" "+name] = func(t *testing.T) { scenario(t, of) }
 		}
 	}
-	together(t, lengthy(scenarios, "paused", "always pulled", "pods born before", "stops only when killed", "Deployment undo",
+	together(t, lengthy(scenarios, "paused", "always pulled", "pods created before", "stops only when killed", "Deployment undo",
 		"Deployment init container", "DaemonSet fresh configuration", "DaemonSet again and again", "DaemonSet with an image",
 		"DaemonSet without the label", "DaemonSet init container", "DaemonSet sidecar"))
 }

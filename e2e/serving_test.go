@@ -41,10 +41,10 @@ func servings() []serving {
 			web(6, realistic, preStop, half), false},
 		{"6 replicas, half at a time, slow", "maxUnavailable 50%, start 2s, stop 1s", labelled, inPlace,
 			web(6, takes("2s", "1s"), half), false},
-		{"1 replica, borrowing", "default", surging, surge(1), web(1, realistic), true},
-		{"2 replicas, borrowing", "default", surging, surge(1), web(2, realistic), false},
-		{"3 replicas, borrowing", "default", surging, surge(1), web(3, realistic), false},
-		{"4 replicas, borrowing 2", "maxUnavailable 0, maxSurge 2", surging, surge(2), web(4, realistic, zeroTwo), false},
+		{"1 replica, with a surge pod", "default", surging, surge(1), web(1, realistic), true},
+		{"2 replicas, with a surge pod", "default", surging, surge(1), web(2, realistic), false},
+		{"3 replicas, with a surge pod", "default", surging, surge(1), web(3, realistic), false},
+		{"4 replicas, with 2 surge pods", "maxUnavailable 0, maxSurge 2", surging, surge(2), web(4, realistic, zeroTwo), false},
 		{"DaemonSet", "maxUnavailable 1", labelled, inPlace, agent(templated(realistic)), false},
 	}
 }

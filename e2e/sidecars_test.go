@@ -22,8 +22,8 @@ func sidecars(t *testing.T) {
 			"undo of a crashing image":          func(t *testing.T, on meshWorkload) { sidecarBroken(t, on, "crash") },
 			"both, and its image is not":        sidecarBrokenTogether,
 			"pulled first, and its image's not": sidecarPulledFirst,
-			"pods born before Stayput":          sidecarBornBefore,
-			"undo of pods born before":          sidecarBornBeforeUndone,
+			"pods created before Stayput":       sidecarBornBefore,
+			"undo of pods created before":       sidecarBornBeforeUndone,
 			"with a startup probe":              sidecarStarting,
 			"one more":                          sidecarAdded,
 		} {
@@ -31,10 +31,10 @@ func sidecars(t *testing.T) {
 		}
 	}
 	together(t, lengthy(scenarios, "Deployment, together with the container", "Deployment, undo of an image that is not",
-		"Deployment, undo of a crashing image", "Deployment, pods born before Stayput", "Deployment, one more",
+		"Deployment, undo of a crashing image", "Deployment, pods created before Stayput", "Deployment, one more",
 		"DaemonSet, image and undo", "DaemonSet, together with the container", "DaemonSet, undo of an image that is not",
 		"DaemonSet, both, and its image is not",
-		"DaemonSet, pulled first, and its image's not", "DaemonSet, pods born before Stayput", "DaemonSet, undo of pods born before",
+		"DaemonSet, pulled first, and its image's not", "DaemonSet, pods created before Stayput", "DaemonSet, undo of pods created before",
 		"DaemonSet, with a startup probe", "DaemonSet, one more"))
 }
 

@@ -116,12 +116,12 @@ kind: ValidatingWebhookConfiguration
 metadata:
   name: %[1]s
 webhooks:
-  - name: nobody.example.com
+  - name: none.example.com
     admissionReviewVersions: [v1]
     sideEffects: None
     failurePolicy: Fail
     clientConfig:
-      service: {namespace: %[1]s, name: nobody}
+      service: {namespace: %[1]s, name: none}
     rules:
       - {apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods, pods/status]}
     namespaceSelector:
@@ -181,7 +181,7 @@ func downWhileCrashing(t *testing.T) {
 	t.Cleanup(func() { portWebhooks(t, 443) })
 	s.begin("out of reach", anyChurn)
 	portWebhooks(t, 9)
-	s.tells("web", "was not held", "somebody else has scaled")
+	s.tells("web", "was not held", "another client has scaled")
 	s.tells("web", "Left to the Deployment controller", "does not reach")
 	if lowered := s.lowered("web"); lowered > 3 {
 		t.Errorf("the new ReplicaSet was lowered %d times", lowered)

@@ -17,21 +17,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// borrow checks that surge pods exist during an update of which no pod may be unavailable. The judge checks that no pod is unavailable, and
+// surgeScenarios checks that surge pods exist during an update of which no pod may be unavailable. The judge checks that no pod is unavailable, and
 // that there are at most maxSurge surge pods (Rules.Whole).
-func borrow(t *testing.T) {
+func surgeScenarios(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
-		"broken new version":    borrowBroken,
-		"borrow false":          borrowNot,
-		"scaled up half-way":    borrowScaledUp,
-		"scaled down half-way":  borrowScaledDown,
-		"undo half-way":         borrowUndone,
-		"pause half-way":        borrowPaused,
-		"opted out half-way":    borrowOptedOut,
-		"quota, a percentage":   borrowRefused,
-		"quota, an explicit 0":  borrowAwaited,
-		"nothing is left after": borrowTwice,
-		"nodes full half-way":   borrowCrowded,
+		"broken new version":    surgeBroken,
+		"borrow false":          surgeNot,
+		"scaled up half-way":    surgeScaledUp,
+		"scaled down half-way":  surgeScaledDown,
+		"undo half-way":         surgeUndone,
+		"pause half-way":        surgePaused,
+		"opted out half-way":    surgeOptedOut,
+		"quota, a percentage":   surgeRefused,
+		"quota, an explicit 0":  surgeAwaited,
+		"nothing is left after": surgeTwice,
+		"nodes full half-way":   surgeCrowded,
 	}
 	for name, surges := range map[string]struct {
 		deployment *appsv1.Deployment
@@ -58,8 +58,8 @@ func borrow(t *testing.T) {
 // surged is the moment from which the surge pod is Ready. From then on the other pods have their turn.
 var surged = moment{"served by a surge pod too", func(t tally) bool { return t.done > 0 && t.untouched+t.moving > 0 }}
 
-// borrowBroken checks that only the surge pod fails if the new version does not run.
-func borrowBroken(t *testing.T) {
+// surgeBroken checks that only the surge pod fails if the new version does not run.
+func surgeBroken(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3))
 	before := s.pods("web")
@@ -73,15 +73,15 @@ func borrowBroken(t *testing.T) {
 	s.runs("web", "v1")
 }
 
-// borrowNot checks that pods that cannot run twice restart one at a time.
-func borrowNot(t *testing.T) {
+// surgeNot checks that pods that cannot run twice restart one at a time.
+func surgeNot(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(2, workloadLabel(surgeLabel, "false")))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
-// borrowTwice updates and goes back, so that ReplicaSets are used that have had surge pods before.
-func borrowTwice(t *testing.T) {
+// surgeTwice updates and goes back, so that ReplicaSets are used that have had surge pods before.
+func surgeTwice(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(2))
 	s.inPlaceUnder(surge(1), "web", once, func() { s.setImage("web", "app=v2") })
@@ -90,9 +90,9 @@ func borrowTwice(t *testing.T) {
 	s.runs("web", "v1")
 }
 
-// borrowScaledUp scales up during an update. The surge pod may or may not stay as one of the new replicas. No pod of 3 replicas may be
+// surgeScaledUp scales up during an update. The surge pod may or may not stay as one of the new replicas. No pod of 3 replicas may be
 // unavailable either.
-func borrowScaledUp(t *testing.T) {
+func surgeScaledUp(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(1, slow))
 	before := s.pods("web")
@@ -105,8 +105,8 @@ func borrowScaledUp(t *testing.T) {
 	s.survived("web", before)
 }
 
-// borrowScaledDown checks that the pods that are left are those of before.
-func borrowScaledDown(t *testing.T) {
+// surgeScaledDown checks that the pods that are left are those of before.
+func surgeScaledDown(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))
 	before := s.pods("web")
@@ -123,8 +123,8 @@ func borrowScaledDown(t *testing.T) {
 	}
 }
 
-// borrowUndone checks that no pod is unavailable on the way back either. So a surge pod may be created again.
-func borrowUndone(t *testing.T) {
+// surgeUndone checks that no pod is unavailable on the way back either. So a surge pod may be created again.
+func surgeUndone(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))
 	s.inPlaceUnder(Rules{Created: Count{1, 2}, Deleted: Count{1, 2}, Whole: true}, "web", restarts{"app": {0, 2}}, func() {
@@ -139,8 +139,8 @@ func borrowUndone(t *testing.T) {
 // returning is the moment at which one other pod is done, besides the surge pod.
 var returning = moment{"done with more than the surge pod", func(t tally) bool { return t.done > 1 && t.untouched > 0 }}
 
-// borrowPaused checks that the surge pod stays while the Deployment is paused.
-func borrowPaused(t *testing.T) {
+// surgePaused checks that the surge pod stays while the Deployment is paused.
+func surgePaused(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))
 	s.create(web(1, named("clock"), workloadLabel(surgeLabel, "false")))
@@ -158,8 +158,8 @@ func borrowPaused(t *testing.T) {
 	s.kept("web", before, once)
 }
 
-// borrowOptedOut removes the label. The native controller then treats the surge pod as its own, and continues.
-func borrowOptedOut(t *testing.T) {
+// surgeOptedOut removes the label. The native controller then treats the surge pod as its own, and continues.
+func surgeOptedOut(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))
 	s.begin("in place", Rules{Created: exactly(1), Deleted: none, Whole: true})
@@ -171,9 +171,9 @@ func borrowOptedOut(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// borrowRefused checks that an update whose maxUnavailable is a percentage goes on without a surge pod, but only after the deadline, and
+// surgeRefused checks that an update whose maxUnavailable is a percentage goes on without a surge pod, but only after the deadline, and
 // with an event.
-func borrowRefused(t *testing.T) {
+func surgeRefused(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(2, progressDeadline(15)))
 	s.limitPods(2)
@@ -187,8 +187,8 @@ func borrowRefused(t *testing.T) {
 	}
 }
 
-// borrowAwaited checks that an explicit maxUnavailable of 0 is binding: the update waits for as long as there is no room for surge.
-func borrowAwaited(t *testing.T) {
+// surgeAwaited checks that an explicit maxUnavailable of 0 is binding: the update waits for as long as there is no room for surge.
+func surgeAwaited(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(2, rolling("0", "1"), progressDeadline(15)))
 	before := s.pods("web")
@@ -203,9 +203,9 @@ func borrowAwaited(t *testing.T) {
 	s.kept("web", before, once)
 }
 
-// borrowCrowded checks that a pending pod is removed instead of the surge pod whose place it waits for, because the ReplicaSet controller
+// surgeCrowded checks that a pending pod is removed instead of the surge pod whose place it waits for, because the ReplicaSet controller
 // deletes pending pods first.
-func borrowCrowded(t *testing.T) {
+func surgeCrowded(t *testing.T) {
 	s := newStage(t, surging)
 	s.seats(6)
 	s.create(web(4, rolling("0", "2"), slow, seated))

@@ -163,7 +163,7 @@ func (w *daemonWorld) disturbLoosely() {
 		w.kubelet.crash()
 	case 1:
 		if pods := sorted(w.pods.objects); len(pods) > 0 {
-			w.logf("somebody deletes a pod")
+			w.logf("another client deletes a pod")
 			if err := w.terminate(pods[w.rng.Intn(len(pods))].Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -186,7 +186,7 @@ func (w *daemonWorld) disturbLoosely() {
 		w.editDaemons("edits the environment", func(d *apps.DaemonSet) { d.Spec.Template = a.template() })
 	case 7:
 		w.kubelet.short = w.sized && !w.kubelet.short
-		w.logf("the nodes give nobody more: %v", w.kubelet.short)
+		w.logf("the nodes have no capacity for resizes: %v", w.kubelet.short)
 	case 8:
 		resource := []string{"controllerrevisions", "pods", "pods/status"}[w.rng.Intn(3)]
 		w.answers[resource] = []error{nil, errRefused, errFailing}[w.rng.Intn(3)]

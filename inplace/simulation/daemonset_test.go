@@ -592,7 +592,7 @@ func TestDaemonsAreNudgedAfterAGate(t *testing.T) {
 func TestDaemonRewrittenImageFallsBack(t *testing.T) {
 	f := newFleet(t, 1, func(f *fleet) { f.Seen.Pods[0].Spec.Containers[0].Image = "mirror/v1" })
 	f.edit(app{image: "v2"})
-	f.Seen.DryRun = dryrun.Result{UpdateRevision: "2", Unknown: "nobody knows"}
+	f.Seen.DryRun = dryrun.Result{UpdateRevision: "2", Unknown: "it is not known"}
 	f.once()
 	f.expect("mark 2 false true")
 }

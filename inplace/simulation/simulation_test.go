@@ -102,11 +102,11 @@ func (s *stayput) run() {
 		step := s.queue[0]
 		s.queue = s.queue[1:]
 		if err := s.carryOut(step); err != nil {
-			s.logf("ours: %s: %v", step.Describe(), err)
+			s.logf("stayput: %s: %v", step.Describe(), err)
 			s.stale = true
 			s.stumble(err)
 		} else {
-			s.logf("ours: %s", step.Describe())
+			s.logf("stayput: %s", step.Describe())
 			s.rememberWrite(step)
 		}
 		if len(s.queue) == 0 && !s.failed {
@@ -685,7 +685,7 @@ func (w *world) disturb() {
 		w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	case n < 19:
 		if pods := sorted(w.pods.objects); len(pods) > 0 {
-			w.logf("somebody deletes a pod")
+			w.logf("another client deletes a pod")
 			w.rules.disturbed, w.rules.deleted = true, true
 			if err := w.terminate(pods[w.rng.Intn(len(pods))].Name); err != nil {
 				w.violated("delete: %v", err)
@@ -700,7 +700,7 @@ func (w *world) disturb() {
 	case n == 26:
 		w.list()
 		if w.kubelet.short = w.sized && w.rng.Intn(2) == 0; w.kubelet.short {
-			w.logf("the nodes give nobody more")
+			w.logf("the nodes have no capacity for resizes")
 		}
 		w.cramp()
 	case w.rules.loose:
@@ -722,7 +722,7 @@ func (w *world) cramp() {
 // list lets the user list auxiliary containers.
 func (w *world) list() {
 	list := []string{"", "side", "app", "side, app", "side,mesh", "mesh,ghost", "*"}[w.rng.Intn(7)]
-	w.user("says that nobody waits for "+list, func(d *apps.Deployment) { d.Annotations[inplace.AnnotationAuxiliary] = list })
+	w.user("lists as auxiliary "+list, func(d *apps.Deployment) { d.Annotations[inplace.AnnotationAuxiliary] = list })
 	w.rules.listed = append(w.rules.listed, inplace.AuxiliaryOf(w.deployment().Annotations)...)
 }
 

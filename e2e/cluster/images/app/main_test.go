@@ -83,10 +83,10 @@ func (write writerFunc) Write(line []byte) (int, error) { return write(line) }
 
 func TestReviewNamesWhoAsks(t *testing.T) {
 	const body = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-		"uid": "1", "operation": "CREATE", "resource": {"resource": "pods"}, "userInfo": {"username": "somebody"}}}`
+		"uid": "1", "operation": "CREATE", "resource": {"resource": "pods"}, "userInfo": {"username": "someuser"}}}`
 	for path, want := range map[string]string{
-		"/deny":  `"allowed":false,"status":{"message":"version v1 denies CREATE pods by somebody"}`,
-		"/allow": `"allowed":true,"status":{"message":"version v1 allows CREATE pods by somebody"}`,
+		"/deny":  `"allowed":false,"status":{"message":"version v1 denies CREATE pods by someuser"}`,
+		"/allow": `"allowed":true,"status":{"message":"version v1 allows CREATE pods by someuser"}`,
 	} {
 		recorder := httptest.NewRecorder()
 		handler(settings{version: "v1"}).ServeHTTP(recorder, httptest.NewRequest("POST", path, strings.NewReader(body)))
