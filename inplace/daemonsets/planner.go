@@ -100,7 +100,7 @@ func (v *planner) origin(pod *corev1.Pod, revision *revision) podstate.PodRevisi
 			{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"},
 		}}
 	} else {
-		from.TemplateContainers, from.NewPods.Containers = revision.containers, revision.containers
+		from.Revision, from.TemplateContainers, from.NewPods.Containers = revision.Name, revision.containers, revision.containers
 		from.Change, from.Current = &revision.change, v.isCurrent(revision.ControllerRevision)
 	}
 	return from

@@ -6,20 +6,9 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 )
 
-// PodProgress returns what users are told of each live pod, by name.
+// PodProgress returns what users need to know of each live pod, by name.
 func (r Rollout) PodProgress() []podstate.PodProgress {
-	v, replaces := r.planner(), ""
-	if !v.Decided.Held && !slices.ContainsFunc(r.Revisions, Updating) {
-		replaces = "DaemonSet controller"
-	}
+	v := r.planner()
 	v.applyPartition()
-	var all []podstate.PodProgress
-	for _, m := range v.pods {
-		revision := ""
-		if m.revision != nil {
-			revision = m.revision.Name
-		}
-		all = append(all, m.Progress(revision, replaces, v.Seen.Pull.Awaits(m.Pod)))
-	}
-	return all
+	return v.Update.PodProgress("DaemonSet", slices.ContainsFunc(r.Revisions, Updating), false)
 }

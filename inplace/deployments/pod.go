@@ -16,7 +16,8 @@ func (v *Planner) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Pod {
 func (v *Planner) origin(owner *replicas.Set) podstate.PodRevision {
 	from, known := v.origins[owner]
 	if !known {
-		from = podstate.PodRevision{TemplateContainers: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs),
+		from = podstate.PodRevision{Revision: owner.Rs.Name, TemplateContainers: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec),
+			Change:  v.changeFrom(owner.Rs),
 			Updated: owner == v.NewRS, Current: v.IsCurrent(owner), ByMark: !v.Seen.Mode.Manages()}
 		from.NewPods = v.newPodsOf(owner, from.TemplateContainers)
 		if v.NewRS != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -90,6 +91,36 @@ func (u *Update) againstPod(s *podstate.State) *inplace.Reason {
 		return &needs.Reasons[0]
 	}
 	return nil
+}
+
+// PrePull returns the pre-pull for those pods, whose pre-pull pods have that owner; none if there is no update revision yet. A quota must
+// keep room for as many pods as reserved.
+func (u *Update) PrePull(reserved int, owner prepull.PodOwner, pods iter.Seq[*podstate.State]) *prepull.PrePull {
+	atATime := u.seen.Settings.PrePullParallelism
+	p := &prepull.PrePull{PlanBuilder: &u.PlanBuilder, Pulling: u.seen.Pull, AtATime: atATime, Pulls: u.Partition.PrePulls(atATime, u.Pods()),
+		Nodes: u.NodesByName, Now: u.seen.Now, Pods: u.States, Reserve: reserved, Workload: owner}
+	if pods != nil {
+		p.Next = prepull.AllToRestart(pods)
+	}
+	return p
+}
+
+// PodProgress returns what users need to know of each pod. Updating is whether a revision is marked, paused whether the user has paused the
+// rollout.
+func (u *Update) PodProgress(kind string, updating, paused bool) []podstate.PodProgress {
+	replaces := ""
+	if !u.Decided.Held && !updating {
+		replaces = kind + " controller"
+	}
+	var all []podstate.PodProgress
+	for s := range u.Pods() {
+		before := u.seen.Pull.Awaits(s.Pod)
+		if paused {
+			before = "the rollout to be resumed"
+		}
+		all = append(all, s.Progress(replaces, before))
+	}
+	return all
 }
 
 // LeaveToNative begins to leave the update to the native controller. If pods are left for that controller, the fallback is persisted.

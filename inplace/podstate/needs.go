@@ -15,6 +15,8 @@ import (
 
 // PodRevision is the revision that a pod's identity names.
 type PodRevision struct {
+	// Revision is its name; empty if it is gone.
+	Revision string
 	// TemplateContainers are the ordinary containers and sidecars of the revision's template. NewPods is what is known of its new pods. Change
 	// is the change from its template to the update revision's; nil for the update revision itself. The pods of the revision share one Change.
 	TemplateContainers []corev1.Container

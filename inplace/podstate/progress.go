@@ -33,9 +33,9 @@ type PodProgress struct {
 
 // Progress returns the progress of the pod. Replaces names the controller that creates another pod in its place; empty if the pod is
 // updated in place. Before is what the pod waits for before its turn, besides other pods, one clause; empty for nothing.
-func (s *State) Progress(revision, replaces, before string) PodProgress {
+func (s *State) Progress(replaces, before string) PodProgress {
 	progress, awaits := s.progress(replaces, before)
-	return PodProgress{Pod: s.Pod, Revision: revision, Phase: progress, Awaits: awaits}
+	return PodProgress{Pod: s.Pod, Revision: s.Revision, Phase: progress, Awaits: awaits}
 }
 
 func (s *State) progress(replaces, before string) (PodPhase, string) {
