@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
@@ -32,14 +33,14 @@ func aheadSince(at time.Time) func(*corev1.Pod) {
 func TestReadyCountsWhenItLasts(t *testing.T) {
 	readyAfter := func(up time.Duration) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			probed(&corev1.Probe{PeriodSeconds: 10}, &corev1.Probe{}, 0)(pod)
-			conditions.Condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(start.Add(-2 * time.Second))
-			pod.Status.ContainerStatuses[0].State = runningSince(start.Add(-2*time.Second - up))
+			fixture.Probed(&corev1.Probe{PeriodSeconds: 10}, &corev1.Probe{}, 0)(pod)
+			conditions.Condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-2 * time.Second))
+			pod.Status.ContainerStatuses[0].State = fixture.RunningSince(fixture.Start.Add(-2*time.Second - up))
 		}
 	}
 	none := func(*corev1.Pod) {}
 	unprobed := func(pod *corev1.Pod) {
-		aheadSince(start)(pod)
+		aheadSince(fixture.Start)(pod)
 		pod.Spec.Containers[0].ReadinessProbe = nil
 	}
 	probedSidecar := func(pod *corev1.Pod) {
@@ -54,11 +55,11 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 		wait   time.Duration
 	}{
 		"its kubelet says so":                {none, 0, true, 0},
-		"seen just now":                      {aheadSince(start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
-		"seen long enough":                   {aheadSince(start), readiness.Lasts, true, 0},
-		"not seen to come":                   {aheadSince(start), 0, false, time.Second + readiness.Lasts},
-		"not seen to come, but long ago":     {aheadSince(start.Add(-time.Second - readiness.Lasts)), 0, true, 0},
-		"its kubelet's clock is behind":      {aheadSince(start.Add(-time.Minute)), time.Millisecond, false, readiness.Lasts - time.Millisecond},
+		"seen just now":                      {aheadSince(fixture.Start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
+		"seen long enough":                   {aheadSince(fixture.Start), readiness.Lasts, true, 0},
+		"not seen to come":                   {aheadSince(fixture.Start), 0, false, time.Second + readiness.Lasts},
+		"not seen to come, but long ago":     {aheadSince(fixture.Start.Add(-time.Second - readiness.Lasts)), 0, true, 0},
+		"its kubelet's clock is behind":      {aheadSince(fixture.Start.Add(-time.Minute)), time.Millisecond, false, readiness.Lasts - time.Millisecond},
 		"no probe":                           {unprobed, 0, true, 0},
 		"a sidecar has a probe":              {probedSidecar, 0, false, time.Second + readiness.Lasts},
 		"its startup probe may not have run": {readyAfter(time.Second), 0, false, 12 * time.Second},
@@ -66,13 +67,13 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change)
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), c.change)
 			seen := readiness.Ahead{}
 			if c.seen > 0 {
-				seen[pod.UID] = start.Add(-c.seen)
+				seen[pod.UID] = fixture.Start.Add(-c.seen)
 			}
-			if got, wait := seen.Lasting(pod, start); got != c.want || wait != c.wait {
+			if got, wait := seen.Lasting(pod, fixture.Start); got != c.want || wait != c.wait {
 				t.Errorf("lasting is %t, to be looked at again in %s; want %t, %s", got, wait, c.want, c.wait)
 			}
 		})
@@ -83,12 +84,12 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 func TestNextTurnWaitsForReadyToLast(t *testing.T) {
 	for seen, closes := range map[time.Duration]int{time.Millisecond: 0, readiness.Lasts: 1} {
 		f := newFleet(t, 3)
-		f.edit(app{image: "v2"})
+		f.edit(fixture.App{Image: "v2"})
 		f.once()
 		back := f.Seen.Pods[0]
 		back.Spec.Containers[0].Image = "v2"
 		back.Labels[inplace.LabelRevisionHash] = f.UpdateRevision().Labels[inplace.LabelRevisionHash]
-		conditionIs(inplace.ConditionServing, corev1.ConditionTrue)(back)
+		fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionTrue)(back)
 		aheadSince(f.Seen.Now)(back)
 		f.Seen.Ahead = readiness.Ahead{back.UID: f.Seen.Now.Add(-seen)}
 		got := 0
@@ -109,9 +110,9 @@ func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
 	every10s := &corev1.Probe{PeriodSeconds: 10}
 	startedAgo := func(startup, ready *corev1.Probe, ago time.Duration) func(*deployments.Rollout, *corev1.Pod) {
 		return func(_ *deployments.Rollout, pod *corev1.Pod) {
-			probed(startup, ready, 0)(pod)
-			pod.Status.ContainerStatuses[0].State = runningSince(start.Add(-ago))
-			conditions.Condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(start.Add(-ago))
+			fixture.Probed(startup, ready, 0)(pod)
+			pod.Status.ContainerStatuses[0].State = fixture.RunningSince(fixture.Start.Add(-ago))
+			conditions.Condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-ago))
 		}
 	}
 	stops := func(r *deployments.Rollout, pod *corev1.Pod) {
@@ -141,12 +142,12 @@ func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(2, app{image: "v2"})
-			replicaSetOf(r, "a", app{image: "v1"}, 0).Labels[inplace.LabelUpdating] = begun
-			newRS := replicaSetOf(r, "b", app{image: "v2"}, 2)
-			newRS.Labels[inplace.LabelUpdating] = begun
-			podOf(r, "p", newRS)
-			last := podOf(r, "q", newRS)
+			r := fixture.New(2, fixture.App{Image: "v2"})
+			fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0).Labels[inplace.LabelUpdating] = fixture.Begun
+			newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 2)
+			newRS.Labels[inplace.LabelUpdating] = fixture.Begun
+			fixture.PodOf(r, "p", newRS)
+			last := fixture.PodOf(r, "q", newRS)
 			last.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b", Generation: 1,
 				Containers: map[string]readiness.MovedContainer{
 					"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "old"}}}.String()}
@@ -164,14 +165,14 @@ func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
 }
 
 func TestAheadForgetsOtherPods(t *testing.T) {
-	r := fixture(2, app{image: "v1"})
-	rs := replicaSetOf(r, "a", app{image: "v1"}, 2)
-	podOf(r, "said", rs)
-	podOf(r, "first", rs, aheadSince(start))
-	podOf(r, "known", rs, aheadSince(start))
-	before := start.Add(-time.Minute)
-	got := readiness.Ahead{"said": before, "known": before, "gone": before}.Next(r.Seen.Pods, start)
-	for uid, want := range map[types.UID]time.Time{"first": start, "known": before} {
+	r := fixture.New(2, fixture.App{Image: "v1"})
+	rs := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2)
+	fixture.PodOf(r, "said", rs)
+	fixture.PodOf(r, "first", rs, aheadSince(fixture.Start))
+	fixture.PodOf(r, "known", rs, aheadSince(fixture.Start))
+	before := fixture.Start.Add(-time.Minute)
+	got := readiness.Ahead{"said": before, "known": before, "gone": before}.Next(r.Seen.Pods, fixture.Start)
+	for uid, want := range map[types.UID]time.Time{"first": fixture.Start, "known": before} {
 		if !got[uid].Equal(want) {
 			t.Errorf("%s is seen since %s, want %s", uid, got[uid], want)
 		}

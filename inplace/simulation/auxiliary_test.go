@@ -13,6 +13,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
@@ -20,8 +21,8 @@ import (
 
 // TestDrains tests which pods are taken out of service, and which write comes first.
 func TestDrains(t *testing.T) {
-	side := reimaged("side", "s2").Containers
-	both := slices.Concat(reimaged("app", "v2").Containers, side)
+	side := fixture.Reimaged("side", "s2").Containers
+	both := slices.Concat(fixture.Reimaged("app", "v2").Containers, side)
 	for name, c := range map[string]struct {
 		needs   edit.ContainerChanges
 		list    string
@@ -37,16 +38,16 @@ func TestDrains(t *testing.T) {
 		"a list that does not parse":         {side, "*", nil, false, true, podstate.EndsMoved},
 		"auxiliary, and another restarts":    {both, "side", nil, false, true, podstate.EndsMoved},
 		"all are auxiliary":                  {both, "side,app", nil, false, false, podstate.EndsPartial},
-		"the gate is closed already":         {side, "side", drained, false, true, podstate.EndsMoved},
-		"it is closed, and nothing restarts": {nil, "side", drained, false, false, podstate.EndsMoved},
-		"there is no gate":                   {side, "metrics", ungated, false, false, podstate.EndsPartial},
+		"the gate is closed already":         {side, "side", fixture.Drained, false, true, podstate.EndsMoved},
+		"it is closed, and nothing restarts": {nil, "side", fixture.Drained, false, false, podstate.EndsMoved},
+		"there is no gate":                   {side, "metrics", fixture.Ungated, false, false, podstate.EndsPartial},
 		"back":                               {side, "side", nil, true, false, podstate.EndsBack},
 		"back, and no longer auxiliary":      {side, "metrics", nil, true, false, podstate.EndsBack},
-		"back, and the gate is closed":       {side, "side", drained, true, false, podstate.EndsBack},
+		"back, and the gate is closed":       {side, "side", fixture.Drained, true, false, podstate.EndsBack},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1", sidecar: "s1"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1", sidecar: "s1"}, 1))
+			r := fixture.New(1, fixture.App{Image: "v1", Sidecar: "s1"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1", Sidecar: "s1"}, 1))
 			if c.change != nil {
 				c.change(pod)
 			}
@@ -68,7 +69,7 @@ func setAuxiliary(names string) func(*apps.Deployment) {
 // newSideObserved returns a Deployment of pods with a second container, which is auxiliary, and its pods.
 func newSideLockstep(t *testing.T, replicas int32) (*lockstep, []*corev1.Pod) {
 	s := newLockstep(t, replicas, func(d *apps.Deployment) {
-		d.Spec.Template = app{image: "v1", sidecar: "s1"}.template()
+		d.Spec.Template = fixture.App{Image: "v1", Sidecar: "s1"}.Template()
 		setAuxiliary("side")(d)
 	}, false)
 	s.world.rules.listed = inplace.Auxiliary{"side"}
@@ -78,7 +79,7 @@ func newSideLockstep(t *testing.T, replicas int32) (*lockstep, []*corev1.Pod) {
 
 func TestStepsOfAnAuxiliaryContainer(t *testing.T) {
 	s, before := newSideLockstep(t, 2)
-	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.edit("sets the side's image", fixture.App{Image: "v1", Sidecar: "s2"})
 	s.rest()
 	s.expect("A marks", "B marks",
 		"patch 1", "A 2 → 1", "move 1", "B 0 → 1",
@@ -89,7 +90,7 @@ func TestStepsOfAnAuxiliaryContainer(t *testing.T) {
 			t.Errorf("the application of %s restarted", pod.Name)
 		}
 	}
-	s.edit("undoes", app{image: "v1", sidecar: "s1"})
+	s.edit("undoes", fixture.App{Image: "v1", Sidecar: "s1"})
 	s.rest()
 	s.expect("A marks", "B marks",
 		"patch 1", "B 2 → 1", "move 1", "A 0 → 1",
@@ -99,7 +100,7 @@ func TestStepsOfAnAuxiliaryContainer(t *testing.T) {
 
 func TestStepsOfAnAuxiliaryContainerAndTheApplication(t *testing.T) {
 	s, before := newSideLockstep(t, 1)
-	s.edit("sets both images", app{image: "v2", sidecar: "s2"})
+	s.edit("sets both images", fixture.App{Image: "v2", Sidecar: "s2"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 	s.intact(before)
@@ -108,7 +109,7 @@ func TestStepsOfAnAuxiliaryContainerAndTheApplication(t *testing.T) {
 // sidePartial stops in the middle of an update: pod 1 is updated, pod 2 restarts its second container, pod 3 is untouched.
 func sidePartial(t *testing.T) (*lockstep, []*corev1.Pod) {
 	s, before := newSideLockstep(t, 3)
-	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.edit("sets the side's image", fixture.App{Image: "v1", Sidecar: "s2"})
 	s.until(s.moved(3))
 	s.expect("A marks", "B marks", "patch 1", "A 3 → 2", "move 1", "B 0 → 1", "patch 2")
 	return s, before
@@ -120,9 +121,9 @@ func TestAuxiliaryMidUpdate(t *testing.T) {
 		does func(*lockstep)
 		want []string
 	}{
-		"undo": {func(s *lockstep) { s.edit("undoes", app{image: "v1", sidecar: "s1"}) },
+		"undo": {func(s *lockstep) { s.edit("undoes", fixture.App{Image: "v1", Sidecar: "s1"}) },
 			[]string{"patch 2", "patch 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks"}},
-		"the application, too": {func(s *lockstep) { s.edit("edits", app{image: "v2", sidecar: "s2"}) },
+		"the application, too": {func(s *lockstep) { s.edit("edits", fixture.App{Image: "v2", Sidecar: "s2"}) },
 			[]string{"C marks", "close 2", "A 2 → 1", "move 2", "C 0 → 1", "open 2", "close 1", "B 1 → 0", "move 1", "C 1 → 2", "open 1",
 				"close 3", "A 1 → 0", "move 3", "C 2 → 3", "A marks", "B marks", "C marks", "open 3"}},
 		"no longer auxiliary": {func(s *lockstep) { s.user("waits", setAuxiliary("ghost")) },
@@ -131,7 +132,7 @@ func TestAuxiliaryMidUpdate(t *testing.T) {
 			[]string{"A 2 → 1", "move 2", "B 1 → 2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3"}},
 		"no longer auxiliary, and undo": {func(s *lockstep) {
 			s.user("waits", setAuxiliary("ghost"))
-			s.edit("undoes", app{image: "v1", sidecar: "s1"})
+			s.edit("undoes", fixture.App{Image: "v1", Sidecar: "s1"})
 		}, []string{"patch 2", "close 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks", "open 1"}},
 		"pause and resume": {func(s *lockstep) {
 			s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
@@ -140,7 +141,7 @@ func TestAuxiliaryMidUpdate(t *testing.T) {
 			s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
 		}, third},
 		// the same edit of the side's image, and a label
-		"label": {func(s *lockstep) { s.edit("edits", app{image: "v1", sidecar: "s2", chart: "c2"}) },
+		"label": {func(s *lockstep) { s.edit("edits", fixture.App{Image: "v1", Sidecar: "s2", Chart: "c2"}) },
 			[]string{"C marks", "A 2 → 1", "move 2", "C 0 → 1", "B 1 → 0", "move 1", "C 1 → 2",
 				"patch 3", "A 1 → 0", "move 3", "C 2 → 3", "A marks", "B marks", "C marks"}},
 	} {
@@ -158,7 +159,7 @@ func TestAuxiliaryMidUpdate(t *testing.T) {
 func TestListedWhileAGateIsClosed(t *testing.T) {
 	s, before := newSideLockstep(t, 2)
 	s.user("waits", setAuxiliary("ghost"))
-	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.edit("sets the side's image", fixture.App{Image: "v1", Sidecar: "s2"})
 	s.until(func() bool { return slices.Contains(s.steps, "close 1") })
 	s.user("waits no longer", setAuxiliary("side"))
 	s.rest()
@@ -199,7 +200,7 @@ func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
 	s, before := newSideLockstep(t, 2)
 	s.user("sets maxUnavailable 0", func(d *apps.Deployment) { d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(0)) })
 	s.settings.Surge = true
-	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.edit("sets the side's image", fixture.App{Image: "v1", Sidecar: "s2"})
 	s.rest()
 	s.expect("A marks", "B marks", "B 0 → 1, marks", "3 surge pod",
 		"patch 1", "A 2 → 1", "move 1", "B 1 → 2", "patch 2", "A 1 → 0", "move 2", "B 2 → 3",
@@ -214,7 +215,7 @@ func auxiliaryNames(names string) func(*fleet) {
 
 func TestDaemonStepsOfAnAuxiliaryContainer(t *testing.T) {
 	f := newFleet(t, 2, auxiliaryNames("app"))
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "p2 is updating-in-place app=v2", "p2 is 2 app=v2",
 		"mark 2 false false")
@@ -226,15 +227,15 @@ func TestDaemonAuxiliaryMidUpdate(t *testing.T) {
 		does func(*fleet)
 		want []string
 	}{
-		"undo": {func(f *fleet) { f.edit(app{image: "v1"}) },
+		"undo": {func(f *fleet) { f.edit(fixture.App{Image: "v1"}) },
 			[]string{"mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 is 1 app=v1", "mark 1 false false"}},
-		"no longer auxiliary": {func(f *fleet) { auxiliaryNames("ghost")(f); f.edit(app{image: "v3"}) },
+		"no longer auxiliary": {func(f *fleet) { auxiliaryNames("ghost")(f); f.edit(fixture.App{Image: "v3"}) },
 			[]string{"mark 3 true false", "mark 2 false false", "close p1", "p1 is 3 app=v3", "open p1", "close p2", "p2 is 3 app=v3", "open p2",
 				"mark 3 false false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2, auxiliaryNames("app"))
-			f.edit(app{image: "bad"})
+			f.edit(fixture.App{Image: "bad"})
 			f.rest()
 			f.expect("mark 2 true false", "p1 is updating-in-place app=bad")
 			c.does(f)
@@ -248,7 +249,7 @@ func TestDaemonAuxiliaryMidUpdate(t *testing.T) {
 func TestAuxiliaryWaitsForItsImage(t *testing.T) {
 	s, before := newSideLockstep(t, 2)
 	s.pulls(2)
-	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.edit("sets the side's image", fixture.App{Image: "v1", Sidecar: "s2"})
 	s.rest()
 	s.expect("pull n1", "pull n2", "A marks", "B marks",
 		"patch 1", "drop n1", "A 2 → 1", "move 1", "B 0 → 1",
@@ -259,11 +260,14 @@ func TestAuxiliaryWaitsForItsImage(t *testing.T) {
 // TestStoredConditionsWhileAnAuxiliaryRestarts: the rule that opens gates and sets Ready ignores a pod whose container restarts while its
 // gate is open.
 func TestStoredConditionsWhileAnAuxiliaryRestarts(t *testing.T) {
-	gone := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].State = corev1.ContainerState{}; unready(pod) }
+	gone := func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{}
+		fixture.Unready(pod)
+	}
 	for name, report := range map[string]func(*corev1.Pod){"its old container runs": func(*corev1.Pod) {}, "it is gone": gone} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v2"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+			r := fixture.New(1, fixture.App{Image: "v2"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1))
 			pod.Spec.Containers[0].Image, pod.Generation, pod.Status.ObservedGeneration = "v2", 2, 2
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b", Generation: 2,
 				Containers: map[string]readiness.MovedContainer{
@@ -283,7 +287,7 @@ func TestNodeUnreachableRightBehindAnAuxiliary(t *testing.T) {
 	s, _ := newSideLockstep(t, 4)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
-	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.edit("sets the side's image", fixture.App{Image: "v1", Sidecar: "s2"})
 	s.until(s.moved(1))
 	dead := slices.IndexFunc(before, func(pod *corev1.Pod) bool {
 		now := s.pods.objects[pod.Name]
@@ -310,14 +314,14 @@ func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 		want bool
 	}{"the undone one runs still": {"v2", false}, "they are": {"v1", true}} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			newRS, oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
-			newRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelUpdating] = begun, begun
-			pod := podOf(r, "p", newRS)
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			newRS, oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+			newRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
+			pod := fixture.PodOf(r, "p", newRS)
 			pod.Generation, pod.Status.ObservedGeneration = 3, 3
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "a", Generation: 3,
 				Containers: map[string]readiness.MovedContainer{
-					"app": {Image: "v1", ImageID: "sha256:v2", ContainerID: "p/v2", At: metav1.NewTime(start)}}}.String()}
+					"app": {Image: "v1", ImageID: "sha256:v2", ContainerID: "p/v2", At: metav1.NewTime(fixture.Start)}}}.String()}
 			status := &pod.Status.ContainerStatuses[0]
 			status.Image, status.ImageID, status.ContainerID = c.runs, "sha256:"+c.runs, "p/"+c.runs
 			unmarks := slices.ContainsFunc(r.Plan().Steps, func(step steps.Step) bool {

@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/serving"
@@ -24,24 +25,24 @@ import (
 // twoOfFour is a Deployment of 4 pods of which 2 may be unavailable: p and q have the update revision, r and s the old one. Its status is
 // up to date.
 func twoOfFour(p, q, r, s func(*corev1.Pod)) *deployments.Rollout {
-	rollout := fixture(4, app{image: "v2"})
+	rollout := fixture.New(4, fixture.App{Image: "v2"})
 	two := intstr.FromInt32(2)
 	rollout.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = &two
-	oldRS, newRS := replicaSetOf(rollout, "a", app{image: "v1"}, 2), replicaSetOf(rollout, "b", app{image: "v2"}, 2)
+	oldRS, newRS := fixture.ReplicaSetOf(rollout, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(rollout, "b", fixture.App{Image: "v2"}, 2)
 	for i, change := range []func(*corev1.Pod){p, q, r, s} {
 		rs := []*apps.ReplicaSet{newRS, newRS, oldRS, oldRS}[i]
-		rs.Labels[inplace.LabelUpdating] = begun
-		pod := podOf(rollout, string("pqrs"[i]), rs, nonNil(change))
+		rs.Labels[inplace.LabelUpdating] = fixture.Begun
+		pod := fixture.PodOf(rollout, string("pqrs"[i]), rs, nonNil(change))
 		if conditions.IsTrue(pod, corev1.PodReady) {
 			rs.Status.ReadyReplicas++
 			rs.Status.AvailableReplicas++
 		}
 	}
 	rollout.Deployment.Status = statuses.Formula{Deployment: rollout.Deployment, Sets: rollout.ReplicaSets, New: newRS,
-		Now: start}.NativeStatus()
+		Now: fixture.Start}.NativeStatus()
 	statuses.RemoveCondition(&rollout.Deployment.Status, appsv1.DeploymentProgressing)
 	statuses.SetCondition(&rollout.Deployment.Status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
-		statuses.ReasonUpdated, "", start))
+		statuses.ReasonUpdated, "", fixture.Start))
 	rollout.Seen.Batches = steps.Batches{}
 	return rollout
 }
@@ -49,24 +50,24 @@ func twoOfFour(p, q, r, s func(*corev1.Pod)) *deployments.Rollout {
 // TestBatches: a step waits for steps of its kind that follow within a batch window, and no longer.
 func TestBatches(t *testing.T) {
 	seen := func(ago time.Duration) func(*deployments.Rollout) {
-		return func(r *deployments.Rollout) { r.Seen.Ahead = readiness.Ahead{"q": start.Add(-ago)} }
+		return func(r *deployments.Rollout) { r.Seen.Ahead = readiness.Ahead{"q": fixture.Start.Add(-ago)} }
 	}
 	waited := func(what steps.Deferral, ago time.Duration) func(*deployments.Rollout) {
-		return func(r *deployments.Rollout) { r.Seen.Batches = steps.Batches{what: start.Add(-ago)} }
+		return func(r *deployments.Rollout) { r.Seen.Batches = steps.Batches{what: fixture.Start.Add(-ago)} }
 	}
 
 	goingOut := func(pod *corev1.Pod) {
-		drained(pod)
+		fixture.Drained(pod)
 		conditions.Condition(pod, corev1.PodReady).Status = corev1.ConditionTrue
 	}
 	lately := func(pod *corev1.Pod) {
-		drained(pod)
-		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time = start
+		fixture.Drained(pod)
+		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time = fixture.Start
 	}
 	out := func(since time.Duration) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) {
 			r.Seen.Settings.Drain = 2 * time.Second
-			r.Seen.Endpoints = serving.Endpoints{"r": {NoClientSent: true}, "s": {OutSince: start.Add(-since)}}
+			r.Seen.Endpoints = serving.Endpoints{"r": {NoClientSent: true}, "s": {OutSince: fixture.Start.Add(-since)}}
 		}
 	}
 	cases := map[string]struct {
@@ -75,35 +76,35 @@ func TestBatches(t *testing.T) {
 		steps   string
 		putOff  string
 	}{
-		"no pod becomes ready": {twoOfFour(nil, unready, nil, nil), nil, "close r", ""},
-		"one becomes ready in a moment": {twoOfFour(nil, aheadSince(start), nil, nil),
+		"no pod becomes ready": {twoOfFour(nil, fixture.Unready, nil, nil), nil, "close r", ""},
+		"one becomes ready in a moment": {twoOfFour(nil, aheadSince(fixture.Start), nil, nil),
 			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow)}, "", "start"},
 		// Ahead does not say when it became Ready
-		"one becomes ready later": {twoOfFour(nil, aheadSince(start), nil, nil), nil, "close r", ""},
-		"the batch window is over": {twoOfFour(nil, aheadSince(start), nil, nil),
+		"one becomes ready later": {twoOfFour(nil, aheadSince(fixture.Start), nil, nil), nil, "close r", ""},
+		"the batch window is over": {twoOfFour(nil, aheadSince(fixture.Start), nil, nil),
 			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), waited(steps.DeferStart, steps.BatchWindow)}, "close r", ""},
-		"the caller puts nothing off": {twoOfFour(nil, aheadSince(start), nil, nil),
+		"the caller puts nothing off": {twoOfFour(nil, aheadSince(fixture.Start), nil, nil),
 			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow),
 				func(r *deployments.Rollout) { r.Seen.Batches = nil }}, "close r",
 			""},
-		"both are drained":         {twoOfFour(nil, nil, drained, drained), nil, "2 → 0", ""},
-		"the other is still Ready": {twoOfFour(nil, nil, drained, goingOut), nil, "", "move"},
+		"both are drained":         {twoOfFour(nil, nil, fixture.Drained, fixture.Drained), nil, "2 → 0", ""},
+		"the other is still Ready": {twoOfFour(nil, nil, fixture.Drained, goingOut), nil, "", "move"},
 		"the other is nearly drained": {twoOfFour(nil, nil, lately, lately),
 			[]func(*deployments.Rollout){out(2*time.Second - steps.BatchWindow)}, "", "move"},
 		"the other's drain has just begun": {twoOfFour(nil, nil, lately, lately), []func(*deployments.Rollout){out(time.Second)}, "2 → 1", ""},
-		"it has waited a batch window": {twoOfFour(nil, nil, drained, goingOut),
+		"it has waited a batch window": {twoOfFour(nil, nil, fixture.Drained, goingOut),
 			[]func(*deployments.Rollout){waited(steps.DeferMove, steps.BatchWindow)}, "2 → 1", ""},
-		"one became ready": {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(1)},
+		"one became ready": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained), []func(*deployments.Rollout){countReady(1)},
 			"2 → 0", "status"},
-		"one became ready long ago": {twoOfFour(nil, nil, drained, drained),
+		"one became ready long ago": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained),
 			[]func(*deployments.Rollout){countReady(1), waited(steps.DeferStatus, steps.StatusBatchWindow)}, "status, 2 → 0", ""},
-		"the edit is not observed yet": {twoOfFour(nil, unready, drained, drained), []func(*deployments.Rollout){editedAnew},
+		"the edit is not observed yet": {twoOfFour(nil, fixture.Unready, fixture.Drained, fixture.Drained), []func(*deployments.Rollout){editedAnew},
 			"status, 2 → 0", ""},
-		"too few are available": {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2)},
+		"too few are available": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained), []func(*deployments.Rollout){countReady(-2)},
 			"status, 2 → 0", ""},
-		"too few, while one moves": {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2), uncounted},
+		"too few, while one moves": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained), []func(*deployments.Rollout){countReady(-2), uncounted},
 			"2 → 0", "status"},
-		"too few, and one moves on": {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2), uncounted,
+		"too few, and one moves on": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained), []func(*deployments.Rollout){countReady(-2), uncounted,
 			waited(steps.DeferStatus, steps.BatchWindow)}, "status, 2 → 0", ""},
 	}
 	for name, c := range cases {
@@ -166,9 +167,9 @@ func brief(planned []steps.Step) string {
 }
 
 func TestBatchesAreCountedFromTheFirst(t *testing.T) {
-	batches := steps.Batches{steps.DeferMove: start,
-		steps.DeferStatus: start}.Next(steps.Plan{Deferred: []steps.Deferral{steps.DeferStart, steps.DeferMove}}, start.Add(steps.BatchWindow))
-	if len(batches) != 2 || batches[steps.DeferMove] != start || batches[steps.DeferStart] != start.Add(steps.BatchWindow) {
+	batches := steps.Batches{steps.DeferMove: fixture.Start,
+		steps.DeferStatus: fixture.Start}.Next(steps.Plan{Deferred: []steps.Deferral{steps.DeferStart, steps.DeferMove}}, fixture.Start.Add(steps.BatchWindow))
+	if len(batches) != 2 || batches[steps.DeferMove] != fixture.Start || batches[steps.DeferStart] != fixture.Start.Add(steps.BatchWindow) {
 		t.Errorf("since when something is put off: %v", batches)
 	}
 }

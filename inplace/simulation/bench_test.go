@@ -16,12 +16,13 @@ import (
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/serving"
 )
 
 // furnished returns a template as large as those of real applications.
 func furnished(image string) apps.Template {
-	typed := app{image: image, sidecar: "s1"}.template().Typed()
+	typed := fixture.App{Image: image, Sidecar: "s1"}.Template().Typed()
 	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
 	for i := range typed.Spec.Containers {
 		c := &typed.Spec.Containers[i]
@@ -32,7 +33,7 @@ func furnished(image string) apps.Template {
 			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprint("VARIABLE_", v), Value: "some value of it"})
 		}
 	}
-	return asTemplate(typed)
+	return fixture.AsTemplate(typed)
 }
 
 // BenchmarkPlan plans in the middle of an update at 10 %: a third of the pods is updated, a tenth is drained, the others wait.
@@ -65,7 +66,7 @@ func BenchmarkDecision(b *testing.B) {
 	b.Run("Deployment", func(b *testing.B) {
 		r := deploymentPartial(100)
 		r.Seen.Pods = nil
-		replicaSetOf(&r, "h9", app{image: "v1"}, 0).Spec.Template = furnished("h9")
+		fixture.ReplicaSetOf(&r, "h9", fixture.App{Image: "v1"}, 0).Spec.Template = furnished("h9")
 		b.ReportAllocs()
 		for b.Loop() {
 			if !r.Decision().Held {
@@ -94,19 +95,19 @@ func stageOf(pod, pods int) (done, isDrained bool) {
 }
 
 func deploymentPartial(pods int) deployments.Rollout {
-	r := fixture(int32(pods), app{image: "v2"})
+	r := fixture.New(int32(pods), fixture.App{Image: "v2"})
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.Parse("10%"))
 	r.Deployment.Spec.Template = furnished("v2")
 	r.Seen.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism, Surge: true}
 	for i := range 9 { // the history
-		old := replicaSetOf(r, fmt.Sprint("h", i), app{image: "v1"}, 0)
+		old := fixture.ReplicaSetOf(r, fmt.Sprint("h", i), fixture.App{Image: "v1"}, 0)
 		old.Spec.Template = furnished(fmt.Sprint("h", i))
 	}
-	oldRS := replicaSetOf(r, "a", app{image: "v1"}, int32(pods-pods/3))
-	newRS := replicaSetOf(r, "b", app{image: "v2"}, int32(pods/3))
+	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, int32(pods-pods/3))
+	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, int32(pods/3))
 	oldRS.Spec.Template, newRS.Spec.Template = furnished("v1"), furnished("v2")
-	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
-	r.Seen.DryRun = admitted(newRS)
+	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
+	r.Seen.DryRun = fixture.Admitted(newRS)
 	r.Seen.Endpoints = serving.Endpoints{}
 	for i := range pods {
 		addPartialTo(r, i, pods, oldRS, newRS)
@@ -120,12 +121,12 @@ func addPartialTo(r *deployments.Rollout, i, pods int, oldRS, newRS *apps.Replic
 	if done {
 		owner = newRS
 	}
-	pod := podOf(r, fmt.Sprintf("p%04d", i), owner)
+	pod := fixture.PodOf(r, fmt.Sprintf("p%04d", i), owner)
 	pod.Spec.NodeName = fmt.Sprint("n", i/30)
 	if isDrained {
-		drained(pod)
-		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start)
-		r.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: start}
+		fixture.Drained(pod)
+		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
+		r.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: fixture.Start}
 	}
 	if i%30 == 0 {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
@@ -158,8 +159,8 @@ func fleetPartial(tb testing.TB, nodes int) *fleet {
 	f.Revisions = nil
 	f.setTemplate(furnished("v1"))
 	f.setTemplate(furnished("v2"))
-	f.Revisions[1].Labels[inplace.LabelUpdating] = begun
-	f.Seen.Endpoints, f.Seen.Now = serving.Endpoints{}, start.Add(time.Second)
+	f.Revisions[1].Labels[inplace.LabelUpdating] = fixture.Begun
+	f.Seen.Endpoints, f.Seen.Now = serving.Endpoints{}, fixture.Start.Add(time.Second)
 	for i := range nodes {
 		f.addPartial(i, nodes)
 	}
@@ -177,8 +178,8 @@ func (f *fleet) addPartial(i, nodes int) {
 	pod.Spec.Containers = furnished("v" + hash).Typed().Spec.Containers
 	f.addNode(pod.Spec.NodeName).Status.Images = imagesOnNode("v1", "v2", "s1")
 	if isDrained {
-		drained(pod)
-		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start)
-		f.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: start}
+		fixture.Drained(pod)
+		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
+		f.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: fixture.Start}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/ledger"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/steps"
@@ -22,11 +23,11 @@ func (w *world) addsUp(plan steps.Plan) {
 
 // halfMoved returns an update with one drained pod: its ReplicaSet is lowered next.
 func halfMoved() *deployments.Rollout {
-	r := fixture(2, app{image: "v2"})
-	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
-	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
-	podOf(r, "p", oldRS, drained)
-	podOf(r, "q", oldRS)
+	r := fixture.New(2, fixture.App{Image: "v2"})
+	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
+	fixture.PodOf(r, "p", oldRS, fixture.Drained)
+	fixture.PodOf(r, "q", oldRS)
 	return r
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/times"
 )
@@ -43,7 +44,7 @@ func TestNativeWriteBypassesTheHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newLockstep(t, 8, quarters, false)
 			before := sorted(s.pods.objects)
-			s.edit("sets the image", app{image: image})
+			s.edit("sets the image", fixture.App{Image: image})
 			s.until(func() bool { return strings.HasPrefix(strings.Join(s.steps, " "), "A marks B marks close") })
 			s.bypassed()
 			if newRS := s.rollout().UpdateRevision(); apps.Replicas(newRS) != 2 {
@@ -70,7 +71,7 @@ func TestNativeWriteBypassesTheHold(t *testing.T) {
 // Stayput is the one that can be told to stop.
 func TestWebhooksOutOfReachMidUpdate(t *testing.T) {
 	s := newLockstep(t, 8, quarters, false)
-	s.edit("sets an image that crashes", app{image: "crash"})
+	s.edit("sets an image that crashes", fixture.App{Image: "crash"})
 	s.until(func() bool { return strings.HasPrefix(strings.Join(s.steps, " "), "A marks B marks close") })
 	s.unreachable, s.world.rules.fellBack = true, true
 	s.steps = nil
@@ -88,7 +89,7 @@ func TestWebhooksOutOfReachMidUpdate(t *testing.T) {
 	if scaled > 4 {
 		t.Errorf("the update revision was scaled %d times against the Deployment controller", scaled)
 	}
-	s.edit("mends it", app{image: "v3"})
+	s.edit("mends it", fixture.App{Image: "v3"})
 	s.goOn(2 * time.Minute)
 	s.rest()
 	s.intact(nil)
@@ -105,14 +106,14 @@ func TestBypassIsForgotten(t *testing.T) {
 		"an hour earlier": {time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(4, app{image: "v2"})
-			oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 4), replicaSetOf(r, "b", app{image: "v2"}, 1)
+			r := fixture.New(4, fixture.App{Image: "v2"})
+			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 4), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 			for _, rs := range []*apps.ReplicaSet{oldRS, newRS} {
-				rs.Labels[inplace.LabelUpdating] = times.Seconds(start.Add(-2 * time.Hour))
-				rs.Labels[inplace.LabelRenewed] = begun
+				rs.Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start.Add(-2 * time.Hour))
+				rs.Labels[inplace.LabelRenewed] = fixture.Begun
 			}
 			oldRS.Labels[inplace.LabelReplicas], newRS.Labels[inplace.LabelReplicas] = "4", "0"
-			newRS.Labels[inplace.LabelBypassed] = times.Seconds(start.Add(-test.ago))
+			newRS.Labels[inplace.LabelBypassed] = times.Seconds(fixture.Start.Add(-test.ago))
 			plan := r.Plan()
 			if plan.Decision.Held != test.held {
 				t.Errorf("the plan is %+v", plan)

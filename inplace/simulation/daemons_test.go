@@ -15,6 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -50,25 +51,25 @@ func (w *world) randomDaemonSet() *apps.DaemonSet {
 	d.Spec.MinReadySeconds = []int32{0, 0, 0, 2}[w.rng.Intn(4)]
 	d.Spec.RevisionHistoryLimit = new([]int32{10, 10, 0, 1}[w.rng.Intn(4)])
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	d.Spec.Template = w.randomDaemon().template()
+	d.Spec.Template = w.randomDaemon().Template()
 	return d
 }
 
 // randomDaemon returns an app that works.
-func (w *world) randomDaemon() app {
+func (w *world) randomDaemon() fixture.App {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
-	a := app{image: pick("v1", "v2", "v3", "v3-retag"), sidecar: pick("s1", "s1", "s2"), chart: pick("", "c1", "c2")}
+	a := fixture.App{Image: pick("v1", "v2", "v3", "v3-retag"), Sidecar: pick("s1", "s1", "s2"), Chart: pick("", "c1", "c2")}
 	if w.sized {
-		a.cpu, a.renews = pick("100m", "200m", "300m"), w.renews
+		a.CPU, a.Renews = pick("100m", "200m", "300m"), w.renews
 	}
 	return a
 }
 
 // randomlyBroken returns an app that may not work.
-func (w *world) randomlyBroken() app {
+func (w *world) randomlyBroken() fixture.App {
 	a := w.randomDaemon()
 	if w.rng.Intn(4) == 0 {
-		a.image = []string{"bad", "crash"}[w.rng.Intn(2)]
+		a.Image = []string{"bad", "crash"}[w.rng.Intn(2)]
 	}
 	return a
 }
@@ -106,7 +107,7 @@ func (w *daemonWorld) tick(chaos int) {
 func (w *daemonWorld) disturb() {
 	switch n := w.rng.Intn(20); {
 	case n < 6:
-		w.editDaemons("edits", func(d *apps.DaemonSet) { d.Spec.Template = w.randomlyBroken().template() })
+		w.editDaemons("edits", func(d *apps.DaemonSet) { d.Spec.Template = w.randomlyBroken().Template() })
 	case n < 9:
 		w.undo()
 	case n < 12:
@@ -134,8 +135,8 @@ func (w *daemonWorld) disturb() {
 // restart is `kubectl rollout restart`.
 func (w *daemonWorld) restart() {
 	a := appOf(w.daemonSet().Spec.Template)
-	a.restarted = w.now.Format(time.RFC3339Nano)
-	w.editDaemons("restarts", func(d *apps.DaemonSet) { d.Spec.Template = a.template() })
+	a.Restarted = w.now.Format(time.RFC3339Nano)
+	w.editDaemons("restarts", func(d *apps.DaemonSet) { d.Spec.Template = a.Template() })
 }
 
 func setPartition(d *apps.DaemonSet, partition string) {
@@ -182,8 +183,8 @@ func (w *daemonWorld) disturbLoosely() {
 		w.logf("the label is changed: %q", w.mode)
 	case 6:
 		a := w.randomDaemon()
-		a.env = strconv.Itoa(w.rng.Intn(3))
-		w.editDaemons("edits the environment", func(d *apps.DaemonSet) { d.Spec.Template = a.template() })
+		a.Env = strconv.Itoa(w.rng.Intn(3))
+		w.editDaemons("edits the environment", func(d *apps.DaemonSet) { d.Spec.Template = a.Template() })
 	case 7:
 		w.kubelet.short = w.sized && !w.kubelet.short
 		w.logf("the nodes have no capacity for resizes: %v", w.kubelet.short)
@@ -202,7 +203,7 @@ func (w *daemonWorld) check() {
 			continue
 		}
 		if template, err := revision.Template(); err != nil || !w.isAs(pod, template) {
-			w.violated("%s says it is of %s, and has %s instead of %s", pod.Name, revision.Name, images(pod), templateImages(template))
+			w.violated("%s says it is of %s, and has %s instead of %s", pod.Name, revision.Name, fixture.Images(pod), templateImages(template))
 		}
 	}
 }
@@ -258,7 +259,7 @@ func (w *daemonWorld) finish() {
 	w.editDaemons("ends with something that works", func(d *apps.DaemonSet) {
 		setPartition(d, "")
 		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") {
-			d.Spec.Template = w.randomDaemon().template()
+			d.Spec.Template = w.randomDaemon().Template()
 		}
 	})
 	w.calm()
@@ -295,9 +296,9 @@ func (w *daemonWorld) checkApplied(pod *corev1.Pod, revision *apps.ControllerRev
 	case pod.Labels[inplace.LabelRevisionHash] != revision.Labels[inplace.LabelRevisionHash] || pod.DeletionTimestamp != nil:
 		w.violated("%s is not one of %s: %v", pod.Name, revision.Name, pod.Labels)
 	case !w.isAs(pod, template) || !w.runsItsSpec(pod):
-		w.violated("%s has %s, or does not run it", pod.Name, images(pod))
-	case sizes(pod) != sizes(&corev1.Pod{Spec: template.Typed().Spec}) || !w.kubelet.sized(pod):
-		w.violated("%s has %s, or was not given it", pod.Name, sizes(pod))
+		w.violated("%s has %s, or does not run it", pod.Name, fixture.Images(pod))
+	case fixture.Sizes(pod) != fixture.Sizes(&corev1.Pod{Spec: template.Typed().Spec}) || !w.kubelet.sized(pod):
+		w.violated("%s has %s, or was not given it", pod.Name, fixture.Sizes(pod))
 	case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
 		w.violated("%s is not ready", pod.Name)
 	case len(readiness.MoveOf(pod).Resize) > 0:
@@ -312,7 +313,7 @@ func (w *daemonWorld) describe() string {
 		text += fmt.Sprintf("  %s: revision %d, %v\n", each.Name, each.Revision, each.Labels)
 	}
 	for _, pod := range sorted(w.pods.objects) {
-		text += fmt.Sprintf("  %s: %s %s ready %v gated %v closed %v %v %s\n", pod.Name, images(pod), sizes(pod),
+		text += fmt.Sprintf("  %s: %s %s ready %v gated %v closed %v %v %s\n", pod.Name, fixture.Images(pod), fixture.Sizes(pod),
 			conditions.IsTrue(pod, corev1.PodReady),
 			readiness.Gated(pod), readiness.Closed(pod), pod.Labels, pod.Annotations[inplace.AnnotationMove])
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -49,11 +50,11 @@ type fleet struct {
 func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
 	f := &fleet{t: t, Rollout: daemonsets.Rollout{DaemonSet: &apps.DaemonSet{},
-		Seen: engine.Snapshot{Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}},
+		Seen: engine.Snapshot{Mode: inplace.ModeInPlace, Rules: fixture.AllInPlace, Now: fixture.Start}},
 		runs: map[string]string{}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
-	f.edit(app{image: "v1"})
+	f.edit(fixture.App{Image: "v1"})
 	for i := range nodes {
 		f.addNode(fmt.Sprint("n", i+1))
 		f.addPod(fmt.Sprint("p", i+1), fmt.Sprint("n", i+1))
@@ -65,8 +66,8 @@ func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 }
 
 // edit sets the template of the DaemonSet. The native controller creates its revision unless there is one.
-func (f *fleet) edit(a app) {
-	f.setTemplate(a.template())
+func (f *fleet) edit(a fixture.App) {
+	f.setTemplate(a.Template())
 }
 
 func (f *fleet) setTemplate(template apps.Template) {
@@ -98,8 +99,8 @@ func (f *fleet) addNode(name string) *corev1.Node {
 
 // addPod adds a gated pod of the newest revision that serves.
 func (f *fleet) addPod(name, node string) *corev1.Pod {
-	r := fixture(1, app{image: "v1"})
-	pod := podOf(r, name, replicaSetOf(r, "x", app{image: "v1"}, 1))
+	r := fixture.New(1, fixture.App{Image: "v1"})
+	pod := fixture.PodOf(r, name, fixture.ReplicaSetOf(r, "x", fixture.App{Image: "v1"}, 1))
 	pod.Spec.NodeName = node
 	delete(pod.Labels, inplace.LabelTemplateHash)
 	pod.Labels[inplace.LabelRevisionHash], pod.Labels[inplace.LabelTemplateGeneration] = fmt.Sprint(len(f.Revisions)), "1"
@@ -168,16 +169,16 @@ func (f *fleet) carryOut(step steps.Step) {
 			f.steps = append(f.steps, "renew "+s.Pod.Name)
 			return
 		}
-		before := images(s.Pod) + sizes(s.Pod)
+		before := fixture.Images(s.Pod) + fixture.Sizes(s.Pod)
 		f.patch(s.Pod, s.Operations[1:])
-		if images(s.Pod)+sizes(s.Pod) != before {
+		if fixture.Images(s.Pod)+fixture.Sizes(s.Pod) != before {
 			s.Pod.Generation++
 		}
 		if s.Resizes {
 			f.steps = append(f.steps, fmt.Sprintf("%s gets %s", s.Pod.Name, s.Pod.Spec.Containers[0].Resources.Requests.Cpu()))
 			return
 		}
-		f.steps = append(f.steps, fmt.Sprintf("%s is %s %s", s.Pod.Name, s.Pod.Labels[inplace.LabelRevisionHash], images(s.Pod)))
+		f.steps = append(f.steps, fmt.Sprintf("%s is %s %s", s.Pod.Name, s.Pod.Labels[inplace.LabelRevisionHash], fixture.Images(s.Pod)))
 	case steps.CreatePrePullPod:
 		f.steps = append(f.steps, "pull "+s.Pod.Spec.NodeName)
 		if err := f.pull.create(s); err != nil {
@@ -197,7 +198,7 @@ func (f *fleet) carryOut(step steps.Step) {
 
 func (f *fleet) patch(object any, operations []jsonpatch.Operation) {
 	f.t.Helper()
-	if err := apply(object, operations); err != nil {
+	if err := fixture.Apply(object, operations); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -235,17 +236,17 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 	}
 	pod.Status.ObservedGeneration = pod.Generation
 	running := true
-	for _, want := range kept(pod.Spec) {
+	for _, want := range fixture.Living(pod.Spec) {
 		status, bad := saidOf(pod, want.Name), strings.Contains(want.Image, "bad")
 		running = running && !bad
 		if f.started(pod, want.Name) == want.Image {
 			continue
 		}
 		f.runs[pod.Name+"/"+want.Name] = want.Image
-		*status = corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(want.Image)}
+		*status = corev1.ContainerStatus{Name: want.Name, Image: fixture.Plain.Replace(want.Image)}
 		if !bad {
-			status.ImageID, status.ContainerID, status.State = "sha256:"+plain.Replace(want.Image),
-				fmt.Sprint(pod.Name, "/", want.Image, f.Seen.Now.Unix()), runningSince(f.Seen.Now)
+			status.ImageID, status.ContainerID, status.State = "sha256:"+fixture.Plain.Replace(want.Image),
+				fmt.Sprint(pod.Name, "/", want.Image, f.Seen.Now.Unix()), fixture.RunningSince(f.Seen.Now)
 		}
 	}
 	is := func(yes bool) corev1.ConditionStatus {
@@ -255,10 +256,10 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 	running = running && pod.Name != f.sick
 	ready := running && !readiness.Closed(pod) && !readiness.Unopened(pod)
 	if conditions.IsTrue(pod, corev1.ContainersReady) != running {
-		conditionIs(corev1.ContainersReady, is(running))(pod)
+		fixture.ConditionIs(corev1.ContainersReady, is(running))(pod)
 	}
 	if conditions.IsTrue(pod, corev1.PodReady) != ready {
-		conditionIs(corev1.PodReady, is(ready))(pod)
+		fixture.ConditionIs(corev1.PodReady, is(ready))(pod)
 		if running && !ready {
 			conditions.Condition(pod, corev1.PodReady).Reason = readiness.ReasonGatesNotReady
 		}
@@ -294,9 +295,9 @@ func (f *fleet) expect(want ...string) {
 func (f *fleet) updated(revision, image string) {
 	f.t.Helper()
 	for _, pod := range f.Seen.Pods {
-		if pod.Labels[inplace.LabelRevisionHash] != revision || images(pod) != "app="+image ||
+		if pod.Labels[inplace.LabelRevisionHash] != revision || fixture.Images(pod) != "app="+image ||
 			pod.Labels[inplace.LabelTemplateGeneration] != "" || !conditions.IsTrue(pod, corev1.PodReady) {
-			f.t.Errorf("%s has labels %v, %s and is ready: %t", pod.Name, pod.Labels, images(pod), conditions.IsTrue(pod, corev1.PodReady))
+			f.t.Errorf("%s has labels %v, %s and is ready: %t", pod.Name, pod.Labels, fixture.Images(pod), conditions.IsTrue(pod, corev1.PodReady))
 		}
 	}
 }
@@ -311,24 +312,24 @@ func TestDaemonStepsOfASidecar(t *testing.T) {
 	for name, gated := range map[string]bool{"gated": true, "without gates": false} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 1)
-			f.edit(app{image: "v1", mesh: "m1"})
-			r := fixture(1, app{})
-			f.Seen.Pods[0].Spec = podOf(r, "made", replicaSetOf(r, "x", app{image: "v1", mesh: "m1"}, 1)).Spec
+			f.edit(fixture.App{Image: "v1", Mesh: "m1"})
+			r := fixture.New(1, fixture.App{})
+			f.Seen.Pods[0].Spec = fixture.PodOf(r, "made", fixture.ReplicaSetOf(r, "x", fixture.App{Image: "v1", Mesh: "m1"}, 1)).Spec
 			f.Seen.Pods[0].Spec.NodeName, f.Seen.Pods[0].Status.InitContainerStatuses = "n1", r.Seen.Pods[0].Status.InitContainerStatuses
 			f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
 			if !gated {
-				ungated(f.Seen.Pods[0])
+				fixture.Ungated(f.Seen.Pods[0])
 			}
-			f.edit(app{image: "v1", mesh: "m2"})
+			f.edit(fixture.App{Image: "v1", Mesh: "m2"})
 			f.rest()
 			if gated {
 				f.expect("mark 3 true false", "close p1", "p1 is 3 app=v1,mesh=m2", "open p1", "mark 3 false false")
 			} else {
 				f.expect("mark 3 true false", "p1 is updating-in-place app=v1,mesh=m2", "p1 is 3 app=v1,mesh=m2", "mark 3 false false")
 			}
-			f.edit(app{image: "v2", mesh: "m1"})
+			f.edit(fixture.App{Image: "v2", Mesh: "m1"})
 			f.rest()
-			if got := images(f.Seen.Pods[0]); got != "app=v2,mesh=m1" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
+			if got := fixture.Images(f.Seen.Pods[0]); got != "app=v2,mesh=m1" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
 				t.Errorf("p1 has %s, and is ready: %t", got, conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady))
 			}
 		})
@@ -337,18 +338,18 @@ func TestDaemonStepsOfASidecar(t *testing.T) {
 
 func TestDaemonStepsOfAnImage(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1", "close p2", "p2 is 2 app=v2", "open p2", "mark 2 false false")
 	f.updated("2", "v2")
-	f.edit(app{image: "v1"})
+	f.edit(fixture.App{Image: "v1"})
 	f.rest()
 	f.updated("1", "v1")
 }
 
 func TestDaemonStepsOfALabel(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v1", chart: "c2"})
+	f.edit(fixture.App{Image: "v1", Chart: "c2"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
 	if f.Seen.Pods[0].Labels["chart"] != "c2" {
@@ -357,19 +358,19 @@ func TestDaemonStepsOfALabel(t *testing.T) {
 }
 
 func TestDaemonStepsWithoutGate(t *testing.T) {
-	f := newFleet(t, 1, func(f *fleet) { ungated(f.Seen.Pods[0]) })
-	f.edit(app{image: "v2"})
+	f := newFleet(t, 1, func(f *fleet) { fixture.Ungated(f.Seen.Pods[0]) })
+	f.edit(fixture.App{Image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "mark 2 false false")
 	f.updated("2", "v2")
 }
 
 func TestDaemonUndoMidUpdateWithoutGate(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { ungated(f.Seen.Pods[0]); ungated(f.Seen.Pods[1]) })
-	f.edit(app{image: "bad"})
+	f := newFleet(t, 2, func(f *fleet) { fixture.Ungated(f.Seen.Pods[0]); fixture.Ungated(f.Seen.Pods[1]) })
+	f.edit(fixture.App{Image: "bad"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=bad")
-	f.edit(app{image: "v1"})
+	f.edit(fixture.App{Image: "v1"})
 	f.rest()
 	f.expect("mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 is 1 app=v1", "mark 1 false false")
 }
@@ -388,14 +389,14 @@ func TestDaemonBudget(t *testing.T) {
 		{"2", 2, func(f *fleet) { f.ail("p1") }},                   // a pod that does not serve counts, and is updated without taking more of the budget
 		{"1", 1, func(f *fleet) { f.ail("p5") }},
 		{"2", 2, func(f *fleet) { f.addNode("n6").Spec.Taints = taint("NoExecute") }}, // a node that runs no pod does not count
-		{"1", 0, func(f *fleet) { unready(f.Seen.Pods[0]); f.away("n1") }},
-		{"2", 1, func(f *fleet) { unready(f.Seen.Pods[0]); f.away("n1") }},
+		{"1", 0, func(f *fleet) { fixture.Unready(f.Seen.Pods[0]); f.away("n1") }},
+		{"2", 1, func(f *fleet) { fixture.Unready(f.Seen.Pods[0]); f.away("n1") }},
 	} {
 		f := newFleet(t, 5, maxUnavailable(test.value))
 		if test.changes != nil {
 			test.changes(f)
 		}
-		f.edit(app{image: "bad"})
+		f.edit(fixture.App{Image: "bad"})
 		f.rest()
 		if at := slices.DeleteFunc(slices.Clone(f.steps),
 			func(step string) bool { return !strings.HasSuffix(step, "app=bad") }); len(at) != test.at {
@@ -421,10 +422,10 @@ func (f *fleet) away(node string) {
 
 func TestDaemonUndoOfABadImage(t *testing.T) {
 	f := newFleet(t, 3, maxUnavailable("2"))
-	f.edit(app{image: "bad"})
+	f.edit(fixture.App{Image: "bad"})
 	f.rest()
 	f.steps = nil
-	f.edit(app{image: "v1"})
+	f.edit(fixture.App{Image: "v1"})
 	f.rest()
 	f.updatedAll("1", "app=v1")
 	for _, step := range f.steps {
@@ -437,8 +438,8 @@ func TestDaemonUndoOfABadImage(t *testing.T) {
 func (f *fleet) updatedAll(revision, image string) {
 	f.t.Helper()
 	for _, pod := range f.Seen.Pods {
-		if pod.Labels[inplace.LabelRevisionHash] != revision || images(pod) != image {
-			f.t.Errorf("%s is %s %s", pod.Name, pod.Labels[inplace.LabelRevisionHash], images(pod))
+		if pod.Labels[inplace.LabelRevisionHash] != revision || fixture.Images(pod) != image {
+			f.t.Errorf("%s is %s %s", pod.Name, pod.Labels[inplace.LabelRevisionHash], fixture.Images(pod))
 		}
 	}
 }
@@ -446,8 +447,8 @@ func (f *fleet) updatedAll(revision, image string) {
 func TestDaemonOnAnUnreachableNodeFollowsLater(t *testing.T) {
 	f := newFleet(t, 2, maxUnavailable("2"))
 	f.away("n2")
-	unready(f.Seen.Pods[1])
-	f.edit(app{image: "v2"})
+	fixture.Unready(f.Seen.Pods[1])
+	f.edit(fixture.App{Image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
 	f.node("n2").Status.Conditions[0].Status = corev1.ConditionTrue
@@ -457,9 +458,9 @@ func TestDaemonOnAnUnreachableNodeFollowsLater(t *testing.T) {
 
 func TestDaemonsOfSeveralRevisions(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v1", env: "a"})
+	f.edit(fixture.App{Image: "v1", Env: "a"})
 	f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] = "2" // natively replaced
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	held := func(pod int, want bool) {
 		t.Helper()
 		if got, why := f.HoldsDeletion(f.Seen.Pods[pod]); got != want {
@@ -488,7 +489,7 @@ func TestDaemonsOfSeveralRevisions(t *testing.T) {
 // happen.
 func TestDaemonOfARevisionThatIsGoneMakesCapacity(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.once()
 	f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = podstate.HashPartial
 	f.Seen.Pods[0].Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "gone", Generation: 1,
@@ -504,7 +505,7 @@ func TestDaemonOfARevisionThatIsGoneMakesCapacity(t *testing.T) {
 
 func TestDaemonFallBack(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.once()
 	f.once()
 	for _, step := range f.FallBack(inplace.Reason{Code: inplace.CodeRefused, Message: "policy"}).Steps {
@@ -521,7 +522,7 @@ func TestDaemonFallBack(t *testing.T) {
 
 func TestDaemonsLeftWhenTheLabelIsTakenOff(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.once()
 	f.Seen.Mode = inplace.ModeNone
 	f.once()
@@ -534,21 +535,21 @@ func TestDaemonsNative(t *testing.T) {
 		change func(*fleet)
 		code   string
 	}{
-		"env":      {func(f *fleet) { f.edit(app{image: "v1", env: "a"}) }, inplace.CodeTemplateField},
+		"env":      {func(f *fleet) { f.edit(fixture.App{Image: "v1", Env: "a"}) }, inplace.CodeTemplateField},
 		"OnDelete": {func(f *fleet) { f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType }, inplace.CodeStrategy},
 		"maxSurge": {func(f *fleet) {
 			f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
 		}, inplace.CodeStrategy},
 		"opted out": {func(f *fleet) { f.Seen.Mode = inplace.ModeRecreate }, inplace.CodeMode},
-		"deleting":  {func(f *fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: start} }, inplace.CodeDeleting},
+		"deleting":  {func(f *fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: fixture.Start} }, inplace.CodeDeleting},
 		"too large": {func(f *fleet) { f.Seen.Unread = "too large" }, inplace.CodeTooLarge},
-		"fallen back": {func(f *fleet) { f.UpdateRevision().Labels[inplace.LabelFallback] = times.Seconds(start) },
+		"fallen back": {func(f *fleet) { f.UpdateRevision().Labels[inplace.LabelFallback] = times.Seconds(fixture.Start) },
 			inplace.CodeFellBack},
 		"the old revision is gone": {func(f *fleet) { f.Revisions = f.Revisions[1:] }, inplace.CodeRevisionGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2)
-			f.edit(app{image: "v2"})
+			f.edit(fixture.App{Image: "v2"})
 			test.change(f)
 			decision := f.Decision()
 			if decision.Held || len(decision.Reasons) == 0 || decision.Reasons[0].Code != test.code {
@@ -568,7 +569,7 @@ func TestDaemonsNative(t *testing.T) {
 // time is over, no event need occur, so the native controller is nudged.
 func TestDaemonsAreNudgedAfterAGate(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v1", env: "a"})
+	f.edit(fixture.App{Image: "v1", Env: "a"})
 	gate := conditions.Condition(f.Seen.Pods[1], inplace.ConditionServing)
 	gate.Reason, gate.LastTransitionTime = readiness.ReasonReopened, metav1.NewTime(f.Seen.Now.Add(-time.Second))
 	if held, _ := f.HoldsDeletion(f.Seen.Pods[0]); !held {
@@ -591,7 +592,7 @@ func TestDaemonsAreNudgedAfterAGate(t *testing.T) {
 
 func TestDaemonRewrittenImageFallsBack(t *testing.T) {
 	f := newFleet(t, 1, func(f *fleet) { f.Seen.Pods[0].Spec.Containers[0].Image = "mirror/v1" })
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.Seen.DryRun = dryrun.Result{UpdateRevision: "2", Unknown: "it is not known"}
 	f.once()
 	f.expect("mark 2 false true")
@@ -609,7 +610,7 @@ func TestHoldsDeletion(t *testing.T) {
 			pod.Labels[inplace.LabelRevisionHash] = podstate.HashPartial
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "2"}.String()}
 		}, ""},
-		"undone before the stale deletion": {func(f *fleet, _ *corev1.Pod) { f.edit(app{image: "v1"}) }, ""},
+		"undone before the stale deletion": {func(f *fleet, _ *corev1.Pod) { f.edit(fixture.App{Image: "v1"}) }, ""},
 		"no revision yet":                  {func(f *fleet, _ *corev1.Pod) { f.Revisions = f.Revisions[:1] }, ""},
 		"node not ready":                   {func(f *fleet, _ *corev1.Pod) { f.away("n1") }, ""},
 		"cordoned": {func(f *fleet, _ *corev1.Pod) {
@@ -633,13 +634,13 @@ func TestHoldsDeletion(t *testing.T) {
 		"not scheduled":  {func(_ *fleet, pod *corev1.Pod) { pod.Spec.NodeName = "" }, housekept},
 		"one of several": {func(f *fleet, _ *corev1.Pod) { f.addPod("p9", "n1") }, housekept},
 		"one is going": {func(f *fleet, _ *corev1.Pod) {
-			f.addPod("p9", "n1").DeletionTimestamp = &metav1.Time{Time: start}
+			f.addPod("p9", "n1").DeletionTimestamp = &metav1.Time{Time: fixture.Start}
 		}, ""},
-		"not in place": {func(f *fleet, _ *corev1.Pod) { f.edit(app{image: "v1", env: "a"}) }, inplace.CodeTemplateField},
+		"not in place": {func(f *fleet, _ *corev1.Pod) { f.edit(fixture.App{Image: "v1", Env: "a"}) }, inplace.CodeTemplateField},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2)
-			f.edit(app{image: "v2"})
+			f.edit(fixture.App{Image: "v2"})
 			test.change(f, f.Seen.Pods[0])
 			held, why := f.HoldsDeletion(f.Seen.Pods[0])
 			if held != (test.code == "") || why.Code != test.code {
@@ -665,8 +666,8 @@ func TestDaemonsOfADaemonSetBeingDeletedStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2)
-			f.edit(app{image: "v2"})
-			f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: start}
+			f.edit(fixture.App{Image: "v2"})
+			f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: fixture.Start}
 			test.change(f)
 			if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held != test.held || why.Code != test.code {
 				t.Errorf("held is %t, %+v; want %t, %s", held, why, test.held, test.code)
@@ -721,7 +722,7 @@ func TestCreationPastTheWebhooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 3)
-			f.edit(app{image: "v2"})
+			f.edit(fixture.App{Image: "v2"})
 			f.UpdateRevision().Labels[inplace.LabelUpdating] = times.Seconds(f.Seen.Now.Add(-10 * time.Minute))
 			other := f.Seen.Pods[2]
 			other.CreationTimestamp = metav1.NewTime(f.Seen.Now.Add(-c.age))
@@ -753,7 +754,7 @@ func TestCreationsPastTheWebhooksGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 4)
-			f.edit(app{image: "v2"})
+			f.edit(fixture.App{Image: "v2"})
 			f.UpdateRevision().Labels[inplace.LabelUpdating] = times.Seconds(f.Seen.Now.Add(-time.Hour))
 			for i, age := range c.ages {
 				created := f.Seen.Pods[len(f.Seen.Pods)-1-i]
@@ -772,11 +773,11 @@ func TestCreationsPastTheWebhooksGoOn(t *testing.T) {
 }
 
 func newSizedFleet(t *testing.T, nodes int) *fleet {
-	return newFleetOf(t, nodes, app{image: "v1", cpu: "100m"})
+	return newFleetOf(t, nodes, fixture.App{Image: "v1", CPU: "100m"})
 }
 
 // newFleetOf returns a fleet whose pods were created from that app.
-func newFleetOf(t *testing.T, nodes int, a app) *fleet {
+func newFleetOf(t *testing.T, nodes int, a fixture.App) *fleet {
 	return newFleet(t, nodes, func(f *fleet) {
 		f.Revisions = nil
 		f.edit(a)
@@ -795,7 +796,7 @@ func newFleetOf(t *testing.T, nodes int, a app) *fleet {
 
 func TestDaemonStepsOfResources(t *testing.T) {
 	f := newSizedFleet(t, 2)
-	f.edit(app{image: "v1", cpu: "200m"})
+	f.edit(fixture.App{Image: "v1", CPU: "200m"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "p1 is 2 app=v1",
 		"p2 is updating-in-place app=v1", "p2 gets 200m", "p2 is 2 app=v1", "mark 2 false false")
@@ -804,12 +805,12 @@ func TestDaemonStepsOfResources(t *testing.T) {
 
 func TestDaemonUndoOfResourcesMidUpdate(t *testing.T) {
 	f := newSizedFleet(t, 2)
-	f.edit(app{image: "v1", cpu: "200m"})
+	f.edit(fixture.App{Image: "v1", CPU: "200m"})
 	for range 3 {
 		f.once()
 	}
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m")
-	f.edit(app{image: "v1", cpu: "100m"})
+	f.edit(fixture.App{Image: "v1", CPU: "100m"})
 	f.rest()
 	f.expect("mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 gets 100m", "p1 is 1 app=v1",
 		"mark 1 false false")
@@ -817,7 +818,7 @@ func TestDaemonUndoOfResourcesMidUpdate(t *testing.T) {
 
 func TestDaemonStepsOfResourcesAndAnImage(t *testing.T) {
 	f := newSizedFleet(t, 1)
-	f.edit(app{image: "v2", cpu: "200m"})
+	f.edit(fixture.App{Image: "v2", CPU: "200m"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "close p1", "p1 is 2 app=v2", "open p1",
 		"mark 2 false false")
@@ -828,12 +829,12 @@ func TestDaemonStepsOfResourcesAndAnImage(t *testing.T) {
 // to get them.
 func TestDaemonFurtherEditOfAnImage(t *testing.T) {
 	f := newSizedFleet(t, 1)
-	f.edit(app{image: "v1", cpu: "200m"})
+	f.edit(fixture.App{Image: "v1", CPU: "200m"})
 	for range 2 {
 		f.once()
 	}
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v1")
-	f.edit(app{image: "v2", cpu: "200m"})
+	f.edit(fixture.App{Image: "v2", CPU: "200m"})
 	f.rest()
 	f.updated("3", "v2")
 	if cpu := f.Seen.Pods[0].Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "200m" {
@@ -855,12 +856,12 @@ func TestDaemonResourcesThatRestart(t *testing.T) {
 		5: slices.Concat([]string{"p1 is 2 app=v1", "mark 1 true false", "mark 2 false false"}, back),
 		7: slices.Concat([]string{"mark 1 true false"}, back),
 	} {
-		f := newFleetOf(t, 1, app{image: "v1", cpu: "100m", renews: true})
-		f.edit(app{image: "v1", cpu: "200m", renews: true})
+		f := newFleetOf(t, 1, fixture.App{Image: "v1", CPU: "100m", Renews: true})
+		f.edit(fixture.App{Image: "v1", CPU: "200m", Renews: true})
 		for range steps {
 			f.once()
 		}
-		f.edit(app{image: "v1", cpu: "100m", renews: true})
+		f.edit(fixture.App{Image: "v1", CPU: "100m", Renews: true})
 		f.rest()
 		f.expect(append(slices.Clone(there[:min(steps, len(there))]), then...)...)
 		f.updatedAll("1", "app=v1")
@@ -869,7 +870,7 @@ func TestDaemonResourcesThatRestart(t *testing.T) {
 
 func TestDaemonInfeasibleResources(t *testing.T) {
 	f := newSizedFleet(t, 2)
-	f.edit(app{image: "v1", cpu: "9"})
+	f.edit(fixture.App{Image: "v1", CPU: "9"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 9", "p2 is updating-in-place app=v1", "p2 gets 9",
 		"mark 2 false true")
@@ -879,7 +880,7 @@ func TestDaemonInfeasibleResources(t *testing.T) {
 func TestDaemonStepsOfResourcesAndARestart(t *testing.T) {
 	f := newSizedFleet(t, 1)
 	f.says = true
-	f.edit(app{image: "v1", cpu: "200m", restarted: "1"})
+	f.edit(fixture.App{Image: "v1", CPU: "200m", Restarted: "1"})
 	for range 30 {
 		f.once()
 	}

@@ -14,16 +14,17 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
 )
 
 // toV2 returns an update from v1 to v2 that is about to begin, and the running pod.
 func toV2() (r *deployments.Rollout, running *corev1.Pod) {
-	r = fixture(1, app{image: "v2"})
-	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1)
-	replicaSetOf(r, "b", app{image: "v2"}, 0)
-	return r, podOf(r, "p", oldRS)
+	r = fixture.New(1, fixture.App{Image: "v2"})
+	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
+	fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+	return r, fixture.PodOf(r, "p", oldRS)
 }
 
 func TestDryRunComesFirst(t *testing.T) {
@@ -37,7 +38,7 @@ func TestDryRunComesFirst(t *testing.T) {
 		"no update revision yet":     {func(r *deployments.Rollout) { r.ReplicaSets, r.Seen.DryRun = r.ReplicaSets[:1], dryrun.Result{} }, false},
 		"paused":                     {func(r *deployments.Rollout) { r.Deployment.Spec.Paused, r.Seen.DryRun = true, dryrun.Result{} }, false},
 		"native":                     {func(r *deployments.Rollout) { r.Seen.Mode, r.Seen.DryRun = inplace.ModeNone, dryrun.Result{} }, false},
-		"a new leader in the middle": {func(r *deployments.Rollout) { r.Seen.DryRun = dryrun.Result{}; drained(r.Seen.Pods[0]) }, true},
+		"a new leader in the middle": {func(r *deployments.Rollout) { r.Seen.DryRun = dryrun.Result{}; fixture.Drained(r.Seen.Pods[0]) }, true},
 		"a native rollout in progress": {func(r *deployments.Rollout) {
 			r.ReplicaSets[1].Spec.Replicas, r.Seen.DryRun = new(int32(1)), dryrun.Result{}
 		}, false},
@@ -46,7 +47,7 @@ func TestDryRunComesFirst(t *testing.T) {
 			markAll(r)
 		}, true},
 		"only marks are left to remove": {func(r *deployments.Rollout) {
-			r.Deployment.Spec.Template, r.Seen.DryRun = app{image: "v1"}.template(), dryrun.Result{}
+			r.Deployment.Spec.Template, r.Seen.DryRun = fixture.App{Image: "v1"}.Template(), dryrun.Result{}
 			markAll(r)
 		}, false},
 	} {
@@ -70,7 +71,7 @@ func TestDryRunComesFirst(t *testing.T) {
 // markAll marks every ReplicaSet as updating.
 func markAll(r *deployments.Rollout) {
 	for _, rs := range r.ReplicaSets {
-		rs.Labels[inplace.LabelUpdating] = times.Seconds(start)
+		rs.Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start)
 	}
 }
 
@@ -96,7 +97,7 @@ func TestDryRunOfAPod(t *testing.T) {
 
 func TestDryRunOfADaemon(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.Seen.DryRun = dryrun.Result{}
 	plan := f.Plan()
 	if plan.DryRun == nil || plan.DryRun.UpdateRevision != "2" || len(plan.Steps) > 0 {
@@ -145,11 +146,11 @@ func TestDryRunDecides(t *testing.T) {
 		"it is rewritten, without a gate": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
 			setImages(made, "mirror/v2")
 			setImages(old, "mirror/v1")
-			ungated(old)
+			fixture.Ungated(old)
 		}, ""},
 		"one of the update revision was rewritten otherwise": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
-			setImages(podOf(r, "q", r.ReplicaSets[1]), "elsewhere/v2")
-			r.ReplicaSets[0].Labels[inplace.LabelUpdating] = times.Seconds(start)
+			setImages(fixture.PodOf(r, "q", r.ReplicaSets[1]), "elsewhere/v2")
+			r.ReplicaSets[0].Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start)
 		}, ""},
 		"a sidecar is injected": {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m1")); add(old, sidecar("m1")) }, ""},
 		"another sidecar": {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m2")); add(old, sidecar("m1")) },
@@ -197,10 +198,10 @@ func TestDryRunDecides(t *testing.T) {
 
 // TestKubeletsThatDoNotRestartSidecars: on such kubelets pods would wait for ever.
 func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
-	mesh1, mesh2, app2 := app{image: "v1", mesh: "m1"}, app{image: "v1", mesh: "m2"}, app{image: "v2", mesh: "m1"}
+	mesh1, mesh2, app2 := fixture.App{Image: "v1", Mesh: "m1"}, fixture.App{Image: "v1", Mesh: "m2"}, fixture.App{Image: "v2", Mesh: "m1"}
 	for name, test := range map[string]struct {
 		kubelet string
-		to      app
+		to      fixture.App
 		code    string
 	}{
 		"too old":                      {"v1.31.14", mesh2, inplace.CodeOldKubelet},
@@ -209,13 +210,13 @@ func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
 		"too old, and no sidecar does": {"v1.31.14", app2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, test.to)
+			r := fixture.New(1, test.to)
 			node := mountingNode("n1")
 			node.Status.NodeInfo.KubeletVersion = test.kubelet
 			r.Seen.Nodes = []*corev1.Node{node}
-			oldRS := replicaSetOf(r, "a", mesh1, 1)
-			replicaSetOf(r, "b", test.to, 0)
-			podOf(r, "p", oldRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
+			oldRS := fixture.ReplicaSetOf(r, "a", mesh1, 1)
+			fixture.ReplicaSetOf(r, "b", test.to, 0)
+			fixture.PodOf(r, "p", oldRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
 			if got := strings.Join(r.Plan().Decision.Reasons.Codes(), " "); got != test.code {
 				t.Errorf("a Deployment's is native for %q, want %q", got, test.code)
 			}
@@ -244,17 +245,17 @@ func TestRewrittenImages(t *testing.T) {
 			s.mirror = true
 			before := sorted(s.pods.objects)
 			for _, image := range []string{"v2", "v3"} {
-				s.edit("sets the image", app{image: image})
+				s.edit("sets the image", fixture.App{Image: image})
 				s.rest()
 				s.intact(before)
 			}
 			s.steps = nil
-			s.edit("sets a label", app{image: "v3", chart: "c2"})
+			s.edit("sets a label", fixture.App{Image: "v3", Chart: "c2"})
 			s.rest()
 			s.expect("C marks", "D marks", "C 2 → 1", "move 1", "D 0 → 1", "C 1 → 0", "move 2", "D 1 → 2", "C marks", "D marks")
 			s.intact(before)
 			for _, pod := range sorted(s.pods.objects) {
-				if got := images(pod); got != "app=mirror/v3" {
+				if got := fixture.Images(pod); got != "app=mirror/v3" {
 					t.Errorf("%s has %s", pod.Name, got)
 				}
 			}
@@ -265,25 +266,25 @@ func TestRewrittenImages(t *testing.T) {
 // TestRewrittenImageGoesBack: a pod without gate restarts, and the update is undone or falls back. The pod gets the image it had.
 func TestRewrittenImageGoesBack(t *testing.T) {
 	for name, ends := range map[string]func(*lockstep){
-		"undone":            func(s *lockstep) { s.edit("undoes", app{image: "v1", sidecar: "s1"}) },
+		"undone":            func(s *lockstep) { s.edit("undoes", fixture.App{Image: "v1", Sidecar: "s1"}) },
 		"no longer managed": func(s *lockstep) { s.mode = inplace.ModeRecreate },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newLockstep(t, 1, nil, true)
 			s.mirror = true
-			s.edit("sets the images", app{image: "v1", sidecar: "s1"})
+			s.edit("sets the images", fixture.App{Image: "v1", Sidecar: "s1"})
 			s.rest()
 			s.steps = nil
-			s.edit("sets one image", app{image: "v2", sidecar: "s1"})
+			s.edit("sets one image", fixture.App{Image: "v2", Sidecar: "s1"})
 			s.until(s.moved(1))
-			if got := images(sorted(s.pods.objects)[0]); got != "app=mirror/v2,side=mirror/s1" {
+			if got := fixture.Images(sorted(s.pods.objects)[0]); got != "app=mirror/v2,side=mirror/s1" {
 				t.Fatalf("in the middle the pod has %s", got)
 			}
 			first := sorted(s.pods.objects)[0].Name
 			ends(s)
 			s.steps = nil
 			s.until(s.moved(1))
-			if got := images(s.pods.objects[first]); got != "app=mirror/v1,side=mirror/s1" {
+			if got := fixture.Images(s.pods.objects[first]); got != "app=mirror/v1,side=mirror/s1" {
 				t.Errorf("the pod went back to %s", got)
 			}
 		})
@@ -292,12 +293,12 @@ func TestRewrittenImageGoesBack(t *testing.T) {
 
 // TestRewrittenSidecar: a sidecar of the template gets the image that admission makes of the template's.
 func TestRewrittenSidecar(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() }, false)
 	s.mirror = true
 	before := sorted(s.pods.objects)
-	s.edit("sets the sidecar's image", app{image: "v1", mesh: "m2"})
+	s.edit("sets the sidecar's image", fixture.App{Image: "v1", Mesh: "m2"})
 	s.rest()
-	if got := images(s.pods.objects[before[0].Name]); got != "app=mirror/v1,mesh=mirror/m2" {
+	if got := fixture.Images(s.pods.objects[before[0].Name]); got != "app=mirror/v1,mesh=mirror/m2" {
 		t.Errorf("the pod has %s", got)
 	}
 	s.intact(before)
@@ -305,19 +306,19 @@ func TestRewrittenSidecar(t *testing.T) {
 
 func TestDaemonGetsRewrittenImage(t *testing.T) {
 	f := newFleet(t, 2, func(f *fleet) { setImages(f.Seen.Pods[0], "mirror/v1") })
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	setImages(f.Seen.DryRun.Pod, "mirror/v2")
 	f.rest()
 	for _, pod := range f.Seen.Pods {
 		if pod.Labels[inplace.LabelRevisionHash] != "2" || pod.Spec.Containers[0].Image != "mirror/v2" {
-			t.Errorf("%s is of revision %s with %s", pod.Name, pod.Labels[inplace.LabelRevisionHash], images(pod))
+			t.Errorf("%s is of revision %s with %s", pod.Name, pod.Labels[inplace.LabelRevisionHash], fixture.Images(pod))
 		}
 	}
 }
 
 func TestDaemonIsRefused(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.Seen.DryRun = dryrun.Result{UpdateRevision: "2", Refused: "not signed"}
 	f.once()
 	f.expect("mark 2 false true")

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
@@ -33,13 +34,13 @@ func forgets(plan steps.Plan) bool {
 
 // TestRefusedFallbackIsPersisted: the label that marks a fallback is a write like the one that was refused.
 func TestRefusedFallbackIsPersisted(t *testing.T) {
-	r := fixture(2, app{image: "v2"})
-	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 2)
-	replicaSetOf(r, "b", app{image: "v2"}, 0)
-	podOf(r, "p", oldRS)
-	podOf(r, "q", oldRS)
+	r := fixture.New(2, fixture.App{Image: "v2"})
+	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2)
+	fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+	fixture.PodOf(r, "p", oldRS)
+	fixture.PodOf(r, "q", oldRS)
 	r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{
-		statuses.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, statuses.ReasonMinimumAvailable, "", start.Add(-time.Hour))}
+		statuses.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, statuses.ReasonMinimumAvailable, "", fixture.Start.Add(-time.Hour))}
 	for code, want := range map[string]bool{inplace.CodeRefused: true, inplace.CodeFailing: true, inplace.CodeNativeRollout: true,
 		inplace.CodeUninstalled: false} {
 		if _, is := persistedFallback(r.FallBack(inplace.Reason{Code: code})); is != want {
@@ -53,7 +54,7 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 	}
 	plan := r.Plan()
 	nudge, ok := plan.Steps[0].(steps.PatchStatus)
-	if !ok || len(plan.Steps) != 1 || len(nudge.Operations) != 2 || !nudge.Status.Conditions[0].LastUpdateTime.Time.Equal(start) {
+	if !ok || len(plan.Steps) != 1 || len(nudge.Operations) != 2 || !nudge.Status.Conditions[0].LastUpdateTime.Time.Equal(fixture.Start) {
 		t.Errorf("the Deployment controller is not nudged: %+v", plan.Steps)
 	}
 	r.Deployment.Status = nudge.Status
@@ -70,11 +71,11 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 // TestFallbackNudgesTheReplicaSetController: the workload was undone and scaled down while the API server refused marks. Nothing is left to
 // update, and the mark would hold the deletion of surplus pods for ever.
 func TestFallbackNudgesTheReplicaSetController(t *testing.T) {
-	r := fixture(1, app{image: "v1"})
-	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1)
-	oldRS.Labels[inplace.LabelUpdating] = begun
+	r := fixture.New(1, fixture.App{Image: "v1"})
+	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
+	oldRS.Labels[inplace.LabelUpdating] = fixture.Begun
 	for _, name := range []string{"p", "q"} {
-		podOf(r, name, oldRS)
+		fixture.PodOf(r, name, oldRS)
 	}
 	hash, is := persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeRefused}))
 	if !is {
@@ -94,17 +95,17 @@ func TestFallbackNudgesTheReplicaSetController(t *testing.T) {
 // TestExpiredMarkNudgesTheDeleter: an edit needs new pods, and the API server refuses to remove a mark. Once the hold of the mark has
 // expired, deletions pass, but the ReplicaSet controller does not notice without a nudge.
 func TestExpiredMarkNudgesTheDeleter(t *testing.T) {
-	r := fixture(2, app{image: "v1", env: "new"})
-	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1)
-	oldRS.Labels[inplace.LabelUpdating] = times.Seconds(start)
-	replicaSetOf(r, "b", app{image: "v1", env: "new"}, 1)
+	r := fixture.New(2, fixture.App{Image: "v1", Env: "new"})
+	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
+	oldRS.Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start)
+	fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v1", Env: "new"}, 1)
 	for _, name := range []string{"p", "q"} {
-		podOf(r, name, oldRS)
+		fixture.PodOf(r, name, oldRS)
 	}
 	if plan := r.Plan(); plan.Decision.Held || nudges(plan) > 0 || plan.After > revisions.HoldDuration {
 		t.Fatalf("as long as deletions are held: %+v", plan)
 	}
-	r.Seen.Now = start.Add(revisions.HoldDuration)
+	r.Seen.Now = fixture.Start.Add(revisions.HoldDuration)
 	if plan := r.Plan(); nudges(plan) != 1 {
 		t.Errorf("the ReplicaSet controller is not nudged: %+v", plan.Steps)
 	}
@@ -126,11 +127,11 @@ func nudges(plan steps.Plan) int {
 }
 
 func TestFallbackIsAboutOneTemplate(t *testing.T) {
-	r := fixture(2, app{image: "v2"})
-	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 2)
-	podOf(r, "p", oldRS)
+	r := fixture.New(2, fixture.App{Image: "v2"})
+	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2)
+	fixture.PodOf(r, "p", oldRS)
 	r.Seen.PersistedFallback, _ = persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeFailing}))
-	r.Deployment.Spec.Template = app{image: "v3"}.template()
+	r.Deployment.Spec.Template = fixture.App{Image: "v3"}.Template()
 	if plan := r.Plan(); !plan.Decision.Held || !forgets(plan) {
 		t.Errorf("a further edit is not updated in place: %+v", plan)
 	}
@@ -138,7 +139,7 @@ func TestFallbackIsAboutOneTemplate(t *testing.T) {
 
 func TestDaemonFallbackPersisted(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.Seen.PersistedFallback = f.TemplateHash()
 	if held, _ := f.HoldsDeletion(f.Seen.Pods[0]); held {
 		t.Error("a deletion is held after a fallback")
@@ -155,7 +156,7 @@ func TestDaemonFallbackPersisted(t *testing.T) {
 	if len(nudged) != 3 {
 		t.Errorf("the DaemonSet controller was nudged %d times in three plans", len(nudged))
 	}
-	f.edit(app{image: "v3"})
+	f.edit(fixture.App{Image: "v3"})
 	if f.once(); f.Seen.PersistedFallback != "" {
 		t.Error("the persisted fallback is about an old template")
 	}
@@ -166,7 +167,7 @@ func TestFallbacksAreBounded(t *testing.T) {
 	fallbacks := revisions.Fallbacks{}
 	for i := range revisions.MaxFallbacks + 5 {
 		fallbacks.Add(types.UID(fmt.Sprint("w", i)), revisions.Fallback{Hash: fmt.Sprint("h", i), Code: inplace.CodeFailing},
-			start.Add(time.Duration(i)*time.Second))
+			fixture.Start.Add(time.Duration(i)*time.Second))
 	}
 	if len(fallbacks) != revisions.MaxFallbacks || fallbacks.Of("w4") != (revisions.Fallback{}) ||
 		fallbacks.Of("w5") != (revisions.Fallback{Hash: "h5", Code: inplace.CodeFailing}) {
@@ -180,10 +181,10 @@ func TestFallbacksAreBounded(t *testing.T) {
 // TestOrderOfSteps: a step that fails must not keep the others from being carried out, above all not a gate from
 // opening.
 func TestOrderOfSteps(t *testing.T) {
-	r := updating()
+	r := fixture.Updating()
 	r.Seen.Settings = inplace.Settings{}
-	podOf(r, "a3", r.ReplicaSets[0], drained)
-	podOf(r, "b3", r.ReplicaSets[1], func(pod *corev1.Pod) { conditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod) })
+	fixture.PodOf(r, "a3", r.ReplicaSets[0], fixture.Drained)
+	fixture.PodOf(r, "b3", r.ReplicaSets[1], func(pod *corev1.Pod) { fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod) })
 	r.Deployment.Status.ReadyReplicas = 0
 	ranks := map[string]int{"inplace.SetGate true": 0, "inplace.PatchStatus": 1, "inplace.SetGate false": 3}
 	last := 0

@@ -19,6 +19,7 @@ import (
 	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -32,7 +33,7 @@ func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision,
 	r := daemonsets.Rollout{
 		DaemonSet: d,
 		Revisions: all,
-		Seen: engine.Snapshot{Pods: pods, Mode: w.mode, Settings: w.settings, Rules: allInPlace,
+		Seen: engine.Snapshot{Pods: pods, Mode: w.mode, Settings: w.settings, Rules: fixture.AllInPlace,
 			PersistedFallback: w.persistedFallback, Now: w.now},
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(d.Labels)

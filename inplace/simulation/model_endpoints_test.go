@@ -9,6 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/serving"
@@ -131,7 +132,7 @@ func (j *invariants) stopping(w *world, pod *corev1.Pod) {
 // reopened checks a closed gate that opens. No container may still run that the kubelet must stop for its image. Otherwise the pod would be
 // reported Ready with that container, count as updated, and then restart while it serves.
 func (j *invariants) reopened(w *world, pod *corev1.Pod) {
-	for _, want := range kept(pod.Spec) {
+	for _, want := range fixture.Living(pod.Spec) {
 		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.dying.IsZero() && c.image != want.Image && !j.fellBack {
 			w.violated("the gate of %s opens while it still runs %s", pod.Name, c.image)
 		}

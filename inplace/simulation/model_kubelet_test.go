@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -129,7 +130,7 @@ func (k *kubelet) run(name string) {
 // syncContainers makes the containers run as the spec of that pod says. The stored pod may have been patched since.
 func (k *kubelet) syncContainers(pod *corev1.Pod) {
 	name := pod.Name
-	for _, want := range kept(pod.Spec) {
+	for _, want := range fixture.Living(pod.Spec) {
 		k.syncContainer(name, want)
 		if gets := amounts.Of(want.Resources); k.whyNot(name, gets) == "" {
 			k.give(name, want, gets)
@@ -247,7 +248,7 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 	status := corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: cached.Generation,
 		Conditions: slices.Clone(live.Status.Conditions)}
 	containersReady := true
-	for i, want := range kept(cached.Spec) {
+	for i, want := range fixture.Living(cached.Spec) {
 		c := k.state[cached.Name][want.Name]
 		if c == nil {
 			c = &container{}
@@ -357,7 +358,7 @@ func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
 
 func (c *container) status(want corev1.Container, skew time.Duration) corev1.ContainerStatus {
 	// The image in a runtime's status does not show which of its names the spec has.
-	status := corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(c.image), ContainerID: c.id, Ready: c.ready,
+	status := corev1.ContainerStatus{Name: want.Name, Image: fixture.Plain.Replace(c.image), ContainerID: c.id, Ready: c.ready,
 		LastTerminationState: corev1.ContainerState{Terminated: c.ended}}
 	if c.image == "" {
 		status.Image = want.Image

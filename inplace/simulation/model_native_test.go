@@ -18,6 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/internal/sample"
 	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -173,7 +174,7 @@ func (c *deploymentController) create(d *apps.Deployment, old []*apps.ReplicaSet
 		Annotations:     copied(d.Annotations)}}
 	metav1.SetMetaDataAnnotation(&rs.ObjectMeta, inplace.AnnotationRevision, strconv.FormatInt(revision, 10))
 	rs.Spec.Template, rs.Spec.MinReadySeconds = template, d.Spec.MinReadySeconds
-	setReplicasAnnotations(d, rs)
+	fixture.SetReplicasAnnotations(d, rs)
 	rs.Spec.Replicas = new(int32)
 	rs.Spec.Replicas = new(newReplicas(d, append(old, rs), rs))
 	if err := c.createReplicaSet(rs); err != nil {
@@ -183,11 +184,6 @@ func (c *deploymentController) create(d *apps.Deployment, old []*apps.ReplicaSet
 		statuses.SetCondition(status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
 			"NewReplicaSetCreated", "", c.now))
 	})
-}
-
-func setReplicasAnnotations(d *apps.Deployment, rs *apps.ReplicaSet) {
-	rs.Annotations[inplace.AnnotationDesired] = strconv.Itoa(int(apps.Desired(d)))
-	rs.Annotations[inplace.AnnotationMax] = strconv.Itoa(int(apps.Desired(d) + d.MaxSurge()))
 }
 
 // newReplicas is NewRSNewReplicas.
@@ -212,13 +208,13 @@ func sumReplicas(sets []*apps.ReplicaSet) int32 {
 
 func (c *deploymentController) scaleTo(d *apps.Deployment, rs *apps.ReplicaSet, size int32, force bool) (bool, error) {
 	wants := rs.DeepCopy()
-	setReplicasAnnotations(d, wants)
+	fixture.SetReplicasAnnotations(d, wants)
 	if size == apps.Replicas(rs) && (!force || maps.Equal(wants.Annotations, rs.Annotations)) {
 		return false, nil
 	}
 	_, err := c.updateReplicaSet(rs, func(rs *apps.ReplicaSet) {
 		rs.Spec.Replicas = &size
-		setReplicasAnnotations(d, rs)
+		fixture.SetReplicasAnnotations(d, rs)
 	})
 	return size != apps.Replicas(rs), err
 }

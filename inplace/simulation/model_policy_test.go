@@ -10,6 +10,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/amounts"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -46,7 +47,7 @@ func (w *world) refuses(step steps.Step) bool {
 // hasAgain reports whether a resize gives containers the resources that the mark says they had.
 func hasAgain(resize steps.PatchPod) bool {
 	pod := resize.Pod.DeepCopy()
-	if err := apply(pod, resize.Operations); err != nil {
+	if err := fixture.Apply(pod, resize.Operations); err != nil {
 		return false
 	}
 	for i, container := range pod.Spec.Containers {

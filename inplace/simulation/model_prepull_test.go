@@ -11,6 +11,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -85,7 +86,7 @@ func (m *pullModel) run() (changed bool) {
 			continue
 		}
 		changed = true
-		state := runningSince(time.Time{})
+		state := fixture.RunningSince(time.Time{})
 		if at := slices.IndexFunc(steps.References(prePullPod), func(image string) bool { return strings.Contains(image, "bad") }); at >= 0 {
 			state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull",
 				Message: steps.References(prePullPod)[at] + ": not found"}}
@@ -112,7 +113,7 @@ func (w *world) stopsForNothing(plan steps.Plan) {
 	}
 	for _, step := range plan.Steps {
 		if gate, ok := step.(steps.SetGate); ok && !gate.Open && !readiness.Removing(gate.Pod) && gate.Pod.Spec.NodeName != "" &&
-			!strings.Contains(images(gate.Pod), "bad") {
+			!strings.Contains(fixture.Images(gate.Pod), "bad") {
 			w.violated("%s is drained for an image that does not exist", gate.Pod.Name)
 		}
 	}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
-	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,19 +15,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -225,7 +221,7 @@ func (w *world) rollout() deployments.Rollout {
 		Deployment:  w.deployment(),
 		ReplicaSets: sorted(w.sets.objects),
 		Seen: engine.Snapshot{Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
-			PersistedFallback: w.persistedFallback, Rules: allInPlace.For(w.deployment().Annotations), Now: w.now},
+			PersistedFallback: w.persistedFallback, Rules: fixture.AllInPlace.For(w.deployment().Annotations), Now: w.now},
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	w.pull.observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
@@ -535,13 +531,13 @@ func (w *world) carryOut(step steps.Step) error {
 	case steps.PatchPod:
 		w.rules.podPatched(w, s)
 		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool {
-			if bySubresource := sizes(before) != sizes(after); bySubresource != s.Resizes {
-				w.violated("%s has %s and gets %s, by the subresource: %v", before.Name, sizes(before), sizes(after), s.Resizes)
+			if bySubresource := fixture.Sizes(before) != fixture.Sizes(after); bySubresource != s.Resizes {
+				w.violated("%s has %s and gets %s, by the subresource: %v", before.Name, fixture.Sizes(before), fixture.Sizes(after), s.Resizes)
 			}
 			if len(edit.Missing(after.Spec.Tolerations, before.Spec.Tolerations)) > 0 {
 				w.violated("tolerations are taken from %s, which the API server refuses", before.Name)
 			}
-			return images(before) != images(after) || sizes(before) != sizes(after) || len(after.Spec.Tolerations) != len(before.Spec.Tolerations)
+			return fixture.Images(before) != fixture.Images(after) || fixture.Sizes(before) != fixture.Sizes(after) || len(after.Spec.Tolerations) != len(before.Spec.Tolerations)
 		})
 	}
 	return fmt.Errorf("unknown step %T", step)
@@ -564,41 +560,7 @@ func resourceOf(step steps.Step) string {
 	return ""
 }
 
-// sizes returns the CPU and memory of the pod's containers.
-func sizes(pod *corev1.Pod) string {
-	var all []string
-	for _, c := range pod.Spec.Containers {
-		all = append(all, fmt.Sprint(c.Name, amounts.Of(c.Resources)))
-	}
-	return strings.Join(all, ",")
-}
-
-// allInPlace are the rules of all Deployments and DaemonSets here.
-var allInPlace = inplace.Rules{RestartInPlace: true, Resize: inplace.ResizeAll}
-
-// plain removes the optional parts of image names. Containers that have restarted have a name with them for the same image.
-var plain = strings.NewReplacer("docker.io/library/", "", "docker.io/", "", ":latest", "")
-
-func sameImages(a, b string) bool { return plain.Replace(a) == plain.Replace(b) }
-
-// kept returns the containers that a kubelet keeps running, and restarts for another image.
-func kept(spec corev1.PodSpec) []corev1.Container {
-	all := slices.Clone(spec.Containers)
-	for _, c := range spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			all = append(all, c)
-		}
-	}
-	return all
-}
-
-func images(pod *corev1.Pod) string {
-	var all []string
-	for _, c := range kept(pod.Spec) {
-		all = append(all, c.Name+"="+c.Image)
-	}
-	return strings.Join(all, ",")
-}
+func sameImages(a, b string) bool { return fixture.Plain.Replace(a) == fixture.Plain.Replace(b) }
 
 func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpatch.Operation,
 	specChanged func(before, after T) bool) error {
@@ -606,12 +568,12 @@ func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpat
 	if !found {
 		return errNotFound
 	}
-	guard, operations := guardOf(operations)
-	if !guard.holds(current) {
+	guard, operations := fixture.GuardOf(operations)
+	if !guard.Holds(current) {
 		return errConflict
 	}
 	next := current.DeepCopy()
-	if err := apply(next, operations); err != nil {
+	if err := fixture.Apply(next, operations); err != nil {
 		w.violated("%s does not apply: %v", name, err)
 		return err
 	}
@@ -623,199 +585,4 @@ func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpat
 	}
 	put(w, s, next)
 	return nil
-}
-
-// guard is the beginning of a patch: the version that was read, or tests.
-type guard []jsonpatch.Operation
-
-func guardOf(operations []jsonpatch.Operation) (guard, []jsonpatch.Operation) {
-	n := slices.IndexFunc(operations, func(o jsonpatch.Operation) bool {
-		return o.Operation != "test" && o.Path != "/metadata/resourceVersion"
-	})
-	if n < 0 {
-		n = len(operations)
-	}
-	return operations[:n], operations[n:]
-}
-
-// holds reports whether the object is the one for which the patch was planned; false for a patch without guard.
-func (g guard) holds(object metav1.Object) bool {
-	var has struct {
-		Metadata map[string]any `json:"metadata"`
-	}
-	if err := recode(object, &has); err != nil {
-		panic(err)
-	}
-	for _, each := range g {
-		var want any
-		if err := recode(each.Value, &want); err != nil || !reflect.DeepEqual(has.Metadata[strings.TrimPrefix(each.Path, "/metadata/")], want) {
-			return false
-		}
-	}
-	return len(g) > 0
-}
-
-// apply applies a JSON patch to an object, without its guard.
-func apply(object any, operations []jsonpatch.Operation) error {
-	var tree any = map[string]any{}
-	if err := recode(object, &tree); err != nil {
-		return err
-	}
-	_, operations = guardOf(operations)
-	for _, operation := range operations {
-		var value any
-		if err := recode(operation.Value, &value); err != nil {
-			return err
-		}
-		changed, err := at(tree, strings.Split(operation.Path, "/")[1:], operation.Operation, value)
-		if err != nil {
-			return fmt.Errorf("%s %s: %w", operation.Operation, operation.Path, err)
-		}
-		tree = changed
-	}
-	raw, err := json.Marshal(tree)
-	if err != nil {
-		return err
-	}
-	switch into := object.(type) {
-	case *corev1.Pod:
-		*into = corev1.Pod{}
-	case *apps.ReplicaSet:
-		*into = apps.ReplicaSet{}
-	case *apps.Deployment:
-		*into = apps.Deployment{}
-	case *apps.ControllerRevision:
-		*into = apps.ControllerRevision{}
-	}
-	return json.Unmarshal(raw, object)
-}
-
-func recode(from, into any) error {
-	raw, err := json.Marshal(from)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(raw, into)
-}
-
-// at applies one operation below a node and returns the changed node.
-func at(node any, path []string, operation string, value any) (any, error) {
-	key := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
-	switch node := node.(type) {
-	case map[string]any:
-		return atKey(node, key, path, operation, value)
-	case []any:
-		return atIndex(node, key, path, operation, value)
-	}
-	return nil, fmt.Errorf("nothing at %q", key)
-}
-
-func atKey(node map[string]any, key string, path []string, operation string, value any) (any, error) {
-	_, has := node[key]
-	switch {
-	case operation != "add" && !has, len(path) > 1 && !has:
-		return nil, fmt.Errorf("no %q", key)
-	case len(path) > 1:
-		child, err := at(node[key], path[1:], operation, value)
-		node[key] = child
-		return node, err
-	case operation == "remove":
-		delete(node, key)
-	default:
-		node[key] = value
-	}
-	return node, nil
-}
-
-func atIndex(node []any, key string, path []string, operation string, value any) (any, error) {
-	if key == "-" {
-		return append(node, value), nil
-	}
-	i, err := strconv.Atoi(key)
-	if err != nil || i >= len(node) {
-		return nil, fmt.Errorf("no index %q", key)
-	}
-	if len(path) > 1 {
-		node[i], err = at(node[i], path[1:], operation, value)
-		return node, err
-	}
-	node[i] = value
-	return node, nil
-}
-
-// app is what the users of the simulation edit in a template.
-//
-// Its mesh is a sidecar container of Kubernetes. It comes after another init container, unless noSetup is set. Its sidecar is an ordinary
-// container beside the first.
-type app struct {
-	image, sidecar, mesh, chart, note, tolerates, env, restarted, cpu string
-	noSetup                                                           bool
-	// renews says that its container restarts for other CPU.
-	renews bool
-}
-
-// noteKey is the annotation with the note.
-const noteKey = "example.com/note"
-
-func (a app) template() apps.Template {
-	labels := map[string]string{"app": "web"}
-	if a.chart != "" {
-		labels["chart"] = a.chart
-	}
-	typed := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
-	annotations := map[string]string{noteKey: a.note, inplace.AnnotationRestartedAt: a.restarted}
-	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
-	if len(annotations) > 0 {
-		typed.Annotations = annotations
-	}
-	typed.Spec.Containers = []corev1.Container{{Name: "app", Image: a.image, ReadinessProbe: &corev1.Probe{PeriodSeconds: 10}}}
-	for key := range strings.FieldsSeq(a.tolerates) {
-		typed.Spec.Tolerations = append(typed.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
-	}
-	if a.sidecar != "" {
-		typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: "side", Image: a.sidecar})
-	}
-	if a.cpu != "" {
-		typed.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(a.cpu)}
-	}
-	if a.renews {
-		typed.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU,
-			RestartPolicy: corev1.RestartContainer}}
-	}
-	if a.mesh != "" {
-		typed.Spec.InitContainers = []corev1.Container{{Name: "setup", Image: "setup"},
-			{Name: "mesh", Image: a.mesh, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
-		if a.noSetup {
-			typed.Spec.InitContainers = typed.Spec.InitContainers[1:]
-		}
-	}
-	if a.env != "" {
-		typed.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E", Value: a.env}}
-	}
-	return asTemplate(typed)
-}
-
-func asTemplate(typed corev1.PodTemplateSpec) apps.Template {
-	raw, err := json.Marshal(typed)
-	if err != nil {
-		panic(err)
-	}
-	template, err := apps.ParseTemplate(raw)
-	if err != nil {
-		panic(err)
-	}
-	return template
-}
-
-// newDeployment returns a Deployment with the defaults of the API server.
-func newDeployment(replicas int32, a app) *apps.Deployment {
-	quarter, deadline, history := intstr.FromString("25%"), int32(600), int32(10)
-	d := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "uid-web", Generation: 1,
-		Annotations: map[string]string{inplace.AnnotationRevision: "1"}}}
-	d.Spec.Replicas, d.Spec.Template = &replicas, a.template()
-	d.Spec.ProgressDeadlineSeconds, d.Spec.RevisionHistoryLimit = &deadline, &history
-	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &quarter, MaxUnavailable: &quarter}}
-	return d
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -68,22 +69,22 @@ func TestForOneNode(t *testing.T) {
 }
 
 func TestDryRunAsksForClaims(t *testing.T) {
-	r := fixture(2, app{image: "v2"})
-	replicaSetOf(r, "a", app{image: "v1"}, 2)
+	r := fixture.New(2, fixture.App{Image: "v2"})
+	fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2)
 	template, err := apps.ParseTemplate([]byte(`{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"v2"}],
 		"volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"data"}},{"name":"e","emptyDir":{}}]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Deployment.Spec.Template = template
-	newRS := replicaSetOf(r, "b", app{image: "v2"}, 0)
+	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
 	newRS.Spec.Template = template
 	old, err := apps.ParseTemplate([]byte(strings.ReplaceAll(rawOf(template), "v2", "v1")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.ReplicaSets[0].Spec.Template = old
-	podOf(r, "p", r.ReplicaSets[0])
+	fixture.PodOf(r, "p", r.ReplicaSets[0])
 	r.Seen.DryRun = dryrun.Result{}
 	if plan := r.Plan(); plan.DryRun == nil || !slices.Equal(plan.DryRun.Claims, []string{"data"}) {
 		t.Errorf("it asks for %+v", plan.DryRun)
@@ -93,7 +94,7 @@ func TestDryRunAsksForClaims(t *testing.T) {
 func TestStepsWhereNoSecondPodCanRun(t *testing.T) {
 	s, before := surging(t, 1, nil)
 	s.claim = "data"
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 	s.intact(before)
@@ -107,7 +108,7 @@ func TestStepsWhereNoSecondPodCanRun(t *testing.T) {
 func TestNoneMayBeUnavailableWhereNoSecondPodCanRun(t *testing.T) {
 	s, before := surging(t, 1, surge("0", "1"))
 	s.claim, s.room = "data", s.placed()
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	plan := s.rollout().Plan()
 	const want = "waiting for a second pod, as maxUnavailable is 0, and not every node can mount its PersistentVolumeClaim data"
@@ -125,7 +126,7 @@ func TestNoneMayBeUnavailableWhereNoSecondPodCanRun(t *testing.T) {
 func TestNoNodeForASurgePod(t *testing.T) {
 	s, before := surging(t, 3, func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(3600)) })
 	s.room = s.placed()
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(func() bool { return s.made == 4 })
 	made := s.now
 	s.wait(deployments.UnplaceableAfter - time.Second)

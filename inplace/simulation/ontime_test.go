@@ -10,6 +10,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/statuses"
 )
@@ -35,11 +36,11 @@ func (s *lockstep) overdueAfter(most time.Duration) time.Duration {
 // TestSlowStopIsNoLackOfProgress: natively the next pod starts while another still stops. So the time that a container takes to stop is no
 // lack of progress. This holds for images and for resizes.
 func TestSlowStopIsNoLackOfProgress(t *testing.T) {
-	for name, edit := range map[string]struct{ from, to app }{
-		"image":  {app{image: "v1"}, app{image: "v2"}},
-		"resize": {app{image: "v1", cpu: "100m", renews: true}, app{image: "v1", cpu: "200m", renews: true}},
+	for name, edit := range map[string]struct{ from, to fixture.App }{
+		"image":  {fixture.App{Image: "v1"}, fixture.App{Image: "v2"}},
+		"resize": {fixture.App{Image: "v1", CPU: "100m", Renews: true}, fixture.App{Image: "v1", CPU: "200m", Renews: true}},
 	} {
-		s := newLockstep(t, 2, func(d *apps.Deployment) { impatient(d); d.Spec.Template = edit.from.template() }, false)
+		s := newLockstep(t, 2, func(d *apps.Deployment) { impatient(d); d.Spec.Template = edit.from.Template() }, false)
 		s.kubelet.stops = 28 * time.Second
 		before := sorted(s.pods.objects)
 		s.edit("edits", edit.to)
@@ -56,7 +57,7 @@ func TestSlowStopIsNoLackOfProgress(t *testing.T) {
 func TestDeadlineAfterASlowStop(t *testing.T) {
 	s := newLockstep(t, 1, impatient, false)
 	s.kubelet.stops = 28 * time.Second
-	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
 	if after := s.overdueAfter(2 * time.Minute); after < 38*time.Second || after > 52*time.Second {
 		t.Errorf("the deadline passed after %s: %q", after, s.steps)
 	}
@@ -67,7 +68,7 @@ func TestDeadlineAfterASlowStop(t *testing.T) {
 func TestDeadlineOfAContainerThatDoesNotStop(t *testing.T) {
 	s := newLockstep(t, 1, impatient, false)
 	s.kubelet.stops = time.Hour
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	if after := s.overdueAfter(3 * time.Minute); after < 50*time.Second || after > 64*time.Second {
 		t.Errorf("the deadline passed after %s: %q", after, s.steps)
 	}
@@ -75,15 +76,15 @@ func TestDeadlineOfAContainerThatDoesNotStop(t *testing.T) {
 
 // TestMarkFromTheFutureHoldsNoDeadline: another client may write a mark. A time in the future does not extend the deadline.
 func TestMarkFromTheFutureHoldsNoDeadline(t *testing.T) {
-	r := fixture(1, app{image: "v2"})
-	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v2"}, 1))
+	r := fixture.New(1, fixture.App{Image: "v2"})
+	pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v2"}, 1))
 	running := pod.Status.ContainerStatuses[0].ContainerID
-	for at, want := range map[time.Duration]time.Time{-time.Second: start.Add(39 * time.Second), time.Hour: {}} {
-		move := readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {ContainerID: running, At: metav1.NewTime(start.Add(at))}}}
-		if by := move.StopsBy(pod, start); !by.Equal(want) {
+	for at, want := range map[time.Duration]time.Time{-time.Second: fixture.Start.Add(39 * time.Second), time.Hour: {}} {
+		move := readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {ContainerID: running, At: metav1.NewTime(fixture.Start.Add(at))}}}
+		if by := move.StopsBy(pod, fixture.Start); !by.Equal(want) {
 			t.Errorf("marked %s from now it stops by %s", at, by)
 		}
-		if until := move.OnTimeUntil(pod, start); until.IsZero() != want.IsZero() {
+		if until := move.OnTimeUntil(pod, fixture.Start); until.IsZero() != want.IsZero() {
 			t.Errorf("marked %s from now it is on time until %s", at, until)
 		}
 	}
@@ -93,7 +94,7 @@ func TestLongDrainIsNoLackOfProgress(t *testing.T) {
 	s := newLockstep(t, 2, impatient, false)
 	s.settings.Drain = time.Minute
 	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	if after := s.overdueAfter(4 * time.Minute); after != 0 {
 		t.Fatalf("the deadline passed after %s: %q", after, s.steps)
 	}
@@ -117,11 +118,11 @@ func TestDeadlineIsRenewed(t *testing.T) {
 		"they stopped before that":           {-12 * time.Second, -11 * time.Second, false, 10 * time.Second},
 		"Stayput did not look for very long": {0, -time.Hour, true, 11 * time.Second},
 	} {
-		d := newDeployment(1, app{image: "v2"})
+		d := fixture.NewDeployment(1, fixture.App{Image: "v2"})
 		impatient(d)
 		d.Status.Conditions = []appsv1.DeploymentCondition{statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
-			statuses.ReasonUpdated, "", start.Add(c.last))}
-		f := statuses.Formula{Deployment: d, OnTimeUntil: start.Add(c.onTimeUntil), Now: start}
+			statuses.ReasonUpdated, "", fixture.Start.Add(c.last))}
+		f := statuses.Formula{Deployment: d, OnTimeUntil: fixture.Start.Add(c.onTimeUntil), Now: fixture.Start}
 		status := f.NativeStatus()
 		got, want := conditions.DeploymentCondition(status, appsv1.DeploymentProgressing), d.Status.Conditions[0]
 		if c.renewed {

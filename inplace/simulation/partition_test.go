@@ -18,6 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/statuses"
@@ -129,7 +130,7 @@ func (s *lockstep) has(want map[string]int) {
 func TestStepsOfAPartition(t *testing.T) {
 	s := newLockstep(t, 3, partitioned("50percent"), false)
 	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
 	s.waits("waiting at partition 50percent: 1 of 3 pods updated")
@@ -150,7 +151,7 @@ func TestStepsOfAPartition(t *testing.T) {
 func TestPartitionThatKeepsAll(t *testing.T) {
 	for value, phase := range map[string]steps.Phase{"100percent": steps.PhasePartition, "3": steps.PhasePartition, "x": steps.PhaseStalled} {
 		s := newLockstep(t, 3, partitioned(value), false)
-		s.edit("sets the image", app{image: "v2"})
+		s.edit("sets the image", fixture.App{Image: "v2"})
 		s.rest()
 		s.expect("A marks", "B marks")
 		if plan := s.rollout().Plan(); plan.Phase != phase {
@@ -161,7 +162,7 @@ func TestPartitionThatKeepsAll(t *testing.T) {
 
 func TestStepsOfLabelsAtAPartition(t *testing.T) {
 	s := newLockstep(t, 3, partitioned("2"), false)
-	s.edit("sets a label", app{image: "v1", chart: "c2"})
+	s.edit("sets a label", fixture.App{Image: "v1", Chart: "c2"})
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 1})
 	s.waits("waiting at partition 2: 1 of 3 pods updated")
@@ -176,10 +177,10 @@ func TestUndoAndEditAtAPartition(t *testing.T) {
 	for value, want := range map[string]map[string]int{"v1": {"A": 5}, "v3": {"A": 2, "C": 3}} {
 		s := newLockstep(t, 5, partitioned("2"), false)
 		before := sorted(s.pods.objects)
-		s.edit("sets the image", app{image: "v2"})
+		s.edit("sets the image", fixture.App{Image: "v2"})
 		s.rest()
 		s.has(map[string]int{"A": 2, "B": 3})
-		s.edit("sets the image to "+value, app{image: value})
+		s.edit("sets the image to "+value, fixture.App{Image: value})
 		s.rest()
 		s.has(want)
 		if value == "v1" {
@@ -193,7 +194,7 @@ func TestUndoToARevisionThatWasStaged(t *testing.T) {
 	s := newLockstep(t, 5, partitioned("2"), false)
 	before := sorted(s.pods.objects)
 	first := before[0].OwnerReferences[0].Name
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 3})
 	s.partition("")
@@ -213,24 +214,24 @@ func TestUndoToARevisionThatWasStaged(t *testing.T) {
 // TestOldReplicaSetThatIsMarkedLate: a ReplicaSet that is marked later than the others has pods from before the update, unless it was an
 // update revision in between.
 func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
-	r := fixture(6, app{image: "v3"})
+	r := fixture.New(6, fixture.App{Image: "v3"})
 	r.Seen.Settings.Partition = "4"
-	sets := map[string]*apps.ReplicaSet{"a": replicaSetOf(r, "a", app{image: "v0"}, 2), "b": replicaSetOf(r, "b", app{image: "v1"}, 2),
-		"c": replicaSetOf(r, "c", app{image: "v2"}, 2), "d": replicaSetOf(r, "d", app{image: "v3"}, 0)}
+	sets := map[string]*apps.ReplicaSet{"a": fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v0"}, 2), "b": fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v1"}, 2),
+		"c": fixture.ReplicaSetOf(r, "c", fixture.App{Image: "v2"}, 2), "d": fixture.ReplicaSetOf(r, "d", fixture.App{Image: "v3"}, 0)}
 	for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
-		podOf(r, name, sets[name[:1]])
+		fixture.PodOf(r, name, sets[name[:1]])
 	}
-	sets["a"].Labels[inplace.LabelUpdating], sets["a"].Labels[inplace.LabelCurrent] = begun, begun
-	sets["c"].Labels[inplace.LabelUpdating] = begun
+	sets["a"].Labels[inplace.LabelUpdating], sets["a"].Labels[inplace.LabelCurrent] = fixture.Begun, fixture.Begun
+	sets["c"].Labels[inplace.LabelUpdating] = fixture.Begun
 	for _, step := range r.Plan().Steps {
 		if patch, ok := step.(steps.PatchReplicaSet); ok {
-			if err := apply(patch.ReplicaSet, patch.Operations); err != nil {
+			if err := fixture.Apply(patch.ReplicaSet, patch.Operations); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	for name, old := range map[string]string{"a": begun, "b": begun, "c": "", "d": ""} {
-		if got := sets[name].Labels[inplace.LabelCurrent]; got != old || sets[name].Labels[inplace.LabelUpdating] != begun {
+	for name, old := range map[string]string{"a": fixture.Begun, "b": fixture.Begun, "c": "", "d": ""} {
+		if got := sets[name].Labels[inplace.LabelCurrent]; got != old || sets[name].Labels[inplace.LabelUpdating] != fixture.Begun {
 			t.Errorf("%s is marked %v", name, sets[name].Labels)
 		}
 	}
@@ -238,7 +239,7 @@ func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
 
 func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
 	s := newLockstep(t, 3, partitioned("1"), false)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(s.moved(1))
 	s.partition("100percent")
 	s.rest()
@@ -255,7 +256,7 @@ func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
 
 func TestScalingAtAPartition(t *testing.T) {
 	s := newLockstep(t, 4, partitioned("50percent"), false)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 2})
 	for _, step := range []struct {
@@ -272,7 +273,7 @@ func TestScalingAtAPartition(t *testing.T) {
 
 func TestPausedAtAPartition(t *testing.T) {
 	s := newLockstep(t, 3, partitioned("1"), false)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
 	s.partition("0")
@@ -292,7 +293,7 @@ func TestSurgeUpToAPartition(t *testing.T) {
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &none, MaxSurge: &two}
 	}, false)
 	s.settings.Surge = true
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.has(map[string]int{"A": 1, "B": 2})
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
@@ -307,7 +308,7 @@ func TestSurgeUpToAPartition(t *testing.T) {
 // TestDeadlineAtAPartition: the deadline does not pass at a partition. It starts again when the update goes on.
 func TestDeadlineAtAPartition(t *testing.T) {
 	s := newLockstep(t, 3, partitioned("1"), false)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.pass(30 * time.Minute)
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
@@ -315,7 +316,7 @@ func TestDeadlineAtAPartition(t *testing.T) {
 	if age := s.now.Sub(progressing.LastUpdateTime.Time); age > 6*time.Minute {
 		t.Errorf("after the partition the last progress would be %s ago", age)
 	}
-	s.edit("sets the image", app{image: "bad"})
+	s.edit("sets the image", fixture.App{Image: "bad"})
 	s.rest()
 	s.pass(12 * time.Minute)
 	if s.stalled == "" || !statuses.Overdue(s.deployment()) {
@@ -326,7 +327,7 @@ func TestDeadlineAtAPartition(t *testing.T) {
 // TestDeadlineOfAFlawedPartition: an invalid value keeps all pods at the partition, and the deadline passes.
 func TestDeadlineOfAFlawedPartition(t *testing.T) {
 	s := newLockstep(t, 3, partitioned("half"), false)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.pass(12 * time.Minute)
 	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
@@ -345,7 +346,7 @@ func (f *fleet) atPartition(value string) *fleet {
 
 func TestDaemonStepsOfAPartition(t *testing.T) {
 	f := newFleet(t, 3).atPartition("50percent")
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.rest()
 	f.expect("mark 1 false false", "mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
 	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50percent: 1 of 3 pods updated" {
@@ -365,14 +366,14 @@ func TestDaemonStepsOfAPartition(t *testing.T) {
 
 func TestDaemonsAtAPartition(t *testing.T) {
 	for name, test := range map[string]struct {
-		edit app
+		edit fixture.App
 		want string
 	}{
-		"undo":         {app{image: "v1"}, "1 1 1"},
-		"further edit": {app{image: "v3"}, "3 3 1"},
+		"undo":         {fixture.App{Image: "v1"}, "1 1 1"},
+		"further edit": {fixture.App{Image: "v3"}, "3 3 1"},
 	} {
 		f := newFleet(t, 3).atPartition("1")
-		f.edit(app{image: "v2"})
+		f.edit(fixture.App{Image: "v2"})
 		f.rest()
 		f.edit(test.edit)
 		f.rest()
@@ -391,10 +392,10 @@ func TestDaemonsAtAPartition(t *testing.T) {
 func TestDaemonPartitionThatComesMidUpdate(t *testing.T) {
 	f := newFleet(t, 3, func(f *fleet) {
 		for _, pod := range f.Seen.Pods {
-			ungated(pod)
+			fixture.Ungated(pod)
 		}
 	})
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.once()
 	f.once()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v2")
@@ -403,7 +404,7 @@ func TestDaemonPartitionThatComesMidUpdate(t *testing.T) {
 	if f.Revisions[1].Labels[inplace.LabelCurrent] != "" || f.Revisions[0].Labels[inplace.LabelCurrent] == "" {
 		t.Errorf("noted as old: %v, %v", f.Revisions[0].Labels, f.Revisions[1].Labels)
 	}
-	f.edit(app{image: "v1"})
+	f.edit(fixture.App{Image: "v1"})
 	f.rest()
 	f.updatedAll("1", "app=v1")
 }
@@ -411,7 +412,7 @@ func TestDaemonPartitionThatComesMidUpdate(t *testing.T) {
 func TestDaemonsThatDoNotServeGoFirst(t *testing.T) {
 	f := newFleet(t, 3).atPartition("2")
 	f.ail("p3")
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.rest()
 	if hash := f.Seen.Pods[2].Labels[inplace.LabelRevisionHash]; hash != "2" {
 		t.Errorf("p3, which does not serve, stays at the partition: %q", f.steps)
@@ -420,7 +421,7 @@ func TestDaemonsThatDoNotServeGoFirst(t *testing.T) {
 
 func TestFlawedPartitionOfADaemonSet(t *testing.T) {
 	f := newFleet(t, 2).atPartition("-1")
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.rest()
 	f.expect("mark 1 false false", "mark 2 true false")
 	if plan := f.Plan(); plan.Phase != steps.PhaseStalled || !strings.Contains(plan.Message, `"-1" is neither`) {

@@ -17,6 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -41,7 +42,7 @@ type lockstep struct {
 func newLockstep(t *testing.T, replicas int32, change func(*apps.Deployment), ungated bool) *lockstep {
 	w := newWorld(t, 1, true)
 	w.rules.loose, w.gatesCreated, w.settings, w.unserved, w.claim = true, !ungated, inplace.Settings{}, false, ""
-	d := newDeployment(replicas, app{image: "v1"})
+	d := fixture.NewDeployment(replicas, fixture.App{Image: "v1"})
 	if change != nil {
 		change(d)
 	}
@@ -187,8 +188,8 @@ func (s *lockstep) shortSet(name string) string {
 	return name
 }
 
-func (s *lockstep) edit(does string, a app) {
-	s.user(does, func(d *apps.Deployment) { d.Spec.Template = a.template() })
+func (s *lockstep) edit(does string, a fixture.App) {
+	s.user(does, func(d *apps.Deployment) { d.Spec.Template = a.Template() })
 }
 
 // expect compares the steps so far, and forgets them.
@@ -231,7 +232,7 @@ func (s *lockstep) intact(before []*corev1.Pod) {
 func TestStepsOfAnImage(t *testing.T) {
 	s := newLockstep(t, 3, nil, false)
 	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	one := func(pod, lower, raise string) []string {
 		return []string{"A " + lower, "move " + pod, "B " + raise, "open " + pod}
@@ -247,7 +248,7 @@ func TestStepsOfAnImage(t *testing.T) {
 func TestStepsOfALabel(t *testing.T) {
 	s := newLockstep(t, 2, nil, false)
 	before := sorted(s.pods.objects)
-	s.edit("sets a label", app{image: "v1", chart: "c2"})
+	s.edit("sets a label", fixture.App{Image: "v1", Chart: "c2"})
 	s.rest()
 	s.expect("A marks", "B marks", "A 2 → 1", "move 1", "B 0 → 1", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
 	s.intact(before)
@@ -281,7 +282,7 @@ func TestStepsWithAnUnreachableNode(t *testing.T) {
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.goesDown("n2")
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.expect("pull n1", "pull n3", "pull n4", "A 4 → 3", "A 3 → 4", "A marks", "B marks",
 		"close 1", "A 4 → 3", "move 1", "B 0 → 1", "open 1", "drop n1",
@@ -300,7 +301,7 @@ func TestNodeUnreachableMidUpdate(t *testing.T) {
 	s := newLockstep(t, 4, nil, false)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(s.moved(1))
 	s.goesDown("n4")
 	s.rest()
@@ -331,7 +332,7 @@ func TestUnreachablePodsThatAreNotGivenUp(t *testing.T) {
 			for _, node := range test.down {
 				s.goesDown(node)
 			}
-			s.edit("sets the image", app{image: "v2"})
+			s.edit("sets the image", fixture.App{Image: "v2"})
 			s.rest()
 			for _, pod := range before {
 				if s.pods.objects[pod.Name].DeletionTimestamp != nil {
@@ -345,7 +346,7 @@ func TestUnreachablePodsThatAreNotGivenUp(t *testing.T) {
 func TestStepsWithoutGates(t *testing.T) {
 	s := newLockstep(t, 2, nil, true)
 	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.expect("A marks", "B marks",
 		"patch 1", "A 2 → 1", "move 1", "B 0 → 1",
@@ -358,7 +359,7 @@ func TestStepsOfRecreate(t *testing.T) {
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}, false)
 	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.expect("create", "A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 	s.intact(before)
@@ -368,7 +369,7 @@ func TestStepsOfRecreate(t *testing.T) {
 func partial(t *testing.T) (*lockstep, []*corev1.Pod) {
 	s := newLockstep(t, 3, nil, false)
 	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(s.moved(2))
 	s.steps = nil
 	return s, before
@@ -376,7 +377,7 @@ func partial(t *testing.T) (*lockstep, []*corev1.Pod) {
 
 func TestStepsOfUndoMidUpdate(t *testing.T) {
 	s, before := partial(t)
-	s.edit("undoes", app{image: "v1"})
+	s.edit("undoes", fixture.App{Image: "v1"})
 	s.rest()
 	// Pod 2 goes back before the new ReplicaSet could count it, because its container was about to stop already. Pod 1 goes back when pod 2
 	// serves again.
@@ -400,7 +401,7 @@ func TestStepsOfPauseMidUpdate(t *testing.T) {
 
 func TestStepsOfPauseBeforeAPodWasPatched(t *testing.T) {
 	s := newLockstep(t, 3, nil, false)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(func() bool { return slices.Contains(s.steps, "A 3 → 2") })
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
 	s.steps = nil
@@ -415,7 +416,7 @@ func TestStepsOfScalingMidUpdate(t *testing.T) {
 	s.rest()
 	s.intact(before)
 
-	s.edit("sets the image", app{image: "v3"})
+	s.edit("sets the image", fixture.App{Image: "v3"})
 	s.until(s.moved(4))
 	s.user("scales down", func(d *apps.Deployment) { d.Spec.Replicas = new(int32(2)) })
 	s.rest()
@@ -425,7 +426,7 @@ func TestStepsOfScalingMidUpdate(t *testing.T) {
 func TestStepsOfABadImageAndItsUndo(t *testing.T) {
 	s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(60)) }, false)
 	before := sorted(s.pods.objects)
-	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
 	s.pass(2 * time.Minute)
@@ -437,16 +438,16 @@ func TestStepsOfABadImageAndItsUndo(t *testing.T) {
 		appsv1.DeploymentProgressing); progressing.Reason != statuses.ReasonTimedOut {
 		t.Errorf("Progressing is %+v", progressing)
 	}
-	s.edit("undoes", app{image: "v1"})
+	s.edit("undoes", fixture.App{Image: "v1"})
 	s.rest()
 	s.expect("close 1", "B 1 → 0", "move 1", "open 1", "A 2 → 3", "A marks", "B marks")
 	s.intact(before)
 }
 
 func TestStepsOfTwoContainers(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Sidecar: "s1"}.Template() }, false)
 	before := sorted(s.pods.objects)
-	s.edit("sets the sidecar's image", app{image: "v1", sidecar: "s2"})
+	s.edit("sets the sidecar's image", fixture.App{Image: "v1", Sidecar: "s2"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 	s.intact(before)
@@ -458,27 +459,27 @@ func TestStepsOfTwoContainers(t *testing.T) {
 
 // TestStepsOfASidecar: a sidecar restarts behind a gate like any container, alone or together with others, and in an undo.
 func TestStepsOfASidecar(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() }, false)
 	before := sorted(s.pods.objects)
 	at := func() (app, mesh string) {
 		containers := s.kubelet.state[before[0].Name]
 		return containers["app"].id, containers["mesh"].id
 	}
 	app1, mesh1 := at()
-	s.edit("sets the sidecar's image", app{image: "v1", mesh: "m2"})
+	s.edit("sets the sidecar's image", fixture.App{Image: "v1", Mesh: "m2"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 	app2, mesh2 := at()
 	if app2 != app1 || mesh2 == mesh1 {
 		t.Errorf("app went from %s to %s, the sidecar from %s to %s", app1, app2, mesh1, mesh2)
 	}
-	s.edit("sets both images", app{image: "v2", mesh: "m3"})
+	s.edit("sets both images", fixture.App{Image: "v2", Mesh: "m3"})
 	s.rest()
 	s.expect("B marks", "C marks", "close 1", "B 1 → 0", "move 1", "C 0 → 1", "B marks", "C marks", "open 1")
 	if app3, mesh3 := at(); app3 == app2 || mesh3 == mesh2 {
 		t.Errorf("app is %s and the sidecar %s as before", app3, mesh3)
 	}
-	s.edit("undoes", app{image: "v1", mesh: "m2"})
+	s.edit("undoes", fixture.App{Image: "v1", Mesh: "m2"})
 	s.rest()
 	s.expect("B marks", "C marks", "close 1", "C 1 → 0", "move 1", "B 0 → 1", "B marks", "C marks", "open 1")
 	s.intact(before)
@@ -486,18 +487,18 @@ func TestStepsOfASidecar(t *testing.T) {
 
 // TestStepsOfASidecarWithoutGates: the mark of a partially patched pod has the old image, and an undo sets it.
 func TestStepsOfASidecarWithoutGates(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, true)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() }, true)
 	before := sorted(s.pods.objects)
-	s.edit("sets the sidecar's image", app{image: "v1", mesh: "m2"})
+	s.edit("sets the sidecar's image", fixture.App{Image: "v1", Mesh: "m2"})
 	s.until(s.moved(1))
 	half := s.pods.objects[before[0].Name]
-	if move := readiness.MoveOf(half); images(half) != "app=v1,mesh=m2" || move.Back["mesh"] != "m1" {
-		t.Fatalf("partially patched, the pod has %s and the mark %s", images(half), move)
+	if move := readiness.MoveOf(half); fixture.Images(half) != "app=v1,mesh=m2" || move.Back["mesh"] != "m1" {
+		t.Fatalf("partially patched, the pod has %s and the mark %s", fixture.Images(half), move)
 	}
-	s.edit("undoes", app{image: "v1", mesh: "m1"})
+	s.edit("undoes", fixture.App{Image: "v1", Mesh: "m1"})
 	s.rest()
-	if back := s.pods.objects[before[0].Name]; images(back) != "app=v1,mesh=m1" || !s.runsItsSpec(back) {
-		t.Errorf("after the undo the pod has %s, or does not run it", images(back))
+	if back := s.pods.objects[before[0].Name]; fixture.Images(back) != "app=v1,mesh=m1" || !s.runsItsSpec(back) {
+		t.Errorf("after the undo the pod has %s, or does not run it", fixture.Images(back))
 	}
 	s.intact(before)
 }
@@ -505,12 +506,12 @@ func TestStepsOfASidecarWithoutGates(t *testing.T) {
 // TestStepsOfABadSidecarAndItsUndo: a pod waits for an image that does not exist. An undo takes it back at once, and the others were never
 // touched.
 func TestStepsOfABadSidecarAndItsUndo(t *testing.T) {
-	s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() }, false)
 	before := sorted(s.pods.objects)
-	s.edit("sets an image that is not", app{image: "v1", mesh: "m-bad"})
+	s.edit("sets an image that is not", fixture.App{Image: "v1", Mesh: "m-bad"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
-	s.edit("undoes", app{image: "v1", mesh: "m1"})
+	s.edit("undoes", fixture.App{Image: "v1", Mesh: "m1"})
 	s.rest()
 	s.expect("close 1", "B 1 → 0", "move 1", "open 1", "A 2 → 3", "A marks", "B marks")
 	s.intact(before)
@@ -521,7 +522,7 @@ func TestMinReadySecondsPass(t *testing.T) {
 	s.now = s.now.Add(10 * time.Second)
 	s.rest()
 	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(func() bool { return slices.Contains(s.steps, "open 1") })
 	opened := s.now
 	s.until(func() bool { return slices.Contains(s.steps, "close 2") })
@@ -556,14 +557,14 @@ func TestFallBack(t *testing.T) {
 }
 
 func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
-	r := fixture(3, app{image: "v2"})
-	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 3)
-	newRS := replicaSetOf(r, "b", app{image: "v2"}, 0)
-	newRS.Labels[inplace.LabelFallback] = fmt.Sprint(start.Unix() - 20)
+	r := fixture.New(3, fixture.App{Image: "v2"})
+	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 3)
+	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+	newRS.Labels[inplace.LabelFallback] = fmt.Sprint(fixture.Start.Unix() - 20)
 	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != 40*time.Second || plan.Phase != steps.PhaseNative {
 		t.Errorf("after 20 s the plan is %+v", plan)
 	}
-	r.Seen.Now = start.Add(time.Minute)
+	r.Seen.Now = fixture.Start.Add(time.Minute)
 	if plan := r.Plan(); len(plan.Steps) != 1 || plan.Steps[0].Describe() != "ReplicaSet web-b: marks" {
 		t.Errorf("after 80 s the plan is %+v", plan)
 	}
@@ -580,22 +581,22 @@ func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
 
 // firstDone returns the first operation after the guard.
 func firstDone(step steps.Step) string {
-	_, operations := guardOf(step.(steps.PatchReplicaSet).Operations)
+	_, operations := fixture.GuardOf(step.(steps.PatchReplicaSet).Operations)
 	return operations[0].Operation
 }
 
 func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
-	r := fixture(1, app{image: "v2"})
+	r := fixture.New(1, fixture.App{Image: "v2"})
 	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1)
-	podOf(r, "p", oldRS)
+	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
+	fixture.PodOf(r, "p", oldRS)
 	label := func(plan steps.Plan) string {
 		planned := slices.DeleteFunc(plan.Steps, func(step steps.Step) bool { _, persists := step.(steps.PersistFallback); return persists })
 		if plan.Decision.Held || len(planned) > 1 {
 			t.Fatalf("the plan is %+v", plan)
 		}
 		for _, step := range planned {
-			if err := apply(oldRS, step.(steps.PatchReplicaSet).Operations); err != nil {
+			if err := fixture.Apply(oldRS, step.(steps.PatchReplicaSet).Operations); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -612,7 +613,7 @@ func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 	if later := label(r.Plan()); later == first || !strings.HasSuffix(later, revisions.StandsFor+r.TemplateHash()) {
 		t.Errorf("a minute later the label is %q", later)
 	}
-	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
+	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 	if decision := r.Decision(); decision.Held || decision.UpdateRevision != newRS {
 		t.Errorf("held once the update revision is there: %+v", decision)
 	}
@@ -624,9 +625,9 @@ func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 }
 
 func TestFallBackLeavesNoLabelWhereNothingIsLeftToDo(t *testing.T) {
-	r := fixture(1, app{image: "v2"})
-	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
-	pod := podOf(r, "p", newRS, drained)
+	r := fixture.New(1, fixture.App{Image: "v2"})
+	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+	pod := fixture.PodOf(r, "p", newRS, fixture.Drained)
 	plan := r.FallBack(inplace.Reason{Code: inplace.CodeUninstalled, Message: "uninstalled"})
 	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != (steps.SetGate{Pod: pod, Open: true,
 		Why: "its containers run what they should"}).Describe() {
@@ -648,10 +649,10 @@ func TestLabelTakenOffMidUpdate(t *testing.T) {
 // TestTooLargeMidUpdate has an update in progress whose ReplicaSets are read as outlines without templates, because other objects have
 // become too large.
 func TestTooLargeMidUpdate(t *testing.T) {
-	r := fixture(2, app{image: "v2"})
-	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
-	shut := podOf(r, "p1", oldRS, drained)
-	podOf(r, "p2", newRS)
+	r := fixture.New(2, fixture.App{Image: "v2"})
+	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+	shut := fixture.PodOf(r, "p1", oldRS, fixture.Drained)
+	fixture.PodOf(r, "p2", newRS)
 	for _, rs := range r.ReplicaSets {
 		rs.Labels[inplace.LabelUpdating], rs.Spec.Template = "1", apps.Template{}
 	}
@@ -676,7 +677,7 @@ func TestTooLargeMidUpdate(t *testing.T) {
 // TestLabelTakenOffWhileAPodIsPartiallyPatched: the policies allow such a pod to go back, and nothing else.
 func TestLabelTakenOffWhileAPodIsPartiallyPatched(t *testing.T) {
 	s := newLockstep(t, 3, nil, true)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
 	s.mode, s.steps = inplace.ModeNone, nil
 	s.plan()
@@ -700,13 +701,13 @@ func closes(plan steps.Plan) []string {
 
 func TestTurns(t *testing.T) {
 	percent := func(value string) *intstr.IntOrString { return new(intstr.Parse(value)) }
-	terminating := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: start} }
+	terminating := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: fixture.Start} }
 	newPod := func(pod *corev1.Pod) {
-		unready(pod)
-		pod.CreationTimestamp = metav1.NewTime(start.Add(-podstate.NewPodGrace + time.Second))
+		fixture.Unready(pod)
+		pod.CreationTimestamp = metav1.NewTime(fixture.Start.Add(-podstate.NewPodGrace + time.Second))
 	}
 	neverRan := func(pod *corev1.Pod) {
-		unready(pod)
+		fixture.Unready(pod)
 		pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Containers: map[string]readiness.MovedContainer{
 			"app": {ContainerID: pod.Status.ContainerStatuses[0].ContainerID}}}.String()}
 	}
@@ -718,33 +719,33 @@ func TestTurns(t *testing.T) {
 		"one at a time":                              {"1", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
 		"two at a time":                              {"50%", make([]func(*corev1.Pod), 4), nil, []string{"old0", "old1"}},
 		"a percentage that rounds to none":           {"10%", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
-		"one that does not serve, beside the budget": {"1", []func(*corev1.Pod){nil, nil, unready, nil}, nil, []string{"old2"}},
-		"two that do not serve, with the surge":      {"1", []func(*corev1.Pod){nil, unready, unready, nil}, nil, []string{"old1", "old2"}},
+		"one that does not serve, beside the budget": {"1", []func(*corev1.Pod){nil, nil, fixture.Unready, nil}, nil, []string{"old2"}},
+		"two that do not serve, with the surge":      {"1", []func(*corev1.Pod){nil, fixture.Unready, fixture.Unready, nil}, nil, []string{"old1", "old2"}},
 		"not one that was just created":              {"1", []func(*corev1.Pod){nil, nil, newPod, nil}, nil, nil},
-		"no more of them than native would replace": {"1", []func(*corev1.Pod){unready, unready, unready, unready}, nil,
+		"no more of them than native would replace": {"1", []func(*corev1.Pod){fixture.Unready, fixture.Unready, fixture.Unready, fixture.Unready}, nil,
 			[]string{"old0", "old1"}},
 		"all that never ran": {"1", []func(*corev1.Pod){neverRan, neverRan, neverRan, nil}, nil,
 			[]string{"old0", "old1", "old2"}},
-		"none while a new one is not ready":  {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){unready}, nil},
+		"none while a new one is not ready":  {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){fixture.Unready}, nil},
 		"the next when the new one is":       {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){nil}, []string{"old0"}},
 		"none while one is being deleted":    {"1", []func(*corev1.Pod){nil, nil, nil, terminating}, nil, nil},
-		"one that is drained keeps its turn": {"1", []func(*corev1.Pod){nil, drained, nil, nil}, nil, nil},
+		"one that is drained keeps its turn": {"1", []func(*corev1.Pod){nil, fixture.Drained, nil, nil}, nil, nil},
 		"none while pods are to be added":    {"2", make([]func(*corev1.Pod), 3), nil, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(4, app{image: "v2"})
+			r := fixture.New(4, fixture.App{Image: "v2"})
 			r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = percent(c.maxUnavailable)
 			r.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = percent("1")
-			oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, int32(len(c.old))), replicaSetOf(r, "b", app{image: "v2"}, int32(len(c.new)))
+			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, int32(len(c.old))), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, int32(len(c.new)))
 			for i, change := range c.old {
-				podOf(r, fmt.Sprintf("old%d", i), oldRS, nonNil(change))
+				fixture.PodOf(r, fmt.Sprintf("old%d", i), oldRS, nonNil(change))
 			}
 			for i, change := range c.new {
-				podOf(r, fmt.Sprintf("new%d", i), newRS, nonNil(change))
+				fixture.PodOf(r, fmt.Sprintf("new%d", i), newRS, nonNil(change))
 			}
 			for _, rs := range r.ReplicaSets {
-				rs.Labels[inplace.LabelUpdating] = begun
+				rs.Labels[inplace.LabelUpdating] = fixture.Begun
 			}
 			if got := closes(r.Plan()); !slices.Equal(got, c.want) {
 				t.Errorf("it is the turn of %v, not %v", got, c.want)
@@ -765,58 +766,58 @@ func resized(plan steps.Plan) []string {
 }
 
 func TestMovingWaits(t *testing.T) {
-	stillReady := conditionIs(corev1.PodReady, corev1.ConditionTrue)
+	stillReady := fixture.ConditionIs(corev1.PodReady, corev1.ConditionTrue)
 	cases := map[string]struct {
 		change func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet)
 		sizes  []string
 		moves  int
 	}{
 		"for the drain": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
-			podOf(r, "p", oldRS, drained, stillReady)
+			fixture.PodOf(r, "p", oldRS, fixture.Drained, stillReady)
 		}, nil, 0},
 		"not when drained": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
-			podOf(r, "p", oldRS, drained)
+			fixture.PodOf(r, "p", oldRS, fixture.Drained)
 		}, []string{"ReplicaSet web-a: replicas 1 → 0"}, 0},
 		"not for the lowered replicas to be observed": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
-			podOf(r, "p", oldRS, drained)
+			fixture.PodOf(r, "p", oldRS, fixture.Drained)
 			oldRS.Spec.Replicas, oldRS.Generation = new(int32), 2
 		}, nil, 1},
 		"not when they are": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
-			podOf(r, "p", oldRS, drained)
+			fixture.PodOf(r, "p", oldRS, fixture.Drained)
 			oldRS.Spec.Replicas = new(int32)
 		}, nil, 1},
 		"not for the pods to be counted": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
-			podOf(r, "p", oldRS, drained)
+			fixture.PodOf(r, "p", oldRS, fixture.Drained)
 			oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
 		}, nil, 1},
 		"not for the moved pod to be seen": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
-			podOf(r, "p", newRS, drained)
+			fixture.PodOf(r, "p", newRS, fixture.Drained)
 			oldRS.Spec.Replicas = new(int32)
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
 		"not when it is seen to have left": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
-			podOf(r, "p", newRS, drained)
+			fixture.PodOf(r, "p", newRS, fixture.Drained)
 			oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
 		"not when it is": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
-			podOf(r, "p", newRS, drained)
+			fixture.PodOf(r, "p", newRS, fixture.Drained)
 			oldRS.Spec.Replicas, oldRS.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
 		"for the raised replicas to be observed": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
-			podOf(r, "p", newRS, drained)
+			fixture.PodOf(r, "p", newRS, fixture.Drained)
 			oldRS.Spec.Replicas, oldRS.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
 			newRS.Spec.Replicas, newRS.Generation = new(int32(1)), 2
 		}, nil, 0},
 		"not when all is seen": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
-			podOf(r, "p", newRS, drained)
+			fixture.PodOf(r, "p", newRS, fixture.Drained)
 			oldRS.Spec.Replicas, oldRS.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
 			newRS.Spec.Replicas = new(int32(1))
 		}, []string{"ReplicaSet web-a: marks", "ReplicaSet web-b: marks"}, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v2"})
-			oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
-			oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+			r := fixture.New(1, fixture.App{Image: "v2"})
+			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+			oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 			c.change(r, oldRS, newRS)
 			plan := r.Plan()
 			moves := 0
@@ -842,7 +843,7 @@ func nonNil(change func(*corev1.Pod)) func(*corev1.Pod) {
 func TestNativeRolloutInProgressGoesOn(t *testing.T) {
 	s := newLockstep(t, 4, nil, false)
 	s.mode = inplace.ModeNone
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(func() bool { return len(s.pods.objects) > 4 })
 	s.mode = inplace.ModeInPlace
 	s.rest()
@@ -863,17 +864,17 @@ func TestTooManyPods(t *testing.T) {
 	}{
 		"a native rollout":            {"", steps.PhaseNative},
 		"scaled down in the middle":   {"1", steps.PhaseScaling},
-		"scaled down, deletions pass": {begun + revisions.Scaling, steps.PhaseScaling},
+		"scaled down, deletions pass": {fixture.Begun + revisions.Scaling, steps.PhaseScaling},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(2, app{image: "v2"})
-			oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 1)
+			r := fixture.New(2, fixture.App{Image: "v2"})
+			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 			for _, rs := range []*apps.ReplicaSet{oldRS, newRS} {
 				rs.Labels[inplace.LabelUpdating] = c.marked
 			}
-			podOf(r, "p", oldRS)
-			podOf(r, "q", oldRS)
-			podOf(r, "r", newRS)
+			fixture.PodOf(r, "p", oldRS)
+			fixture.PodOf(r, "q", oldRS)
+			fixture.PodOf(r, "r", newRS)
 			if plan := r.Plan(); plan.Phase != c.phase {
 				t.Errorf("%s (%s) instead of %s", plan.Phase, plan.Message, c.phase)
 			}
@@ -882,12 +883,12 @@ func TestTooManyPods(t *testing.T) {
 }
 
 func TestQuotaDoesNotBlockTheEnd(t *testing.T) {
-	r := fixture(2, app{image: "v2"})
-	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
-	podOf(r, "p", newRS)
+	r := fixture.New(2, fixture.App{Image: "v2"})
+	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+	fixture.PodOf(r, "p", newRS)
 	oldRS.Status.Replicas = 0
 	oldRS.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
-	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 	planned := r.Plan().Steps
 	if !slices.ContainsFunc(planned, func(s steps.Step) bool { return strings.HasPrefix(s.Describe(), "ReplicaSet web-a: replicas 1 → 0") }) {
 		t.Errorf("the old ReplicaSet keeps the replicas it cannot create: %v", planned)
@@ -905,15 +906,15 @@ func TestScalingDownWhileAGateCloses(t *testing.T) {
 		"its kubelet has not seen it": {corev1.ConditionTrue, "web-b: replicas 3 → 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(5, app{image: "v2"})
-			oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 3), replicaSetOf(r, "b", app{image: "v2"}, 3)
-			oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun+revisions.Scaling, begun+revisions.Scaling
-			podOf(r, "closing", oldRS, conditionIs(inplace.ConditionServing, corev1.ConditionFalse), conditionIs(corev1.PodReady, c.ready))
-			podOf(r, "q", oldRS)
-			podOf(r, "r", oldRS)
-			podOf(r, "s", newRS)
-			podOf(r, "a-new", newRS, conditionIs(corev1.PodReady, corev1.ConditionFalse))
-			podOf(r, "new", newRS, conditionIs(corev1.PodReady, corev1.ConditionFalse))
+			r := fixture.New(5, fixture.App{Image: "v2"})
+			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 3), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 3)
+			oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun+revisions.Scaling, fixture.Begun+revisions.Scaling
+			fixture.PodOf(r, "closing", oldRS, fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse), fixture.ConditionIs(corev1.PodReady, c.ready))
+			fixture.PodOf(r, "q", oldRS)
+			fixture.PodOf(r, "r", oldRS)
+			fixture.PodOf(r, "s", newRS)
+			fixture.PodOf(r, "a-new", newRS, fixture.ConditionIs(corev1.PodReady, corev1.ConditionFalse))
+			fixture.PodOf(r, "new", newRS, fixture.ConditionIs(corev1.PodReady, corev1.ConditionFalse))
 			if sizes := resized(r.Plan()); len(sizes) != 1 || !strings.Contains(sizes[0], c.lower) {
 				t.Errorf("ReplicaSets %q", sizes)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -23,7 +24,7 @@ func TestPrePullPodPullsAsThePodWould(t *testing.T) {
 		spec.PriorityClassName, spec.Priority = "system-node-critical", &priority
 		spec.Containers[1].Image = "side:0"
 		r.Seen.Pods[0].Annotations = map[string]string{inplace.AnnotationMove: `{"hash":"a","containers":{"side":{"image":"side:0"}}}`}
-		ungated(r.Seen.Pods[0])
+		fixture.Ungated(r.Seen.Pods[0])
 	})
 	var prePullPod *corev1.Pod
 	for _, step := range r.Plan().Steps {
@@ -55,7 +56,7 @@ func TestPrePullPodPullsAsThePodWould(t *testing.T) {
 }
 
 func TestPrePullPodNames(t *testing.T) {
-	long := newDeployment(1, app{image: "v1"})
+	long := fixture.NewDeployment(1, fixture.App{Image: "v1"})
 	long.Name = strings.Repeat("a", 40) + strings.Repeat(".", 60)
 	seen := map[string]bool{}
 	for _, newRS := range []*apps.ReplicaSet{{ObjectMeta: metav1.ObjectMeta{UID: "a"}}, {ObjectMeta: metav1.ObjectMeta{UID: "b"}}} {

@@ -16,6 +16,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/internal/sample"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/statuses"
@@ -25,15 +26,15 @@ import (
 // pullFixture returns a Deployment of 4 with pods p1 … p4 on nodes n1 … n4 that is edited from app:1 to app:2. Two nodes pull at a time,
 // and all pods may be unavailable.
 func pullFixture(changes ...func(*deployments.Rollout)) *deployments.Rollout {
-	r := fixture(4, app{image: "app:2", sidecar: "side:1"})
+	r := fixture.New(4, fixture.App{Image: "app:2", Sidecar: "side:1"})
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(4))
 	r.Seen.Settings.PrePullParallelism, r.Seen.Pull.WaitImage = 2, waiterForTests
-	oldRS, newRS := replicaSetOf(r, "a", app{image: "app:1", sidecar: "side:1"}, 4),
-		replicaSetOf(r, "b", app{image: "app:2", sidecar: "side:1"}, 0)
-	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "app:1", Sidecar: "side:1"}, 4),
+		fixture.ReplicaSetOf(r, "b", fixture.App{Image: "app:2", Sidecar: "side:1"}, 0)
+	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 	for i := range 4 {
 		r.Seen.Nodes = append(r.Seen.Nodes, mountingNode(fmt.Sprint("n", i+1)))
-		podOf(r, fmt.Sprint("p", i+1), oldRS, func(pod *corev1.Pod) { pod.Spec.NodeName = fmt.Sprint("n", i+1) })
+		fixture.PodOf(r, fmt.Sprint("p", i+1), oldRS, func(pod *corev1.Pod) { pod.Spec.NodeName = fmt.Sprint("n", i+1) })
 	}
 	for _, change := range changes {
 		change(r)
@@ -44,9 +45,9 @@ func pullFixture(changes ...func(*deployments.Rollout)) *deployments.Rollout {
 // updateRevisionIs edits the Deployment to another image than app:2.
 func updateRevisionIs(image string) func(*deployments.Rollout) {
 	return func(r *deployments.Rollout) {
-		template, newRS := app{image: image, sidecar: "side:1"}.template(), r.UpdateRevision()
+		template, newRS := fixture.App{Image: image, Sidecar: "side:1"}.Template(), r.UpdateRevision()
 		r.Deployment.Spec.Template, newRS.Spec.Template = template, template
-		r.Seen.DryRun = admitted(newRS)
+		r.Seen.DryRun = fixture.Admitted(newRS)
 	}
 }
 
@@ -68,7 +69,7 @@ func waitingFor(reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
 
-func isRunning() corev1.ContainerState { return runningSince(start) }
+func isRunning() corev1.ContainerState { return fixture.RunningSince(fixture.Start) }
 
 func nodeIs(at int, change func(*corev1.Node)) func(*deployments.Rollout) {
 	return func(r *deployments.Rollout) { change(r.Seen.Nodes[at]) }
@@ -123,17 +124,19 @@ func TestPull(t *testing.T) {
 	notFound := waitingFor("ErrImagePull", `failed to pull "docker.io/library/app:2": not found`)
 	noSandboxFor := func(age time.Duration) func(*corev1.Pod) {
 		return func(prePullPod *corev1.Pod) {
-			prePullPod.CreationTimestamp = metav1.NewTime(start.Add(-age))
+			prePullPod.CreationTimestamp = metav1.NewTime(fixture.Start.Add(-age))
 			prePullPod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}}
 		}
 	}
 	terminatingFor := func(age time.Duration) func(*corev1.Pod) {
-		return func(prePullPod *corev1.Pod) { prePullPod.DeletionTimestamp = &metav1.Time{Time: start.Add(-age)} }
+		return func(prePullPod *corev1.Pod) {
+			prePullPod.DeletionTimestamp = &metav1.Time{Time: fixture.Start.Add(-age)}
+		}
 	}
 	creating := waitingFor("ContainerCreating", "")
 	oldKubelet := nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.35.4" })
 	stuck := func(pod *corev1.Pod) {
-		unready(pod)
+		fixture.Unready(pod)
 		pod.Status.ContainerStatuses[0].State = waitingFor("ImagePullBackOff", "")
 	}
 	for name, test := range map[string]struct {
@@ -145,21 +148,21 @@ func TestPull(t *testing.T) {
 		"two nodes at a time": {nil, "pull n1, pull n2", "", "waiting for image app:2 on node n1"},
 		"nothing is pulled first": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Seen.Settings.PrePullParallelism = 0 }},
 			"close p1, close p2, close p3, close p4", "", ""},
-		"those that are unready first": {[]func(*deployments.Rollout){podIs(3, unready)}, "pull n4, pull n1", "", ""},
+		"those that are unready first": {[]func(*deployments.Rollout){podIs(3, fixture.Unready)}, "pull n4, pull n1", "", ""},
 		"one that does not serve may exceed the budget": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
-			prePullPodOn("n2", isRunning()), podIs(3, unready),
+			prePullPodOn("n2", isRunning()), podIs(3, fixture.Unready),
 			func(r *deployments.Rollout) {
 				r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 			}}, "pull n4", "", "node n4"},
 		"one that does not serve ignores the quota": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
-			prePullPodOn("n2", isRunning()), podIs(3, unready), quotaOf("10", "8")}, "close p4, close p1, close p2", "ResourceQuota q", ""},
+			prePullPodOn("n2", isRunning()), podIs(3, fixture.Unready), quotaOf("10", "8")}, "close p4, close p1, close p2", "ResourceQuota q", ""},
 		"one that does not serve waits for parallel pulls": {[]func(*deployments.Rollout){prePullPodOn("n1", creating),
-			prePullPodOn("n2", creating), podIs(3, unready)}, "", "", "node n4"},
+			prePullPodOn("n2", creating), podIs(3, fixture.Unready)}, "", "", "node n4"},
 		"two are being pulled": {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("ContainerCreating", "")),
 			prePullPodOn("n2", corev1.ContainerState{})}, "", "", "node n1"},
 		"the first have it": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
 			prePullPodOn("n2", corev1.ContainerState{})}, "close p1", "", "node n2"},
-		"the next while the first move": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), podIs(0, drained)},
+		"the next while the first move": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), podIs(0, fixture.Drained)},
 			"pull n2, pull n3", "", ""},
 		"the node lists it": {[]func(*deployments.Rollout){nodeIs(1,
 			lists("docker.io/library/app@sha256:1", "docker.io/library/app:2"))}, "pull n1, pull n3, close p2", "", ""},
@@ -172,7 +175,7 @@ func TestPull(t *testing.T) {
 		"another pod there runs it": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
 			newRS := r.ReplicaSets[1]
 			r.Deployment.Spec.Replicas, newRS.Spec.Replicas, newRS.Status.Replicas = new(int32(5)), new(int32(1)), 1
-			podOf(r, "q", newRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n3" })
+			fixture.PodOf(r, "q", newRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n3" })
 		}}, "pull n1, pull n2, close p3", "", ""},
 		"one pod that serves for two on a node": {[]func(*deployments.Rollout){podIs(1, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })},
 			"pull n1, pull n3", "", ""},
@@ -230,14 +233,14 @@ func TestPull(t *testing.T) {
 		"the pre-pull pod cannot run": {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("CreateContainerError", "x"))},
 			"pull n2, close p1", "", ""},
 		"a pod that cannot start anyway": {[]func(*deployments.Rollout){podIs(0, stuck)}, "pull n2, pull n3, close p1", "", ""},
-		"a pod that crashes waits":       {[]func(*deployments.Rollout){podIs(0, unready)}, "pull n1, pull n2", "", ""},
-		"a pod that is on no node yet": {[]func(*deployments.Rollout){podIs(0, unready,
+		"a pod that crashes waits":       {[]func(*deployments.Rollout){podIs(0, fixture.Unready)}, "pull n1, pull n2", "", ""},
+		"a pod that is on no node yet": {[]func(*deployments.Rollout){podIs(0, fixture.Unready,
 			func(pod *corev1.Pod) { pod.Spec.NodeName = "" })}, "pull n2, pull n3, close p1", "", ""},
-		"a pod on a node that is down": {[]func(*deployments.Rollout){podIs(0, unready),
+		"a pod on a node that is down": {[]func(*deployments.Rollout){podIs(0, fixture.Unready),
 			nodeIs(0, func(n *corev1.Node) { n.Status.Conditions = nil })}, "pull n2, pull n3", "", ""},
-		"drained for another image": {[]func(*deployments.Rollout){podIs(0, drained)}, "open p1, pull n1, pull n2", "", ""},
-		"without gate": {[]func(*deployments.Rollout){prePullPodOn("n2", isRunning()), podIs(0, ungated),
-			podIs(1, ungated)}, "pull n1, patch p2", "", ""},
+		"drained for another image": {[]func(*deployments.Rollout){podIs(0, fixture.Drained)}, "open p1, pull n1, pull n2", "", ""},
+		"without gate": {[]func(*deployments.Rollout){prePullPodOn("n2", isRunning()), podIs(0, fixture.Ungated),
+			podIs(1, fixture.Ungated)}, "pull n1, patch p2", "", ""},
 		"a pre-pull pod of another update revision": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(),
 			func(p *corev1.Pod) { p.Name = "old" })}, "drop n1, pull n1, pull n2", "", ""},
 		"a pre-pull pod that is terminating": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), terminatingFor(time.Second))},
@@ -283,10 +286,10 @@ func TestPullOfASidecar(t *testing.T) {
 		"another pod there runs it": {func(r *deployments.Rollout) {
 			newRS := r.ReplicaSets[1]
 			r.Deployment.Spec.Replicas, newRS.Spec.Replicas, newRS.Status.Replicas = new(int32(5)), new(int32(1)), 1
-			podOf(r, "q", newRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n3" })
+			fixture.PodOf(r, "q", newRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n3" })
 		}, "pull n1, pull n2, close p3"},
 		"the sidecar cannot start anyway": {podIs(0, func(pod *corev1.Pod) {
-			unready(pod)
+			fixture.Unready(pod)
 			pod.Status.InitContainerStatuses[0].State = waitingFor("ImagePullBackOff", "")
 		}), "pull n2, pull n3, close p1"},
 	} {
@@ -306,14 +309,14 @@ func TestPullOfASidecar(t *testing.T) {
 
 // toMesh2 edits the fixture's Deployment from mesh:1 to mesh:2 instead.
 func toMesh2(r *deployments.Rollout) {
-	before, after := app{image: "app:1", mesh: "mesh:1"}.template(), app{image: "app:1", mesh: "mesh:2"}.template()
+	before, after := fixture.App{Image: "app:1", Mesh: "mesh:1"}.Template(), fixture.App{Image: "app:1", Mesh: "mesh:2"}.Template()
 	oldRS, newRS := r.ReplicaSets[0], r.ReplicaSets[1]
 	r.Deployment.Spec.Template, oldRS.Spec.Template, newRS.Spec.Template = after, before, after
-	r.Seen.DryRun = admitted(newRS)
+	r.Seen.DryRun = fixture.Admitted(newRS)
 	pods := r.Seen.Pods
 	r.Seen.Pods = nil
 	for _, pod := range pods {
-		podOf(r, pod.Name, oldRS, func(made *corev1.Pod) { made.Spec.NodeName = pod.Spec.NodeName })
+		fixture.PodOf(r, pod.Name, oldRS, func(made *corev1.Pod) { made.Spec.NodeName = pod.Spec.NodeName })
 	}
 }
 
@@ -350,7 +353,7 @@ func TestStepsOfPullingFirst(t *testing.T) {
 	s := newLockstep(t, 3, nil, false)
 	s.pulls(2)
 	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.expect("pull n1", "pull n2", "A marks", "B marks", "close 1",
 		"pull n3", "A 3 → 2", "move 1", "B 0 → 1", "open 1",
@@ -363,7 +366,7 @@ func TestBadImageStopsNothing(t *testing.T) {
 	s := newLockstep(t, 3, nil, false)
 	s.pulls(2)
 	before := sorted(s.pods.objects)
-	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
 	s.rest()
 	s.expect("pull n1", "pull n2", "A marks", "B marks")
 	s.pass(11 * time.Minute)
@@ -377,7 +380,7 @@ func TestBadImageStopsNothing(t *testing.T) {
 	if status := s.deployment().Status; status.AvailableReplicas != 3 || status.UpdatedReplicas != 0 {
 		t.Errorf("the status is %+v", status)
 	}
-	s.edit("undoes it", app{image: "v1"})
+	s.edit("undoes it", fixture.App{Image: "v1"})
 	s.rest()
 	s.expect("drop n1", "drop n2", "A marks", "B marks")
 	s.intact(before)
@@ -385,7 +388,7 @@ func TestBadImageStopsNothing(t *testing.T) {
 
 func TestDaemonPullsFirst(t *testing.T) {
 	f := newFleet(t, 3, func(f *fleet) { f.pullsFirst(1) })
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "pull n1", "close p1",
 		"pull n2", "p1 is 2 app=v2", "open p1", "drop n1", "close p2",
@@ -402,23 +405,23 @@ func (f *fleet) pullsFirst(parallel int) {
 
 func TestDaemonBadImageStopsNothing(t *testing.T) {
 	f := newFleet(t, 2, func(f *fleet) { f.pullsFirst(1) })
-	f.edit(app{image: "bad"})
+	f.edit(fixture.App{Image: "bad"})
 	f.rest()
 	f.expect("mark 2 true false", "pull n1")
 	if plan := f.once(); !strings.Contains(plan.Message, "waiting for image bad on node n1: bad: not found") {
 		t.Errorf("it says %q", plan.Message)
 	}
-	f.edit(app{image: "v1"})
+	f.edit(fixture.App{Image: "v1"})
 	f.rest()
 	f.expect("drop n1", "mark 2 false false")
-	if images(f.Seen.Pods[0]) != "app=v1" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
-		t.Errorf("p1 has %s", images(f.Seen.Pods[0]))
+	if fixture.Images(f.Seen.Pods[0]) != "app=v1" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
+		t.Errorf("p1 has %s", fixture.Images(f.Seen.Pods[0]))
 	}
 }
 
 func TestDaemonFallBackDeletesPrePullPods(t *testing.T) {
 	f := newFleet(t, 2, func(f *fleet) { f.pullsFirst(2) })
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.once()
 	f.once()
 	f.pull.observe(&f.Seen.Settings, &f.Seen.Nodes, &f.Seen.Pull)

@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
@@ -34,32 +35,32 @@ func TestPreview(t *testing.T) {
 		replicas int32
 		strategy appsv1.DeploymentStrategy
 		mode     inplace.Mode
-		to       app
+		to       fixture.App
 		claim    string
 		want     string
 	}{
-		"as many as may be unavailable": {8, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "",
+		"as many as may be unavailable": {8, paces("25%", "25%"), inplace.ModeInPlace, fixture.App{Image: "v2"}, "",
 			"in place: restarts app; 8 pods, 2 at a time, 0 surge pod, forbidden: false"},
-		"none may be unavailable": {8, paces("0", "2"), inplace.ModeInPlace, app{image: "v2"}, "",
+		"none may be unavailable": {8, paces("0", "2"), inplace.ModeInPlace, fixture.App{Image: "v2"}, "",
 			"in place: restarts app; 8 pods, 2 at a time, 2 surge pod, forbidden: false"},
-		"a percentage of none": {2, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "",
+		"a percentage of none": {2, paces("25%", "25%"), inplace.ModeInPlace, fixture.App{Image: "v2"}, "",
 			"in place: restarts app; 2 pods, 1 at a time, 1 surge pod, forbidden: false"},
-		"no second pod can run": {1, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "data",
+		"no second pod can run": {1, paces("25%", "25%"), inplace.ModeInPlace, fixture.App{Image: "v2"}, "data",
 			"in place: restarts app; 1 pods, 1 at a time, 0 surge pod, forbidden: false"},
-		"there are none": {0, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "",
+		"there are none": {0, paces("25%", "25%"), inplace.ModeInPlace, fixture.App{Image: "v2"}, "",
 			"in place: restarts app; 0 pods, 0 at a time, 0 surge pod, forbidden: false"},
-		"by strategy": {2, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, inplace.ModeInPlaceOnly, app{image: "v2"}, "",
+		"by strategy": {2, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, inplace.ModeInPlaceOnly, fixture.App{Image: "v2"}, "",
 			"recreate: strategy Recreate promises that two versions never run at once; " +
 				"2 pods, 1 at a time, 0 surge pod, forbidden: true"},
-		"not managed": {2, paces("1", "1"), inplace.ModeNone, app{image: "v2"}, "",
+		"not managed": {2, paces("1", "1"), inplace.ModeNone, fixture.App{Image: "v2"}, "",
 			"recreate: not updated in place: the namespace has no label stayput.dev/update, or its value is not known; " +
 				"2 pods, 1 at a time, 0 surge pod, forbidden: false"},
-		"opted out": {2, paces("1", "1"), inplace.ModeRecreate, app{image: "v2"}, "",
+		"opted out": {2, paces("1", "1"), inplace.ModeRecreate, fixture.App{Image: "v2"}, "",
 			`recreate: not updated in place: label stayput.dev/update is "recreate"; 2 pods, 1 at a time, 0 surge pod, forbidden: false`},
 	} {
-		r := fixture(c.replicas, c.to)
+		r := fixture.New(c.replicas, c.to)
 		r.Deployment.Spec.Strategy, r.Seen.Mode, r.Seen.Settings.Surge = c.strategy, c.mode, true
-		old := replicaSetOf(r, "a", app{image: "v1"}, c.replicas)
+		old := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, c.replicas)
 		r.Seen.DryRun.Claim = c.claim
 		if got := short(r.Preview(old.Spec.Template)); got != c.want {
 			t.Errorf("%s:\n%s\ninstead of\n%s", name, got, c.want)
@@ -71,7 +72,7 @@ func TestDaemonPreview(t *testing.T) {
 	f := newFleet(t, 3, maxUnavailable("50%"))
 	f.DaemonSet.Status.DesiredNumberScheduled = 3
 	before := f.DaemonSet.Spec.Template
-	f.DaemonSet.Spec.Template, f.Seen.Nodes = app{image: "v2"}.template(), nil
+	f.DaemonSet.Spec.Template, f.Seen.Nodes = fixture.App{Image: "v2"}.Template(), nil
 	if got, want := short(f.Preview(before)), "in place: restarts app; 3 pods, 2 at a time, 0 surge pod, forbidden: false"; got != want {
 		t.Errorf("%s instead of %s", got, want)
 	}
@@ -87,9 +88,9 @@ func TestPreviewAtAPartition(t *testing.T) {
 		"4 at the partition, 2 at a time, 2 surge pod": "4", "5 at the partition, 1 at a time, 1 surge pod": "90percent",
 		"6 at the partition, 0 at a time, 0 surge pod": "half",
 	} {
-		r := fixture(6, app{image: "v2"})
+		r := fixture.New(6, fixture.App{Image: "v2"})
 		r.Deployment.Spec.Strategy, r.Seen.Settings.Surge, r.Seen.Settings.Partition = paces("0", "3"), true, partition
-		f := r.Preview(replicaSetOf(r, "a", app{image: "v1"}, 6).Spec.Template)
+		f := r.Preview(fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 6).Spec.Template)
 		if got := fmt.Sprintf("%d at the partition, %d at a time, %d surge pod", f.AtPartition, f.AtATime, f.SurgePods); got != want {
 			t.Errorf("%s: %s instead of %s", partition, got, want)
 		}
@@ -106,7 +107,7 @@ func progress(all []podstate.PodProgress, name string) string {
 func TestPodProgress(t *testing.T) {
 	waiting := func(reason string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			unready(pod)
+			fixture.Unready(pod)
 			pod.Status.ContainerStatuses[0].Ready = false
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
 		}
@@ -133,34 +134,34 @@ func TestPodProgress(t *testing.T) {
 	deferred := corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred,
 		Message: "no room"}
 	lately := func(pod *corev1.Pod) {
-		pod.Status.Conditions[2].LastTransitionTime = metav1.NewTime(start.Add(-1500 * time.Millisecond))
+		pod.Status.Conditions[2].LastTransitionTime = metav1.NewTime(fixture.Start.Add(-1500 * time.Millisecond))
 	}
 	for want, c := range map[string]struct {
 		old    bool
 		change func(*corev1.Pod)
 	}{
-		"web-a waiting: its turn": {old: true}, "web-a updating: its drain": {true, drained},
+		"web-a waiting: its turn": {old: true}, "web-a updating: its drain": {true, fixture.Drained},
 		"web-b updated: ": {}, "web-b updating: its kubelet": {change: moved}, "web-b updating: its containers to restart": {change: seen},
 		"web-a updating: its CPU and memory":                           {old: true, change: resized()},
 		"web-a updating: its CPU and memory: Deferred: no room":        {old: true, change: resized(deferred)},
 		"web-b updating: readiness of container app: CrashLoopBackOff": {change: waiting("CrashLoopBackOff")},
 		"web-b updating: the image of container app: ImagePullBackOff": {change: waiting("ImagePullBackOff")},
-		"web-b updating: its readiness gate":                           {change: drained},
+		"web-b updating: its readiness gate":                           {change: fixture.Drained},
 		"web-b updating: minReadySeconds, 9s more":                     {change: lately},
 		"web-b updating: a node": {change: func(pod *corev1.Pod) {
-			unready(pod)
+			fixture.Unready(pod)
 			pod.Spec.NodeName = ""
 		}},
 	} {
-		r := fixture(2, app{image: "v2"})
+		r := fixture.New(2, fixture.App{Image: "v2"})
 		r.Deployment.Spec.MinReadySeconds = 10
-		a, b := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
-		a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = begun, begun
+		a, b := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+		a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 		owner := b
 		if c.old {
 			owner = a
 		}
-		podOf(r, "p", owner, func(pod *corev1.Pod) { pod.Spec.NodeName = "n" }, nonNil(c.change))
+		fixture.PodOf(r, "p", owner, func(pod *corev1.Pod) { pod.Spec.NodeName = "n" }, nonNil(c.change))
 		if got := progress(r.PodProgress(), "p"); got != want {
 			t.Errorf("%q instead of %q", got, want)
 		}
@@ -170,8 +171,8 @@ func TestPodProgress(t *testing.T) {
 // TestPodProgressBefore: the update has not begun.
 func TestPodProgressBefore(t *testing.T) {
 	outdated := func(changes ...func(*deployments.Rollout)) *deployments.Rollout {
-		r := fixture(1, app{image: "v2"})
-		podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), func(pod *corev1.Pod) { pod.Spec.NodeName = "n" })
+		r := fixture.New(1, fixture.App{Image: "v2"})
+		fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), func(pod *corev1.Pod) { pod.Spec.NodeName = "n" })
 		for _, change := range changes {
 			change(r)
 		}
@@ -208,7 +209,7 @@ func TestPodProgressBefore(t *testing.T) {
 
 func TestDaemonPodProgress(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
 	f.Seen.Nodes = nil
 	all := f.PodProgress()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
@@ -18,9 +19,9 @@ import (
 func TestRenewal(t *testing.T) {
 	s := newLockstep(t, 3, nil, false)
 	s.pulls(2)
-	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
 	s.rest()
-	if s.now.Sub(start) > time.Hour {
+	if s.now.Sub(fixture.Start) > time.Hour {
 		t.Fatal("no time must pass in this")
 	}
 	for range 10 {
@@ -43,10 +44,10 @@ func TestRenewal(t *testing.T) {
 
 func TestHoldLasts(t *testing.T) {
 	marked := func(marked, nudged time.Duration) *apps.ReplicaSet {
-		rs := replicaSetOf(fixture(1, app{image: "v1"}), "a", app{image: "v1"}, 1)
-		rs.Labels[inplace.LabelUpdating] = times.Seconds(start.Add(-marked)) + revisions.Scaling
+		rs := fixture.ReplicaSetOf(fixture.New(1, fixture.App{Image: "v1"}), "a", fixture.App{Image: "v1"}, 1)
+		rs.Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start.Add(-marked)) + revisions.Scaling
 		if nudged > 0 {
-			rs.Labels[inplace.LabelRenewed] = times.Seconds(start.Add(-nudged))
+			rs.Labels[inplace.LabelRenewed] = times.Seconds(fixture.Start.Add(-nudged))
 		}
 		return rs
 	}
@@ -68,7 +69,7 @@ func TestHoldLasts(t *testing.T) {
 		"a mark of another client": {forged, revisions.StartWithin, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if lasts := revisions.HoldLasts(test.revision.Labels, start.Add(-test.held), start); lasts != test.lasts {
+			if lasts := revisions.HoldLasts(test.revision.Labels, fixture.Start.Add(-test.held), fixture.Start); lasts != test.lasts {
 				t.Errorf("it lasts: %t, want %t", lasts, test.lasts)
 			}
 		})
@@ -80,7 +81,7 @@ func TestHoldLasts(t *testing.T) {
 func TestManagersKilledWhileQuiet(t *testing.T) {
 	s := newLockstep(t, 4, surge("1", "1"), false)
 	s.pulls(2)
-	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
 	s.rest()
 	for range 40 { // the Deployment controller goes on by its own clock
 		s.pass(15 * time.Second)
@@ -117,10 +118,10 @@ func (s *lockstep) nativeRound(d time.Duration) {
 
 // TestMarksComeFirst: Stayput may turn out not to be allowed to make the update. So it stores the marks before it closes a gate.
 func TestMarksComeFirst(t *testing.T) {
-	r := fixture(4, app{image: "v2"})
-	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 4), replicaSetOf(r, "b", app{image: "v2"}, 0)
+	r := fixture.New(4, fixture.App{Image: "v2"})
+	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 4), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
 	for _, name := range []string{"p", "q", "r", "s"} {
-		podOf(r, name, oldRS)
+		fixture.PodOf(r, name, oldRS)
 	}
 	describe := func() string {
 		var planned []string
@@ -134,11 +135,11 @@ func TestMarksComeFirst(t *testing.T) {
 	if got := describe(); got != "ReplicaSet web-a: marks, ReplicaSet web-b: marks" {
 		t.Errorf("it begins with %s", got)
 	}
-	oldRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelCurrent] = begun, begun
+	oldRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelCurrent] = fixture.Begun, fixture.Begun
 	if got := describe(); got != "ReplicaSet web-b: marks" {
 		t.Errorf("with one mark it goes on with %s", got)
 	}
-	newRS.Labels[inplace.LabelUpdating] = begun
+	newRS.Labels[inplace.LabelUpdating] = fixture.Begun
 	if got := describe(); got != "Pod p: close the gate, in place: restarts app" {
 		t.Errorf("with both marks it goes on with %s", got)
 	}
@@ -147,11 +148,11 @@ func TestMarksComeFirst(t *testing.T) {
 // TestEachNudgeIsAnEvent: two managers shut down within one second. The first has nudged the native controller while the webhooks of the
 // second still refused its writes. The second must nudge it again, and the same value would cause no event.
 func TestEachNudgeIsAnEvent(t *testing.T) {
-	r := fixture(1, app{image: "v2"})
-	podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
-	newest := replicaSetOf(r, "b", app{image: "v2"}, 0)
+	r := fixture.New(1, fixture.App{Image: "v2"})
+	fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1))
+	newest := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
 	f := newFleet(t, 1)
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	for _, each := range []struct {
 		labels func() map[string]string
 		nudge  func() []steps.Step
@@ -179,7 +180,7 @@ func TestEachNudgeIsAnEvent(t *testing.T) {
 
 func carry(t *testing.T, object any, operations []jsonpatch.Operation) {
 	t.Helper()
-	if err := apply(object, operations); err != nil {
+	if err := fixture.Apply(object, operations); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -187,17 +188,17 @@ func carry(t *testing.T, object any, operations []jsonpatch.Operation) {
 // TestLateMarkIsRenewed: a ReplicaSet joins an old update. The patch that marks it also renews its hold, because a mark as old as the
 // update would not hold anything.
 func TestLateMarkIsRenewed(t *testing.T) {
-	r := fixture(2, app{image: "v2"})
-	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
-	oldRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelRenewed] = times.Seconds(start.Add(-time.Hour)), begun
+	r := fixture.New(2, fixture.App{Image: "v2"})
+	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+	oldRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelRenewed] = times.Seconds(fixture.Start.Add(-time.Hour)), fixture.Begun
 	for _, step := range r.Plan().Steps {
 		if patch, is := step.(steps.PatchReplicaSet); is && patch.ReplicaSet == newRS {
-			if err := apply(newRS, patch.Operations); err != nil {
+			if err := fixture.Apply(newRS, patch.Operations); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if !revisions.HoldLasts(newRS.Labels, start.Add(-time.Hour), start) {
+	if !revisions.HoldLasts(newRS.Labels, fixture.Start.Add(-time.Hour), fixture.Start) {
 		t.Errorf("the new mark is too old: %v", newRS.Labels)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 )
 
 // small limits the allocatable CPU of the nodes.
@@ -47,7 +48,7 @@ func TestDaemonThatDoesNotServeIsReplacedAtOnce(t *testing.T) {
 	t.Run("its node has too little", func(t *testing.T) {
 		f := newSizedFleet(t, 2)
 		f.small("150m", "n1")
-		f.edit(app{image: "v1", cpu: "200m"})
+		f.edit(fixture.App{Image: "v1", CPU: "200m"})
 		f.mayDelete(nil) // it serves, so others come first
 		f.ail("p1")
 		f.mayDelete(map[string]bool{"p1": true})
@@ -58,9 +59,9 @@ func TestDaemonThatDoesNotServeIsReplacedAtOnce(t *testing.T) {
 	})
 	t.Run("its revision is too different", func(t *testing.T) {
 		f := newFleet(t, 2)
-		f.edit(app{image: "v1", env: "a"})
+		f.edit(fixture.App{Image: "v1", Env: "a"})
 		f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
-		f.edit(app{image: "v2"})
+		f.edit(fixture.App{Image: "v2"})
 		f.mayDelete(nil)
 		f.ail("p2")
 		f.mayDelete(map[string]bool{"p2": true})
@@ -73,15 +74,15 @@ func TestDaemonsThatDoNotServeAtAPartition(t *testing.T) {
 	f := newSizedFleet(t, 3).atPartition("2")
 	maxUnavailable("3")(f)
 	f.small("150m", "n1", "n2")
-	f.edit(app{image: "v1", cpu: "200m"})
+	f.edit(fixture.App{Image: "v1", CPU: "200m"})
 	for _, pod := range f.Seen.Pods[:2] {
-		unready(pod)
+		fixture.Unready(pod)
 	}
 	f.mayDelete(map[string]bool{"p1": true})
 	for range 5 {
 		f.sick = "p1"
 		f.once()
-		unready(f.Seen.Pods[1])
+		fixture.Unready(f.Seen.Pods[1])
 	}
 	if f.Seen.Pods[2].Spec.Containers[0].Resources.Requests.Cpu().String() != "100m" {
 		t.Errorf("p3 takes the place of p1: %q", f.steps)
@@ -94,10 +95,10 @@ func TestDaemonsThatDoNotServeAtAPartition(t *testing.T) {
 func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
 	t.Run("its node has too little", func(t *testing.T) {
 		f := newSizedFleet(t, 3).atPartition("2")
-		f.edit(app{image: "v1", cpu: "200m"})
+		f.edit(fixture.App{Image: "v1", CPU: "200m"})
 		f.rest()
 		f.small("250m", "n1")
-		f.edit(app{image: "v1", cpu: "300m"})
+		f.edit(fixture.App{Image: "v1", CPU: "300m"})
 		f.rest()
 		f.mayDelete(map[string]bool{"p1": true})
 		f.replaced("p1")
@@ -108,12 +109,12 @@ func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
 	})
 	t.Run("it cannot lose what it got", func(t *testing.T) {
 		f := newFleet(t, 3).atPartition("2")
-		f.edit(app{image: "v2", tolerates: "t"})
+		f.edit(fixture.App{Image: "v2", Tolerates: "t"})
 		f.rest()
 		if hash := f.Seen.Pods[0].Labels[inplace.LabelRevisionHash]; hash != "2" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
 			t.Fatalf("p1 is of %s: %q", hash, f.steps)
 		}
-		f.edit(app{image: "v3"})
+		f.edit(fixture.App{Image: "v3"})
 		f.rest()
 		f.mayDelete(map[string]bool{"p1": true})
 		if plan := f.Plan(); !plan.Decision.Held {
@@ -126,10 +127,10 @@ func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
 // each other: the native controller knows how many to replace at a time.
 func TestDaemonsThatMustBeReplacedDoNotWaitForEachOther(t *testing.T) {
 	f := newSizedFleet(t, 2)
-	f.edit(app{image: "v1", cpu: "100m", env: "a"})
+	f.edit(fixture.App{Image: "v1", CPU: "100m", Env: "a"})
 	f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
 	f.small("150m", "n1")
-	f.edit(app{image: "v1", cpu: "200m"})
+	f.edit(fixture.App{Image: "v1", CPU: "200m"})
 	f.rest()
 	f.mayDelete(map[string]bool{"p1": true, "p2": true})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -51,13 +52,13 @@ func (w *world) closedInAnUpdateOfFour() *corev1.Pod {
 	w.calm()
 	w.rules.loose = true
 	w.user("strategy", func(d *apps.Deployment) {
-		d.Spec.Replicas, d.Spec.MinReadySeconds, d.Spec.Template = new(int32(4)), 0, app{image: "v1"}.template()
+		d.Spec.Replicas, d.Spec.MinReadySeconds, d.Spec.Template = new(int32(4)), 0, fixture.App{Image: "v1"}.Template()
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType,
 			RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(1)), MaxSurge: new(intstr.FromInt32(1))}}
 	})
 	w.calm()
 	w.rules.loose, w.rules.native = false, false
-	w.user("edit", func(d *apps.Deployment) { d.Spec.Template = app{image: "v3"}.template() })
+	w.user("edit", func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v3"}.Template() })
 	for range 500 {
 		w.turn(true, true)
 		for _, pod := range sorted(w.pods.objects) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
@@ -30,7 +31,7 @@ func (s *lockstep) cpus() string {
 func newSizedAt(t *testing.T, replicas int32, partition string) *lockstep {
 	return newLockstep(t, replicas, func(d *apps.Deployment) {
 		partitioned(partition)(d)
-		d.Spec.Template = app{image: "v1", cpu: "100m"}.template()
+		d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template()
 	}, false)
 }
 
@@ -38,7 +39,7 @@ func newSizedAt(t *testing.T, replicas int32, partition string) *lockstep {
 func TestStepsOfResourcesAtAPartition(t *testing.T) {
 	s := newSizedAt(t, 3, "50percent")
 	before := sorted(s.pods.objects)
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.expect("A marks", "B marks", "patch 1", "resize 1", "A 3 → 2", "move 1", "B 0 → 1")
 	s.waits("waiting at partition 50percent: 1 of 3 pods updated")
@@ -48,7 +49,7 @@ func TestStepsOfResourcesAtAPartition(t *testing.T) {
 	s.partition("1")
 	s.rest()
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
-	s.edits(app{image: "v1", cpu: "100m"})
+	s.edits(fixture.App{Image: "v1", CPU: "100m"})
 	s.rest()
 	s.intact(before)
 	if got := s.cpus(); got != "100m 100m 100m" {
@@ -64,10 +65,10 @@ func TestResourcesOfManyAtAPartition(t *testing.T) {
 		partitioned("3")(d)
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(5)),
 			MaxSurge: new(intstr.FromInt32(0))}
-		d.Spec.Template = app{image: "v1", cpu: "100m"}.template()
+		d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template()
 	}, false)
 	s.kubelet.short = true
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.expect("A marks", "B marks", "patch 1", "patch 2", "resize 1", "resize 2")
 	s.kubelet.short = false
@@ -80,10 +81,10 @@ func TestRaisedPartitionMidUpdateToASize(t *testing.T) {
 	for cpu, want := range map[string]string{"200m": "100m 100m 200m", "100m": "100m 100m 100m", "300m": "100m 100m 300m"} {
 		s := newSizedAt(t, 3, "1")
 		s.kubelet.short = true
-		s.edits(app{image: "v1", cpu: "200m"})
+		s.edits(fixture.App{Image: "v1", CPU: "200m"})
 		s.until(func() bool { return slices.Contains(s.steps, "resize 1") })
 		s.partition("100percent")
-		s.edits(app{image: "v1", cpu: cpu})
+		s.edits(fixture.App{Image: "v1", CPU: cpu})
 		s.kubelet.short = false
 		s.rest()
 		if got := s.cpus(); got != want || s.failed != "" {
@@ -95,7 +96,7 @@ func TestRaisedPartitionMidUpdateToASize(t *testing.T) {
 // TestResourcesAndAnImageAtAPartition: a pod that gets a new image and a resize counts once in the partition budget.
 func TestResourcesAndAnImageAtAPartition(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
-	s.edits(app{image: "v2", cpu: "200m"})
+	s.edits(fixture.App{Image: "v2", CPU: "200m"})
 	s.rest()
 	s.has(map[string]int{"A": 1, "B": 2})
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
@@ -109,7 +110,7 @@ func TestResourcesAndAnImageAtAPartition(t *testing.T) {
 func TestDeferredResourcesAtAPartition(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
 	s.kubelet.short = true
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	if plan := s.rollout().Plan(); plan.Phase == steps.PhasePartition {
 		t.Errorf("it says %q while a pod is being resized", plan.Message)
@@ -124,7 +125,7 @@ func TestDaemonResourcesOfManyAtAPartition(t *testing.T) {
 	f := newSizedFleet(t, 4).atPartition("2")
 	all := intstr.FromInt32(4)
 	f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &all}
-	f.edit(app{image: "v1", cpu: "200m"})
+	f.edit(fixture.App{Image: "v1", CPU: "200m"})
 	f.rest()
 	if plan := f.Plan(); plan.Message != "waiting at partition 2: 2 of 4 pods updated" {
 		t.Errorf("the plan is %s %q after %q", plan.Phase, plan.Message, f.steps)
@@ -140,13 +141,13 @@ func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	f.edit(app{image: "v1", cpu: "200m"})
+	f.edit(fixture.App{Image: "v1", CPU: "200m"})
 	f.rest()
 	f.expect("mark 1 false false", "mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "p1 is 2 app=v1")
 	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50percent: 1 of 3 pods updated" {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
-	f.edit(app{image: "v1", cpu: "100m"})
+	f.edit(fixture.App{Image: "v1", CPU: "100m"})
 	f.rest()
 	if got := cpus(); got != "1:100m 1:100m 1:100m" {
 		t.Errorf("after the undo the pods are %s", got)
@@ -168,7 +169,7 @@ func TestStageThatDoesNotFit(t *testing.T) {
 			s := newSizedAt(t, 3, "1")
 			before := sorted(s.pods.objects)
 			s.kubelet.short = test.short
-			s.edits(app{image: "v1", cpu: test.cpu})
+			s.edits(fixture.App{Image: "v1", CPU: test.cpu})
 			s.rest()
 			s.pass(30 * time.Minute)
 			s.rest()
@@ -180,7 +181,7 @@ func TestStageThatDoesNotFit(t *testing.T) {
 			if plan := s.rollout().Plan(); plan.Phase != steps.PhaseStalled || !plan.Decision.Held || !strings.Contains(plan.Message, test.want) {
 				t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 			}
-			s.edits(app{image: "v1", cpu: "100m"})
+			s.edits(fixture.App{Image: "v1", CPU: "100m"})
 			s.rest()
 			s.intact(before)
 			s.checkEnd()
@@ -188,7 +189,7 @@ func TestStageThatDoesNotFit(t *testing.T) {
 		t.Run(name+", and then the partition goes", func(t *testing.T) {
 			s := newSizedAt(t, 3, "1")
 			s.kubelet.short = test.short
-			s.edits(app{image: "v1", cpu: test.cpu})
+			s.edits(fixture.App{Image: "v1", CPU: test.cpu})
 			s.rest()
 			s.pass(30 * time.Minute)
 			made := s.made
@@ -206,14 +207,14 @@ func TestStageThatDoesNotFit(t *testing.T) {
 // the plan says so.
 func TestMovedPodThatDoesNotFitAtAPartition(t *testing.T) {
 	s := newSizedAt(t, 3, "2")
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.waits("waiting at partition 2: 1 of 3 pods updated")
 	s.kubelet.cramped = map[string]string{}
 	for _, pod := range s.rollout().Seen.Pods {
 		s.kubelet.cramped[pod.Name] = "300m"
 	}
-	s.edits(app{image: "v1", cpu: "300m"})
+	s.edits(fixture.App{Image: "v1", CPU: "300m"})
 	s.rest()
 	s.pass(30 * time.Minute)
 	s.rest()
@@ -225,11 +226,11 @@ func TestMovedPodThatDoesNotFitAtAPartition(t *testing.T) {
 // TestUndoThatDoesNotFitAtAPartition: an undo that cannot resize a pod does not wait for a partition that keeps no pod.
 func TestUndoThatDoesNotFitAtAPartition(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
 	s.kubelet.short = true
-	s.edits(app{image: "v1", cpu: "100m"})
+	s.edits(fixture.App{Image: "v1", CPU: "100m"})
 	s.rest()
 	s.pass(30 * time.Minute)
 	s.rest()
@@ -242,7 +243,7 @@ func TestUndoThatDoesNotFitAtAPartition(t *testing.T) {
 func TestDaemonsThatDoNotFitAtAPartition(t *testing.T) {
 	f := newSizedFleet(t, 3).atPartition("1")
 	f.small("150m", "n1", "n2", "n3")
-	f.edit(app{image: "v1", cpu: "200m"})
+	f.edit(fixture.App{Image: "v1", CPU: "200m"})
 	f.rest()
 	if plan := f.Plan(); !plan.Decision.Held || !strings.Contains(plan.Message, "does not get its CPU and memory") {
 		t.Fatalf("the plan is %s %q", plan.Phase, plan.Message)
@@ -264,7 +265,7 @@ func TestDaemonsThatDoNotFitAtAPartition(t *testing.T) {
 func TestPodAtThePartitionIsGoneBesideAStageThatDoesNotFit(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
 	s.kubelet.short = true
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.pass(30 * time.Minute)
 	for _, pod := range sorted(s.pods.objects) {
@@ -285,10 +286,10 @@ func TestPodAtThePartitionIsGoneBesideAStageThatDoesNotFit(t *testing.T) {
 // TestGateOpensWhileThereIsNoCapacity: a pod that was to restart for its size serves while its node has no capacity, even if another
 // container is to restart, too.
 func TestGateOpensWhileThereIsNoCapacity(t *testing.T) {
-	before, after := app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}, app{image: "v1", sidecar: "s2", cpu: "200m", renews: true}
+	before, after := fixture.App{Image: "v1", Sidecar: "s1", CPU: "100m", Renews: true}, fixture.App{Image: "v1", Sidecar: "s2", CPU: "200m", Renews: true}
 	s := newLockstep(t, 3, func(d *apps.Deployment) {
 		partitioned("1")(d)
-		d.Spec.Template = before.template()
+		d.Spec.Template = before.Template()
 	}, false)
 	s.kubelet.short = true
 	s.edits(after)
@@ -302,9 +303,9 @@ func TestGateOpensWhileThereIsNoCapacity(t *testing.T) {
 }
 
 func TestDaemonGateOpensWhileThereIsNoCapacity(t *testing.T) {
-	f := newFleetOf(t, 2, app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}).atPartition("1")
+	f := newFleetOf(t, 2, fixture.App{Image: "v1", Sidecar: "s1", CPU: "100m", Renews: true}).atPartition("1")
 	f.short = true
-	f.edit(app{image: "v1", sidecar: "s2", cpu: "200m", renews: true})
+	f.edit(fixture.App{Image: "v1", Sidecar: "s2", CPU: "200m", Renews: true})
 	f.rest()
 	if slices.ContainsFunc(f.Seen.Pods, readiness.Closed) || !slices.Contains(f.steps, "close p1") {
 		t.Errorf("a gate is closed, or never was: %q", f.steps)

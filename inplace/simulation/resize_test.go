@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -20,16 +21,16 @@ import (
 )
 
 func newSized(t *testing.T, replicas int32) *lockstep {
-	return newLockstep(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, false)
+	return newLockstep(t, replicas, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template() }, false)
 }
 
-func (s *lockstep) edits(a app) {
-	s.user("edits", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+func (s *lockstep) edits(a fixture.App) {
+	s.user("edits", func(d *apps.Deployment) { d.Spec.Template = a.Template() })
 }
 
 func TestStepsOfResources(t *testing.T) {
 	s := newSized(t, 2)
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.expect("A marks", "B marks", "patch 1", "resize 1", "A 2 → 1", "move 1", "B 0 → 1",
 		"patch 2", "resize 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
@@ -38,7 +39,7 @@ func TestStepsOfResources(t *testing.T) {
 
 func TestStepsOfResourcesAndAnImage(t *testing.T) {
 	s := newSized(t, 1)
-	s.edits(app{image: "v2", cpu: "200m"})
+	s.edits(fixture.App{Image: "v2", CPU: "200m"})
 	s.rest()
 	s.expect("A marks", "B marks", "patch 1", "resize 1", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 	s.checkEnd()
@@ -47,10 +48,10 @@ func TestStepsOfResourcesAndAnImage(t *testing.T) {
 func TestUndoOfResourcesMidUpdate(t *testing.T) {
 	s := newSized(t, 2)
 	s.kubelet.short = true
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.steps, s.times = nil, nil
-	s.edits(app{image: "v1", cpu: "100m"})
+	s.edits(fixture.App{Image: "v1", CPU: "100m"})
 	s.rest()
 	s.expect("resize 1", "resize 2", "patch 1", "patch 2", "A marks", "B marks")
 	s.checkEnd()
@@ -58,22 +59,22 @@ func TestUndoOfResourcesMidUpdate(t *testing.T) {
 
 func TestUndoOfResources(t *testing.T) {
 	s := newSized(t, 1)
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
-	s.edits(app{image: "v1", cpu: "100m"})
+	s.edits(fixture.App{Image: "v1", CPU: "100m"})
 	s.rest()
 	s.checkEnd()
-	if sizes(s.rollout().Seen.Pods[0]) != sizes(&corev1.Pod{Spec: app{image: "v1", cpu: "100m"}.template().Typed().Spec}) {
-		t.Errorf("it has %s", sizes(s.rollout().Seen.Pods[0]))
+	if fixture.Sizes(s.rollout().Seen.Pods[0]) != fixture.Sizes(&corev1.Pod{Spec: fixture.App{Image: "v1", CPU: "100m"}.Template().Typed().Spec}) {
+		t.Errorf("it has %s", fixture.Sizes(s.rollout().Seen.Pods[0]))
 	}
 }
 
 // TestFurtherEditsOfResources: pods are partially patched to one size. Then the user wants another size, or an image with the first size.
 func TestFurtherEditsOfResources(t *testing.T) {
-	for _, last := range []app{{image: "v1", cpu: "300m"}, {image: "v2", cpu: "100m"}, {image: "v2", cpu: "200m"}} {
+	for _, last := range []fixture.App{{Image: "v1", CPU: "300m"}, {Image: "v2", CPU: "100m"}, {Image: "v2", CPU: "200m"}} {
 		s := newSized(t, 3)
 		s.kubelet.short = true
-		s.edits(app{image: "v1", cpu: "200m"})
+		s.edits(fixture.App{Image: "v1", CPU: "200m"})
 		s.rest()
 		s.edits(last)
 		s.rest()
@@ -91,7 +92,7 @@ func TestFurtherEditsOfResources(t *testing.T) {
 func TestDeferredResources(t *testing.T) {
 	s := newSized(t, 3)
 	s.kubelet.short = true
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.expect("A marks", "B marks", "patch 1", "resize 1", "patch 2", "resize 2", "patch 3", "resize 3")
 	s.kubelet.short = false
@@ -107,7 +108,7 @@ func TestDeferredResources(t *testing.T) {
 func TestDeferredForTooLong(t *testing.T) {
 	s := newSized(t, 2)
 	s.kubelet.short = true
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.expect("A marks", "B marks", "patch 1", "resize 1", "patch 2", "resize 2")
 	s.pass(500 * time.Second)
@@ -122,7 +123,7 @@ func TestDeferredForTooLong(t *testing.T) {
 // TestInfeasibleResources: an update to an infeasible size falls back. The pods get back the size they had.
 func TestInfeasibleResources(t *testing.T) {
 	s := newSized(t, 2)
-	s.edits(app{image: "v1", cpu: "9"})
+	s.edits(fixture.App{Image: "v1", CPU: "9"})
 	s.rest()
 	s.expect("A marks", "B marks", "patch 1", "resize 1", "patch 2", "resize 2", "resize 1", "resize 2", "A marks", "B marks", "patch 1",
 		"patch 2", "patch 1", "B marks")
@@ -136,7 +137,7 @@ func TestInfeasibleResources(t *testing.T) {
 func TestStepsOfResourcesThatRestart(t *testing.T) {
 	s := newRenewing(t, 2)
 	made := s.kubelet.ids
-	s.edits(app{image: "v1", cpu: "200m", renews: true})
+	s.edits(fixture.App{Image: "v1", CPU: "200m", Renews: true})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "patch 1", "resize 1", "open 1", "A 2 → 1", "move 1", "B 0 → 1",
 		"close 2", "patch 2", "resize 2", "open 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
@@ -147,7 +148,9 @@ func TestStepsOfResourcesThatRestart(t *testing.T) {
 }
 
 func newRenewing(t *testing.T, replicas int32) *lockstep {
-	return newLockstep(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m", renews: true}.template() },
+	return newLockstep(t, replicas, func(d *apps.Deployment) {
+		d.Spec.Template = fixture.App{Image: "v1", CPU: "100m", Renews: true}.Template()
+	},
 		false)
 }
 
@@ -155,9 +158,9 @@ func newRenewing(t *testing.T, replicas int32) *lockstep {
 func TestUndoOfResourcesThatRestart(t *testing.T) {
 	for _, until := range []string{"close 1", "patch 1", "resize 1", "open 1", "move 1"} {
 		s := newRenewing(t, 2)
-		s.edits(app{image: "v1", cpu: "200m", renews: true})
+		s.edits(fixture.App{Image: "v1", CPU: "200m", Renews: true})
 		s.until(func() bool { return slices.Contains(s.steps, until) })
-		s.edits(app{image: "v1", cpu: "100m", renews: true})
+		s.edits(fixture.App{Image: "v1", CPU: "100m", Renews: true})
 		s.rest()
 		s.checkEnd()
 		if got := s.cpus(); got != "100m 100m" || s.failed != "" || s.made != 2 {
@@ -171,7 +174,7 @@ func TestUndoOfResourcesThatRestart(t *testing.T) {
 func TestDeferredResourcesThatRestart(t *testing.T) {
 	s := newRenewing(t, 4)
 	s.kubelet.short = true
-	s.edits(app{image: "v1", cpu: "200m", renews: true})
+	s.edits(fixture.App{Image: "v1", CPU: "200m", Renews: true})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "patch 1", "resize 1", "open 1")
 	s.kubelet.short = false
@@ -202,7 +205,7 @@ func (s *lockstep) down() int {
 // leader goes just then. The next leader resizes.
 func TestResourcesThatRestartByAnother(t *testing.T) {
 	s := newRenewing(t, 2)
-	s.edits(app{image: "v1", cpu: "200m", renews: true})
+	s.edits(fixture.App{Image: "v1", CPU: "200m", Renews: true})
 	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
 	if _, may := podstate.Reopen(s.rollout().Seen.Pods[0], false, s.now); may {
 		t.Error("its gate may open")
@@ -220,11 +223,11 @@ func TestResourcesThatRestartByAnother(t *testing.T) {
 // TestUndoOfResourcesAndAnImageWithoutRoom: the node has no capacity to undo the resize. The undo of the image comes when the deadline has
 // passed.
 func TestUndoOfResourcesAndAnImageWithoutRoom(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "200m"}.template() }, true)
-	s.edits(app{image: "bad", cpu: "100m"})
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "200m"}.Template() }, true)
+	s.edits(fixture.App{Image: "bad", CPU: "100m"})
 	s.rest()
 	s.kubelet.short = true
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.pass(11 * time.Minute)
 	s.rest()
@@ -236,10 +239,10 @@ func TestUndoOfResourcesAndAnImageWithoutRoom(t *testing.T) {
 // TestResourcesThatRestartAndAnotherImage: a new image restarts its own container once, if another container is resized.
 func TestResourcesThatRestartAndAnotherImage(t *testing.T) {
 	s := newLockstep(t, 1, func(d *apps.Deployment) {
-		d.Spec.Template = app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}.template()
+		d.Spec.Template = fixture.App{Image: "v1", Sidecar: "s1", CPU: "100m", Renews: true}.Template()
 	}, false)
 	made := s.kubelet.ids
-	s.edits(app{image: "v1", sidecar: "s2", cpu: "200m", renews: true})
+	s.edits(fixture.App{Image: "v1", Sidecar: "s2", CPU: "200m", Renews: true})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "patch 1", "resize 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 	if s.kubelet.ids != made+2 {
@@ -253,7 +256,7 @@ func TestInfeasibleOnOneNode(t *testing.T) {
 	s := newSized(t, 4)
 	s.kubelet.cramped = map[string]string{s.rollout().Seen.Pods[0].Name: "200m"}
 	before := s.uids()
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	after := s.uids()
 	maps.DeleteFunc(after, func(uid types.UID, _ bool) bool { return before[uid] })
@@ -273,7 +276,7 @@ func (s *lockstep) uids() map[types.UID]bool {
 func TestPausedResources(t *testing.T) {
 	s := newSized(t, 2)
 	s.kubelet.short = true
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.until(func() bool { return slices.Contains(s.steps, "resize 1") })
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
 	s.kubelet.short = false
@@ -289,7 +292,7 @@ func TestPausedResources(t *testing.T) {
 func TestResizeByAnother(t *testing.T) {
 	for writes := range 4 {
 		s := newSized(t, 1)
-		s.edits(app{image: "v1", cpu: "200m"})
+		s.edits(fixture.App{Image: "v1", CPU: "200m"})
 		s.until(func() bool { return len(s.steps) >= 2+writes })
 		s.stayput.running = false
 		s.rest()
@@ -313,7 +316,7 @@ func TestResizedByAnother(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s.edits(app{image: "v2", cpu: "100m"})
+	s.edits(fixture.App{Image: "v2", CPU: "100m"})
 	s.until(func() bool { return s.rollout().Seen.Pods[0].Spec.Containers[0].Image == "v2" })
 	if cpu := s.rollout().Seen.Pods[0].Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "150m" {
 		t.Errorf("it has %s", cpu)
@@ -323,7 +326,7 @@ func TestResizedByAnother(t *testing.T) {
 // TestUndoOfResourcesTakesTime: a resize back is not applied until the kubelet reports it, and the mark stays until then.
 func TestUndoOfResourcesTakesTime(t *testing.T) {
 	s := newSized(t, 2)
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.until(func() bool {
 		return slices.ContainsFunc(s.rollout().Seen.Pods, func(pod *corev1.Pod) bool {
 			return len(readiness.MoveOf(pod).Resize) > 0 && readiness.MoveOf(pod).Resized(pod) && pod.Generation > 1
@@ -331,7 +334,7 @@ func TestUndoOfResourcesTakesTime(t *testing.T) {
 	})
 	s.kubelet.short = true
 	s.steps, s.times = nil, nil
-	s.edits(app{image: "v1", cpu: "100m"})
+	s.edits(fixture.App{Image: "v1", CPU: "100m"})
 	s.rest()
 	s.expect("resize 1", "A 1 → 2")
 	s.kubelet.short = false
@@ -344,10 +347,10 @@ func TestUndoOfResourcesTakesTime(t *testing.T) {
 // first.
 func TestResourcesOfAPodOutOfService(t *testing.T) {
 	s := newSized(t, 1)
-	s.edits(app{image: "v2", cpu: "100m"})
+	s.edits(fixture.App{Image: "v2", CPU: "100m"})
 	s.until(func() bool { return slices.Contains(s.steps, "close 1") })
 	s.steps, s.times = nil, nil
-	s.edits(app{image: "v3", cpu: "200m"})
+	s.edits(fixture.App{Image: "v3", CPU: "200m"})
 	s.rest()
 	s.expect("C marks", "patch 1", "resize 1", "A 1 → 0", "move 1", "C 0 → 1", "A marks", "B marks", "C marks", "open 1")
 	s.checkEnd()
@@ -356,9 +359,9 @@ func TestResourcesOfAPodOutOfService(t *testing.T) {
 // TestResourcesAndARestart: an edit of resources and a restart does both. A pod that was resized has not been restarted yet.
 func TestResourcesAndARestart(t *testing.T) {
 	for _, ungated := range []bool{false, true} {
-		s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, ungated)
+		s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template() }, ungated)
 		made := s.kubelet.ids
-		s.edits(app{image: "v1", cpu: "200m", restarted: "1"})
+		s.edits(fixture.App{Image: "v1", CPU: "200m", Restarted: "1"})
 		s.killed()
 		if got := s.imageNames(); got != another || s.kubelet.ids != made+1 {
 			t.Errorf("ungated %v: the pod has %s, and %d containers were started: %q", ungated, got, s.kubelet.ids-made, s.steps)
@@ -370,15 +373,15 @@ func TestResourcesAndARestart(t *testing.T) {
 // TestFurtherRestartWithResources: a pod was restarted before its move. Another edit asks for another size and restart, and the pod
 // restarts again.
 func TestFurtherRestartWithResources(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, true)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template() }, true)
 	made := s.kubelet.ids
-	s.edits(app{image: "v1", cpu: "100m", restarted: "1"})
+	s.edits(fixture.App{Image: "v1", CPU: "100m", Restarted: "1"})
 	s.until(s.moved(1))
 	s.rest()
 	if s.kubelet.ids != made+1 {
 		t.Fatalf("%d containers were started: %q", s.kubelet.ids-made, s.steps)
 	}
-	s.edits(app{image: "v1", cpu: "200m", restarted: "2"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m", Restarted: "2"})
 	s.killed()
 	s.killed()
 	if s.kubelet.ids < made+2 {
@@ -397,8 +400,8 @@ func (s *lockstep) killed() {
 // TestDaemonResourcesThatRestartLeft: a pod's mark says that it restarts, and then Stayput no longer updates the DaemonSet. The pod serves
 // again.
 func TestDaemonResourcesThatRestartLeft(t *testing.T) {
-	f := newFleetOf(t, 1, app{image: "v1", cpu: "100m", renews: true})
-	f.edit(app{image: "v1", cpu: "200m", renews: true})
+	f := newFleetOf(t, 1, fixture.App{Image: "v1", CPU: "100m", Renews: true})
+	f.edit(fixture.App{Image: "v1", CPU: "200m", Renews: true})
 	for range 3 {
 		f.once()
 	}
@@ -413,7 +416,7 @@ func TestDaemonResourcesThatRestartLeft(t *testing.T) {
 // TestPodAtThePartitionThatDoesNotFit: a pod at the partition is not left to the native controller because it would not fit.
 func TestPodAtThePartitionThatDoesNotFit(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
-	s.edits(app{image: "v1", cpu: "200m"})
+	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
 	r := s.rollout()

@@ -12,6 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/internal/sample"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
@@ -40,7 +41,7 @@ func (s *lockstep) imageNames() string {
 func TestStepsOfARestart(t *testing.T) {
 	s := aRestart(t, 2, false)
 	before := sorted(s.pods.objects)
-	s.edit("restarts", app{image: "v1", restarted: "1"})
+	s.edit("restarts", fixture.App{Image: "v1", Restarted: "1"})
 	s.rest()
 	if renewed, closed := slices.Index(s.steps, "renew 1"), slices.Index(s.steps, "close 1"); closed < 0 ||
 		s.times[closed].Sub(s.times[renewed]) < time.Second {
@@ -61,7 +62,7 @@ func TestStepsOfARestart(t *testing.T) {
 			t.Errorf("%s has not restarted", pod.Name)
 		}
 	}
-	s.edit("restarts", app{image: "v1", restarted: "2"})
+	s.edit("restarts", fixture.App{Image: "v1", Restarted: "2"})
 	s.rest()
 	s.intact(before)
 	if got, want := s.imageNames(), "v1 v1"; got != want {
@@ -78,9 +79,9 @@ func TestStepsOfARestart(t *testing.T) {
 func TestRestartUndoneMidUpdate(t *testing.T) {
 	s := aRestart(t, 4, false)
 	before := sorted(s.pods.objects)
-	s.edit("restarts", app{image: "v1", restarted: "1"})
+	s.edit("restarts", fixture.App{Image: "v1", Restarted: "1"})
 	s.until(s.moved(2))
-	s.edit("undoes", app{image: "v1"})
+	s.edit("undoes", fixture.App{Image: "v1"})
 	s.rest()
 	s.intact(before)
 	untouched := 0
@@ -97,14 +98,14 @@ func TestRestartUndoneMidUpdate(t *testing.T) {
 // TestRestartAlongWithAnImage: each container restarts once. A container with a new image restarts by that.
 func TestRestartAlongWithAnImage(t *testing.T) {
 	s := aRestart(t, 1, false)
-	s.edit("adds a container", app{image: "v1", sidecar: "s1"})
+	s.edit("adds a container", fixture.App{Image: "v1", Sidecar: "s1"})
 	s.rest()
 	pod, made := sorted(s.pods.objects)[0], s.kubelet.ids
-	s.edit("sets the image and restarts", app{image: "v2", sidecar: "s1", restarted: "1"})
+	s.edit("sets the image and restarts", fixture.App{Image: "v2", Sidecar: "s1", Restarted: "1"})
 	s.rest()
 	s.intact([]*corev1.Pod{pod})
 	now := s.pods.objects[pod.Name]
-	if got, want := images(now), "app=v2,side=docker.io/library/s1:latest"; got != want || s.kubelet.ids != made+2 {
+	if got, want := fixture.Images(now), "app=v2,side=docker.io/library/s1:latest"; got != want || s.kubelet.ids != made+2 {
 		t.Errorf("the pod has %s, want %s; %d containers were started, want 2", got, want, s.kubelet.ids-made)
 	}
 }
@@ -112,15 +113,15 @@ func TestRestartAlongWithAnImage(t *testing.T) {
 // TestRestartBesideAnImageThatNeverRuns: one container has restarted, and the other cannot. So the containers never all run. An edit that
 // mends this has its turn.
 func TestRestartBesideAnImageThatNeverRuns(t *testing.T) {
-	broken := app{image: "v1", sidecar: "s-bad", restarted: "1"}
-	for name, mended := range map[string]app{
-		"undone":                 {image: "v1", sidecar: "s1"},
-		"mended":                 {image: "v1", sidecar: "s2", restarted: "1"},
-		"mended by a restart":    {image: "v1", sidecar: "s2", restarted: "2"},
-		"undone, with a new app": {image: "v2", sidecar: "s1", restarted: "2"},
+	broken := fixture.App{Image: "v1", Sidecar: "s-bad", Restarted: "1"}
+	for name, mended := range map[string]fixture.App{
+		"undone":                 {Image: "v1", Sidecar: "s1"},
+		"mended":                 {Image: "v1", Sidecar: "s2", Restarted: "1"},
+		"mended by a restart":    {Image: "v1", Sidecar: "s2", Restarted: "2"},
+		"undone, with a new app": {Image: "v2", Sidecar: "s1", Restarted: "2"},
 	} {
 		for _, says := range []bool{true, false} {
-			s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
+			s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Sidecar: "s1"}.Template() }, false)
 			s.says = says
 			before := sorted(s.pods.objects)
 			s.edit("restarts, with an image that is not", broken)
@@ -152,14 +153,14 @@ func TestAnnouncementThatHasExpired(t *testing.T) {
 		"a while":  {10 * time.Second, "close p"},
 		"long ago": {time.Hour, "renew p"},
 	} {
-		r := fixture(1, app{image: "v1", restarted: "1"})
-		a := replicaSetOf(r, "a", app{image: "v1"}, 1)
-		newRS := replicaSetOf(r, "b", app{image: "v1", restarted: "1"}, 0)
+		r := fixture.New(1, fixture.App{Image: "v1", Restarted: "1"})
+		a := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
+		newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v1", Restarted: "1"}, 0)
 		for _, rs := range []*apps.ReplicaSet{a, newRS} {
-			rs.Labels[inplace.LabelUpdating] = times.Seconds(start)
+			rs.Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start)
 		}
-		podOf(r, "p", a, func(pod *corev1.Pod) {
-			pod.Annotations = map[string]string{inplace.AnnotationRestarts: times.Seconds(start.Add(-test.ago)) + "-" +
+		fixture.PodOf(r, "p", a, func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationRestarts: times.Seconds(fixture.Start.Add(-test.ago)) + "-" +
 				newRS.Labels[inplace.LabelTemplateHash]}
 		})
 		got := ""
@@ -179,7 +180,7 @@ func TestAnnouncementThatHasExpired(t *testing.T) {
 // TestRestartOfSidecars: sidecars restart with the containers, each once. Reports between the two restarts prove neither.
 func TestRestartOfSidecars(t *testing.T) {
 	s := aRestart(t, 1, false)
-	s.edit("adds a sidecar", app{image: "v1", mesh: "m1", noSetup: true})
+	s.edit("adds a sidecar", fixture.App{Image: "v1", Mesh: "m1", NoSetup: true})
 	s.rest()
 	pod, made := sorted(s.pods.objects)[0], s.kubelet.ids
 	killed := func() {
@@ -187,17 +188,17 @@ func TestRestartOfSidecars(t *testing.T) {
 		s.now = s.now.Add(readiness.GracePeriod(pod) + readiness.KillMargin)
 		s.rest()
 	}
-	s.edit("restarts", app{image: "v1", mesh: "m1", noSetup: true, restarted: "1"})
+	s.edit("restarts", fixture.App{Image: "v1", Mesh: "m1", NoSetup: true, Restarted: "1"})
 	killed()
 	s.intact([]*corev1.Pod{pod})
 	now := s.pods.objects[pod.Name]
-	if got, want := images(now), "app="+another+",mesh=docker.io/library/m1:latest"; got != want || s.kubelet.ids != made+2 {
+	if got, want := fixture.Images(now), "app="+another+",mesh=docker.io/library/m1:latest"; got != want || s.kubelet.ids != made+2 {
 		t.Errorf("the pod has %s, want %s; %d containers were started, want 2", got, want, s.kubelet.ids-made)
 	}
-	s.edit("undoes", app{image: "v1", mesh: "m1", noSetup: true})
+	s.edit("undoes", fixture.App{Image: "v1", Mesh: "m1", NoSetup: true})
 	killed()
 	s.intact([]*corev1.Pod{pod})
-	if got := images(s.pods.objects[pod.Name]); got != "app=v1,mesh=m1" {
+	if got := fixture.Images(s.pods.objects[pod.Name]); got != "app=v1,mesh=m1" {
 		t.Errorf("after the undo the pod has %s", got)
 	}
 }
@@ -206,7 +207,7 @@ func TestRestartOfSidecars(t *testing.T) {
 func TestRestartOfPodsWithoutGate(t *testing.T) {
 	s := aRestart(t, 1, true)
 	before := sorted(s.pods.objects)
-	s.edit("restarts", app{image: "v1", restarted: "1"})
+	s.edit("restarts", fixture.App{Image: "v1", Restarted: "1"})
 	s.until(s.moved(1))
 	s.rest()
 	s.expect("A marks", "B marks", "renew 1", "patch 1")
@@ -223,9 +224,9 @@ func TestRestartOfPodsWithoutGate(t *testing.T) {
 func TestRestartOfPodsWithoutGateUndone(t *testing.T) {
 	s := aRestart(t, 1, true)
 	before := sorted(s.pods.objects)
-	s.edit("restarts", app{image: "v1", restarted: "1"})
+	s.edit("restarts", fixture.App{Image: "v1", Restarted: "1"})
 	s.until(s.moved(1))
-	s.edit("undoes", app{image: "v1"})
+	s.edit("undoes", fixture.App{Image: "v1"})
 	s.rest()
 	s.now = s.now.Add(readiness.GracePeriod(before[0]) + readiness.KillMargin)
 	s.rest()
@@ -243,7 +244,7 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 			f.once()
 		}
 	}
-	f.edit(app{image: "v1", restarted: "1"})
+	f.edit(fixture.App{Image: "v1", Restarted: "1"})
 	rest()
 	f.expect("mark 2 true false", "renew p1", "close p1", "p1 is 2 app="+another, "renew p2", "close p2", "p2 is 2 app="+another,
 		"mark 2 false false")
@@ -253,7 +254,7 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 			t.Errorf("%s has annotations %v and runs container %s", pod.Name, pod.Annotations, pod.Status.ContainerStatuses[0].ContainerID)
 		}
 	}
-	f.edit(app{image: "v1"})
+	f.edit(fixture.App{Image: "v1"})
 	rest()
 	f.expect("mark 1 true false", "renew p1", "close p1", "p1 is 1 app=v1", "renew p2", "close p2", "p2 is 1 app=v1", "mark 1 false false")
 	if f.Seen.Pods[0].Annotations[inplace.AnnotationRestartedAt] != "" {
@@ -263,12 +264,14 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 
 // TestDaemonStepsOfARestartOfASidecar: one report shows that both have restarted.
 func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
-	meshed := func(restarted string) app { return app{image: "v1", mesh: "m1", noSetup: true, restarted: restarted} }
+	meshed := func(restarted string) fixture.App {
+		return fixture.App{Image: "v1", Mesh: "m1", NoSetup: true, Restarted: restarted}
+	}
 	f := newFleet(t, 1)
 	f.says = true
 	f.edit(meshed(""))
-	r := fixture(1, app{})
-	f.Seen.Pods[0].Spec = podOf(r, "made", replicaSetOf(r, "x", meshed(""), 1)).Spec
+	r := fixture.New(1, fixture.App{})
+	f.Seen.Pods[0].Spec = fixture.PodOf(r, "made", fixture.ReplicaSetOf(r, "x", meshed(""), 1)).Spec
 	f.Seen.Pods[0].Spec.NodeName, f.Seen.Pods[0].Status.InitContainerStatuses = "n1", r.Seen.Pods[0].Status.InitContainerStatuses
 	f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
 	f.edit(meshed("1"))
@@ -312,7 +315,7 @@ func TestRestartIsReported(t *testing.T) {
 		"it is unready under the ID that was patched":   {is("old", 1), is("old", 2), []func(*corev1.Pod){unreadyContainer}, true},
 		"it is unready, and failed before it was known": {is("old", 1), is("failed", 2), []func(*corev1.Pod){unreadyContainer}, false},
 	} {
-		before, now := behindGate(test.before), behindGate(append(test.changes, test.now)...)
+		before, now := fixture.BehindGate(test.before), fixture.BehindGate(append(test.changes, test.now)...)
 		now.Status.Conditions = readiness.StoredConditions(before, now, readiness.KubeletWriter)
 		if opens := conditions.IsTrue(now, inplace.ConditionServing); opens != test.opens {
 			t.Errorf("%s: the gate opens %t", name, opens)
@@ -332,12 +335,12 @@ func TestPodsThatCannotRestart(t *testing.T) {
 	full := "r.io/app:1"
 	created := func(ago time.Duration) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			pod.CreationTimestamp.Time = start.Add(-ago)
-			unready(pod)
+			pod.CreationTimestamp.Time = fixture.Start.Add(-ago)
+			fixture.Unready(pod)
 		}
 	}
 	begun := func(ago time.Duration) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) { pod.Status.StartTime = &metav1.Time{Time: start.Add(-ago)} }
+		return func(pod *corev1.Pod) { pod.Status.StartTime = &metav1.Time{Time: fixture.Start.Add(-ago)} }
 	}
 	const yetToRun = "container app of pod p has not run yet, so no other name for its image is known by which it could be restarted"
 	runs := func(id string) func(*corev1.Pod) {
@@ -359,9 +362,9 @@ func TestPodsThatCannotRestart(t *testing.T) {
 			"pod p: init container vault would not run again"},
 		"it has a sidecar": {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withSidecar}, ""},
 	} {
-		r := fixture(1, app{image: full, restarted: "1"})
-		podOf(r, "p", replicaSetOf(r, "a", app{image: full}, 1), test.changes...)
-		replicaSetOf(r, "b", app{image: full, restarted: "1"}, 0)
+		r := fixture.New(1, fixture.App{Image: full, Restarted: "1"})
+		fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: full}, 1), test.changes...)
+		fixture.ReplicaSetOf(r, "b", fixture.App{Image: full, Restarted: "1"}, 0)
 		for _, pod := range r.Seen.Pods {
 			r.Seen.DryRun.Pod.Spec.InitContainers = pod.Spec.InitContainers // new pods have them, too
 		}
@@ -388,8 +391,8 @@ func withSidecar(pod *corev1.Pod) {
 
 // TestRestartByTheSettings: without the label a restart is native.
 func TestRestartByTheSettings(t *testing.T) {
-	r := fixture(1, app{image: "v1", restarted: "1"})
-	podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+	r := fixture.New(1, fixture.App{Image: "v1", Restarted: "1"})
+	fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1))
 	for _, on := range []bool{true, false} {
 		r.Seen.Rules = inplace.Rules{}.Restarting(inplace.Settings{Restart: on}, nil)
 		if held := r.Decision().Held; held != on {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/patches"
 )
@@ -18,20 +19,20 @@ func listing(entries string) func(*apps.Deployment) {
 func TestStepsOfAListedAnnotation(t *testing.T) {
 	s := newLockstep(t, 2, listing("example.com/*"), false)
 	before := sorted(s.pods.objects)
-	s.edit("adds a note", app{image: "v1", note: "n1"})
+	s.edit("adds a note", fixture.App{Image: "v1", Note: "n1"})
 	s.rest()
 	s.expect("A marks", "B marks", "A 2 → 1", "move 1", "B 0 → 1", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
 	s.intact(before)
-	s.edit("takes it off", app{image: "v1"})
+	s.edit("takes it off", fixture.App{Image: "v1"})
 	s.rest()
 	s.intact(before)
 }
 
 // TestListChangedMidUpdate: for pods that have not moved, the current list of the workload decides.
 func TestListChangedMidUpdate(t *testing.T) {
-	s := newLockstep(t, 3, listing(noteKey), false)
+	s := newLockstep(t, 3, listing(fixture.NoteKey), false)
 	before := sorted(s.pods.objects)
-	s.edit("adds a note and sets the image", app{image: "v2", note: "n1"})
+	s.edit("adds a note and sets the image", fixture.App{Image: "v2", Note: "n1"})
 	s.until(s.moved(1))
 	s.user("takes the annotation off the list", listing("example.com/other"))
 	if decision := s.rollout().Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeAnnotation {
@@ -44,26 +45,26 @@ func TestListChangedMidUpdate(t *testing.T) {
 			t.Errorf("pod %d is there: %t; want the first alone, which had moved", i+1, there)
 		}
 	}
-	s.user("puts it back", listing(noteKey))
-	s.edit("undoes", app{image: "v1"})
+	s.user("puts it back", listing(fixture.NoteKey))
+	s.edit("undoes", fixture.App{Image: "v1"})
 	now := sorted(s.pods.objects)
 	s.rest()
 	s.intact(now)
 }
 
 func TestDaemonStepsOfAListedAnnotation(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.Seen.Rules.Annotations = []string{noteKey} })
-	f.edit(app{image: "v1", note: "n1"})
+	f := newFleet(t, 2, func(f *fleet) { f.Seen.Rules.Annotations = []string{fixture.NoteKey} })
+	f.edit(fixture.App{Image: "v1", Note: "n1"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
-	if f.Seen.Pods[0].Annotations[noteKey] != "n1" {
+	if f.Seen.Pods[0].Annotations[fixture.NoteKey] != "n1" {
 		t.Errorf("annotations are %v", f.Seen.Pods[0].Annotations)
 	}
 }
 
 func TestDaemonListChangedMidUpdate(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.Seen.Rules.Annotations = []string{noteKey} })
-	f.edit(app{image: "v2", note: "n1"})
+	f := newFleet(t, 2, func(f *fleet) { f.Seen.Rules.Annotations = []string{fixture.NoteKey} })
+	f.edit(fixture.App{Image: "v2", Note: "n1"})
 	for len(f.steps) < 4 {
 		f.once()
 	}
@@ -98,9 +99,9 @@ func TestUndoLeavesHowUpdatesAreMade(t *testing.T) {
 		"to a template without a revision": {map[string]string{list: "a"}, nil, map[string]string{}, "v3", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: test.image})
-			rs := replicaSetOf(r, "a", app{image: "v1"}, 0)
-			replicaSetOf(r, "b", app{image: "v2"}, 1)
+			r := fixture.New(1, fixture.App{Image: test.image})
+			rs := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0)
+			fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 			rs.Annotations = test.copied
 			r.Deployment.Annotations = native.Undone(test.before, rs.Annotations)
 			if test.now != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/serving"
 )
@@ -125,8 +126,8 @@ func TestEndpointsOf(t *testing.T) {
 			[]corev1.Service{service("a")}, serving.Endpoint{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), drained)
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained)
 			pod.Spec.NodeName = "n1"
 			got := serving.EndpointsOf(r.Seen.Pods, c.shown, c.services)[pod.UID]
 			if got.NoClientSent = false; got != c.want { // TestSentTo tests it
@@ -172,8 +173,8 @@ func TestSentTo(t *testing.T) {
 		}))}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), drained)
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained)
 			pod.Labels, pod.Status.PodIPs = map[string]string{"app": "web"}, []corev1.PodIP{{IP: "10.0.0.1"}}
 			if got := serving.SentTo(pod, c.shown, c.services); got != c.want {
 				t.Errorf("clients are sent to it: %t, not %t", got, c.want)
@@ -186,11 +187,11 @@ func TestSentTo(t *testing.T) {
 }
 
 func TestEndpointsOfPodsWithAnOpenGate(t *testing.T) {
-	r := fixture(3, app{image: "v1"})
-	rs := replicaSetOf(r, "a", app{image: "v1"}, 3)
-	podOf(r, "open", rs)
-	podOf(r, "without", rs, ungated)
-	podOf(r, "closed", rs, drained, conditionIs(corev1.PodReady, corev1.ConditionTrue))
+	r := fixture.New(3, fixture.App{Image: "v1"})
+	rs := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 3)
+	fixture.PodOf(r, "open", rs)
+	fixture.PodOf(r, "without", rs, fixture.Ungated)
+	fixture.PodOf(r, "closed", rs, fixture.Drained, fixture.ConditionIs(corev1.PodReady, corev1.ConditionTrue))
 	got := serving.EndpointsOf(r.Seen.Pods, []discoveryv1.EndpointSlice{slice("a", endpoint("open", true))}, nil)
 	if want := (serving.Endpoints{"closed": {Listed: true, NoClientSent: true}}); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("endpoints are %v, not %v: a pod that is Ready may be offered at any moment", got, want)
@@ -198,8 +199,8 @@ func TestEndpointsOfPodsWithAnOpenGate(t *testing.T) {
 }
 
 func TestDrained(t *testing.T) {
-	ready := conditionIs(corev1.PodReady, corev1.ConditionTrue)
-	ago := func(d time.Duration) time.Time { return start.Add(-d) }
+	ready := fixture.ConditionIs(corev1.PodReady, corev1.ConditionTrue)
+	ago := func(d time.Duration) time.Time { return fixture.Start.Add(-d) }
 	for name, c := range map[string]struct {
 		endpoint serving.Endpoint
 		drain    time.Duration
@@ -211,7 +212,7 @@ func TestDrained(t *testing.T) {
 		"Ready":                    {serving.Endpoint{OutSince: ago(5 * time.Second)}, 2 * time.Second, 5 * time.Second, ready, false, 0},
 		"Ready without drain":      {serving.Endpoint{}, 0, 5 * time.Second, ready, false, 0},
 		"Ready and overdue":        {serving.Endpoint{}, 2 * time.Second, time.Minute, ready, false, 0},
-		"open":                     {serving.Endpoint{}, 0, 0, conditionIs(inplace.ConditionServing, corev1.ConditionTrue), false, 0},
+		"open":                     {serving.Endpoint{}, 0, 0, fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionTrue), false, 0},
 		"without drain":            {serving.Endpoint{Listed: true}, 0, 0, nil, true, 0},
 		"offered":                  {serving.Endpoint{Listed: true}, 2 * time.Second, time.Second, nil, false, 31 * time.Second},
 		"offered, almost too long": {serving.Endpoint{Listed: true}, 2 * time.Second, 31 * time.Second, nil, false, time.Second},
@@ -219,7 +220,7 @@ func TestDrained(t *testing.T) {
 		"offered after having been out": {serving.Endpoint{Listed: true, OutSince: ago(time.Minute)}, 2 * time.Second, 0, nil, false,
 			32 * time.Second},
 		"not seen to be out": {serving.Endpoint{}, 2 * time.Second, time.Second, nil, false, serving.UnseenAgain},
-		"out just now":       {serving.Endpoint{OutSince: start}, 2 * time.Second, time.Second, nil, false, 2 * time.Second},
+		"out just now":       {serving.Endpoint{OutSince: fixture.Start}, 2 * time.Second, time.Second, nil, false, 2 * time.Second},
 		"out not long enough": {serving.Endpoint{OutSince: ago(1500 * time.Millisecond)}, 2 * time.Second, 3 * time.Second, nil, false,
 			500 * time.Millisecond},
 		"out long enough": {serving.Endpoint{OutSince: ago(2 * time.Second)}, 2 * time.Second, 3 * time.Second, nil, true, 0},
@@ -231,10 +232,10 @@ func TestDrained(t *testing.T) {
 		"last and Ready":               {serving.Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, ready, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), drained, nonNil(c.change))
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained, nonNil(c.change))
 			conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(ago(c.closed))
-			if got, again := c.endpoint.Drained(pod, c.drain, 0, start); got != c.want || again != c.again {
+			if got, again := c.endpoint.Drained(pod, c.drain, 0, fixture.Start); got != c.want || again != c.again {
 				t.Errorf("drained is %t, again in %s; want %t, %s", got, again, c.want, c.again)
 			}
 		})
@@ -264,7 +265,7 @@ func roughly(got, want time.Duration) bool { return got >= want && got < want+20
 func TestStepsOfADrain(t *testing.T) {
 	s := draining(t, 3)
 	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	// Replicas are lowered only when the pod may be patched. Until then its old ReplicaSet counts it.
 	if !roughly(s.waited("A 3 → 2"), 2*time.Second) || !roughly(s.waited("A 2 → 1"), 2*time.Second) {
@@ -277,7 +278,7 @@ func TestStepsOfADrain(t *testing.T) {
 
 func TestStepsOfTheLastEndpoint(t *testing.T) {
 	s := draining(t, 1)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	if waited := s.waited("A 1 → 0"); waited > 200*time.Millisecond {
 		t.Errorf("the only pod was out of service for %s before it restarted", waited)
@@ -289,7 +290,7 @@ func TestStepsWhereNoClientIsSent(t *testing.T) {
 	s := draining(t, 2)
 	s.unserved = true
 	delete(s.slices.objects, "web-1")
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	if first, second := s.waited("A 2 → 1"), s.waited("A 1 → 0"); first > 200*time.Millisecond || second > 200*time.Millisecond {
 		t.Errorf("pods without clients were out of service for %s and %s before they restarted", first, second)
@@ -321,30 +322,30 @@ func TestPreStopCounts(t *testing.T) {
 		"only the one that runs on": {proxy: sleep(8), grace: 30, left: 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, drain := fixture(1, app{image: "v1"}), 5*time.Second
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), drained)
-			conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start)
+			r, drain := fixture.New(1, fixture.App{Image: "v1"}), 5*time.Second
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained)
+			conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "p1"})
 			pod.Spec.Containers[0].Lifecycle, pod.Spec.Containers[1].Lifecycle = c.app, c.proxy
 			pod.Spec.TerminationGracePeriodSeconds = new(c.grace)
-			s := podstate.State{Pod: pod, Containers: reimaged("app", "v2").Containers}
+			s := podstate.State{Pod: pod, Containers: fixture.Reimaged("app", "v2").Containers}
 			if c.both {
-				s.Containers = append(s.Containers, reimaged("proxy", "p2").Containers...)
+				s.Containers = append(s.Containers, fixture.Reimaged("proxy", "p2").Containers...)
 			}
-			turns, endpoints := podstate.Turns{&s: true}, serving.Endpoints{pod.UID: {OutSince: start}}
-			if found := turns.DrainState(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
+			turns, endpoints := podstate.Turns{&s: true}, serving.Endpoints{pod.UID: {OutSince: fixture.Start}}
+			if found := turns.DrainState(&s, endpoints, drain, fixture.Start); found.Over != (c.left == 0) || found.Left != c.left {
 				t.Errorf("drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
 			}
 			if !c.both {
 				side := pod.Spec.Containers[0]
 				side.Name, side.RestartPolicy = "mesh", new(corev1.ContainerRestartPolicyAlways)
-				pod.Spec.InitContainers, s.Containers = []corev1.Container{side}, reimaged("mesh", "m2").Containers
-				if found := turns.DrainState(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
+				pod.Spec.InitContainers, s.Containers = []corev1.Container{side}, fixture.Reimaged("mesh", "m2").Containers
+				if found := turns.DrainState(&s, endpoints, drain, fixture.Start); found.Over != (c.left == 0) || found.Left != c.left {
 					t.Errorf("a sidecar: drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
 				}
 			}
 			s.Removing = true
-			if turns.DrainState(&s, endpoints, drain, start).Over {
+			if turns.DrainState(&s, endpoints, drain, fixture.Start).Over {
 				t.Error("a surge pod is deleted before its drain is over")
 			}
 		})
@@ -354,7 +355,7 @@ func TestPreStopCounts(t *testing.T) {
 func TestStepsOfASliceThatDoesNotFollow(t *testing.T) {
 	s := draining(t, 2)
 	s.endpointsController.away = true
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1")
 	s.now = s.now.Add(serving.DrainPatience + s.settings.Drain)
@@ -364,7 +365,7 @@ func TestStepsOfASliceThatDoesNotFollow(t *testing.T) {
 
 func TestStepsOfPauseWhileDraining(t *testing.T) {
 	s := draining(t, 3)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(func() bool { return slices.Contains(s.steps, "close 1") })
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
 	s.until(func() bool { return slices.Contains(s.steps, "open 1") })
@@ -378,7 +379,7 @@ func TestStepsOfPauseWhileDraining(t *testing.T) {
 
 func TestStepsOfALabelDoNotDrain(t *testing.T) {
 	s := draining(t, 2)
-	s.edit("sets a label", app{image: "v1", chart: "c2"})
+	s.edit("sets a label", fixture.App{Image: "v1", Chart: "c2"})
 	s.rest()
 	if took := s.times[len(s.times)-1].Sub(s.times[0]); took > time.Second {
 		t.Errorf("an edit of labels took %s", took)
@@ -387,18 +388,18 @@ func TestStepsOfALabelDoNotDrain(t *testing.T) {
 }
 
 func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
-	r := fixture(2, app{image: "v2"})
-	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
-	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+	r := fixture.New(2, fixture.App{Image: "v2"})
+	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 	r.Seen.Settings.Drain = 2 * time.Second
-	pod := podOf(r, "p", oldRS, drained)
-	podOf(r, "q", oldRS)
-	conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start.Add(-time.Second))
+	pod := fixture.PodOf(r, "p", oldRS, fixture.Drained)
+	fixture.PodOf(r, "q", oldRS)
+	conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-time.Second))
 	for name, c := range map[string]struct {
 		endpoint serving.Endpoint
 		after    time.Duration
 	}{
-		"when the drain ends":  {serving.Endpoint{OutSince: start.Add(-500 * time.Millisecond)}, 1500 * time.Millisecond},
+		"when the drain ends":  {serving.Endpoint{OutSince: fixture.Start.Add(-500 * time.Millisecond)}, 1500 * time.Millisecond},
 		"when the bound ends":  {serving.Endpoint{Listed: true}, 31 * time.Second},
 		"to see whether it is": {serving.Endpoint{}, serving.UnseenAgain},
 	} {
@@ -412,7 +413,7 @@ func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 func TestDaemonStepsOfADrain(t *testing.T) {
 	f := newFleet(t, 2)
 	f.Seen.Settings.Drain = 2 * time.Second
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.once()
 	f.once()
 	f.expect("mark 2 true false", "close p1")
@@ -446,12 +447,12 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 func TestDaemonLabelsAndPodsWithoutGateDoNotDrain(t *testing.T) {
 	f := newFleet(t, 1)
 	f.Seen.Settings.Drain = 2 * time.Second
-	f.edit(app{image: "v1", chart: "c2"})
+	f.edit(fixture.App{Image: "v1", Chart: "c2"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "mark 2 false false")
-	f = newFleet(t, 1, func(f *fleet) { ungated(f.Seen.Pods[0]) })
+	f = newFleet(t, 1, func(f *fleet) { fixture.Ungated(f.Seen.Pods[0]) })
 	f.Seen.Settings.Drain = 2 * time.Second
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "mark 2 false false")
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/patches"
@@ -139,7 +140,7 @@ func (s *stayput) plan() steps.Plan {
 			PersistedFallback: s.persistedFallback, Now: s.now},
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
-	r.Seen.Rules = allInPlace.For(r.Deployment.Annotations)
+	r.Seen.Rules = fixture.AllInPlace.For(r.Deployment.Annotations)
 	s.pull.observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	s.remembered.Observe(r.Seen.Pods, s.now)
 	r.Seen.Ahead, r.Seen.Batches = s.remembered.Ahead, s.remembered.Batches
@@ -397,7 +398,7 @@ func (j *invariants) readySet(w *world, name string, pod *corev1.Pod) {
 }
 
 func (w *world) runsItsSpec(pod *corev1.Pod) bool {
-	for _, want := range kept(pod.Spec) {
+	for _, want := range fixture.Living(pod.Spec) {
 		if c := w.kubelet.state[pod.Name][want.Name]; c == nil || c.image != want.Image || !c.ready || !c.dying.IsZero() {
 			return false
 		}
@@ -408,7 +409,7 @@ func (w *world) runsItsSpec(pod *corev1.Pod) bool {
 // dated returns the containers that still run another image than in the spec.
 func (w *world) dated(pod *corev1.Pod) []string {
 	var names []string
-	for _, want := range kept(pod.Spec) {
+	for _, want := range fixture.Living(pod.Spec) {
 		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.image != want.Image {
 			names = append(names, want.Name)
 		}
@@ -431,11 +432,11 @@ func (w *world) check() {
 			w.violated("%s is labelled %s and owned by %s", pod.Name, pod.Labels[inplace.LabelTemplateHash], owner.Name)
 		}
 		if readiness.Gated(pod) && !w.awaitedAs(pod, owner.Spec.Template) {
-			w.violated("%s has %s %v and is owned by %s", pod.Name, images(pod), pod.Annotations, owner.Name)
+			w.violated("%s has %s %v and is owned by %s", pod.Name, fixture.Images(pod), pod.Annotations, owner.Name)
 		}
-		if of := sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}); !w.foreign && sizes(pod) != of &&
+		if of := fixture.Sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}); !w.foreign && fixture.Sizes(pod) != of &&
 			len(readiness.MoveOf(pod).Resize) == 0 {
-			w.violated("%s has %s, is owned by %s, and nothing shows it", pod.Name, sizes(pod), owner.Name)
+			w.violated("%s has %s, is owned by %s, and nothing shows it", pod.Name, fixture.Sizes(pod), owner.Name)
 		}
 	}
 }
@@ -497,7 +498,7 @@ var imagesOf = map[string]string{}
 func templateImages(t apps.Template) string {
 	known, found := imagesOf[rawOf(t)]
 	if !found {
-		known = images(&corev1.Pod{Spec: t.Typed().Spec})
+		known = fixture.Images(&corev1.Pod{Spec: t.Typed().Spec})
 		imagesOf[rawOf(t)] = known
 	}
 	return known
@@ -508,17 +509,17 @@ func (w *world) imagesOf(t apps.Template) string {
 	if !w.mirror {
 		return templateImages(t)
 	}
-	return images(&corev1.Pod{Spec: w.admitted(t)})
+	return fixture.Images(&corev1.Pod{Spec: w.admitted(t)})
 }
 
 // isAs reports whether the pod has the images of the template, by any of their names, and its time of the last restart.
 func (w *world) isAs(pod *corev1.Pod, t apps.Template) bool {
-	return sameImages(images(pod), w.imagesOf(t)) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
+	return sameImages(fixture.Images(pod), w.imagesOf(t)) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
 }
 
 // awaitedAs is isAs without auxiliary containers.
 func (w *world) awaitedAs(pod *corev1.Pod, t apps.Template) bool {
-	return sameImages(w.awaited(images(pod)), w.awaited(w.imagesOf(t))) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
+	return sameImages(w.awaited(fixture.Images(pod)), w.awaited(w.imagesOf(t))) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
 }
 
 func restartedAt(t apps.Template) string {
@@ -555,9 +556,9 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 }
 
 func (w *world) randomDeployment() *apps.Deployment {
-	d := newDeployment(int32(1+w.rng.Intn(6)), w.randomApp())
+	d := fixture.NewDeployment(int32(1+w.rng.Intn(6)), w.randomApp())
 	for strings.Contains(rawOf(d.Spec.Template), "bad") || strings.Contains(rawOf(d.Spec.Template), "crash") {
-		d.Spec.Template = w.randomApp().template()
+		d.Spec.Template = w.randomApp().Template()
 	}
 	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]),
 		intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
@@ -576,35 +577,35 @@ func (w *world) randomDeployment() *apps.Deployment {
 	return d
 }
 
-func (w *world) randomApp() app {
+func (w *world) randomApp() fixture.App {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
-	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "1", "2", "2", "-bad"),
-		chart: pick("", "c1", "c2")}
+	a := fixture.App{Image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), Sidecar: "s" + pick("1", "1", "1", "2", "2", "-bad"),
+		Chart: pick("", "c1", "c2")}
 	if w.meshed {
-		a.noSetup = w.noSetup
-		a.mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
+		a.NoSetup = w.noSetup
+		a.Mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
 	}
 	if w.sized {
-		a.cpu, a.renews = pick("100m", "200m", "300m"), w.renews
+		a.CPU, a.Renews = pick("100m", "200m", "300m"), w.renews
 		if w.rules.loose && w.rng.Intn(8) == 0 {
-			a.cpu = tooMuch
+			a.CPU = tooMuch
 		}
 	}
 	return a
 }
 
 // randomEdit returns an app that may have a note, and ask for a restart.
-func (w *world) randomEdit() app {
+func (w *world) randomEdit() fixture.App {
 	a := w.randomApp()
-	a.note = []string{"", "", "n1", "n2"}[w.rng.Intn(4)]
+	a.Note = []string{"", "", "n1", "n2"}[w.rng.Intn(4)]
 	if w.rng.Intn(4) == 0 && w.restarts(a) {
-		a.restarted = w.now.Format(time.RFC3339Nano)
+		a.Restarted = w.now.Format(time.RFC3339Nano)
 	}
 	return a
 }
 
 // restarts reports whether this world can restart the app in place: with an init container a restart is native.
-func (w *world) restarts(a app) bool { return w.rules.loose || a.mesh == "" || a.noSetup }
+func (w *world) restarts(a fixture.App) bool { return w.rules.loose || a.Mesh == "" || a.NoSetup }
 
 // lag is how the watches of one process differ: one of those of Deployments, ReplicaSets and pods is slower than the others.
 type lag struct{ slow, by int }
@@ -667,7 +668,7 @@ func (w *world) disturb() {
 	case n < 3:
 		w.restart()
 	case n < 8:
-		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomEdit().template() })
+		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomEdit().Template() })
 	case n < 12:
 		w.undo()
 	case n < 14:
@@ -731,12 +732,12 @@ func (w *world) disturbLoosely() {
 	case n == 10:
 		w.user("edits the tolerations", func(d *apps.Deployment) {
 			a := appOf(d.Spec.Template)
-			a.tolerates = []string{"a", "b", "a b", "b a", "a b c", corev1.TaintNodeNotReady, ""}[w.rng.Intn(7)]
-			d.Spec.Template = a.template()
+			a.Tolerates = []string{"a", "b", "a b", "b a", "a b c", corev1.TaintNodeNotReady, ""}[w.rng.Intn(7)]
+			d.Spec.Template = a.Template()
 		})
 	case n == 9:
 		w.user("changes the list of annotations", func(d *apps.Deployment) {
-			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", noteKey, "example.com/other", "a,"}[w.rng.Intn(4)]
+			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", fixture.NoteKey, "example.com/other", "a,"}[w.rng.Intn(4)]
 		})
 	case n == 6:
 		w.unreachable = !w.unreachable
@@ -756,8 +757,8 @@ func (w *world) disturbLoosely() {
 	case n < 5:
 		w.user("edits the environment", func(d *apps.Deployment) {
 			a := w.randomEdit()
-			a.env = strconv.Itoa(w.rng.Intn(3))
-			d.Spec.Template = a.template()
+			a.Env = strconv.Itoa(w.rng.Intn(3))
+			d.Spec.Template = a.Template()
 		})
 	case w.rng.Intn(3) == 0:
 		w.logf("our process dies")
@@ -786,8 +787,8 @@ func (w *world) user(does string, change func(*apps.Deployment)) {
 func (w *world) restart() {
 	a := appOf(w.deployment().Spec.Template)
 	if !w.deployment().Spec.Paused && w.restarts(a) {
-		a.restarted = w.now.Format(time.RFC3339Nano)
-		w.user("restarts", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+		a.Restarted = w.now.Format(time.RFC3339Nano)
+		w.user("restarts", func(d *apps.Deployment) { d.Spec.Template = a.Template() })
 	}
 }
 
@@ -806,7 +807,7 @@ func (w *world) undoTo(rs *apps.ReplicaSet) {
 	w.user("undoes", func(d *apps.Deployment) {
 		before := d.Annotations
 		d.Annotations = native.Undone(before, rs.Annotations)
-		d.Spec.Template = appOf(rs.Spec.Template).template()
+		d.Spec.Template = appOf(rs.Spec.Template).Template()
 		if w.mode.Manages() && !w.unreachable {
 			r := w.rollout()
 			r.Deployment = d
@@ -816,24 +817,24 @@ func (w *world) undoTo(rs *apps.ReplicaSet) {
 }
 
 // appOf returns the app from which a template was made.
-func appOf(template apps.Template) app {
+func appOf(template apps.Template) fixture.App {
 	typed := template.Typed()
-	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], note: typed.Annotations[noteKey],
-		restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
+	a := fixture.App{Image: typed.Spec.Containers[0].Image, Chart: typed.Labels["chart"], Note: typed.Annotations[fixture.NoteKey],
+		Restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
 	if len(typed.Spec.Containers) > 1 {
-		a.sidecar = typed.Spec.Containers[1].Image
+		a.Sidecar = typed.Spec.Containers[1].Image
 	}
 	for _, toleration := range typed.Spec.Tolerations {
-		a.tolerates += toleration.Key + " "
+		a.Tolerates += toleration.Key + " "
 	}
 	if n := len(typed.Spec.InitContainers); n > 0 {
-		a.mesh, a.noSetup = typed.Spec.InitContainers[n-1].Image, n == 1
+		a.Mesh, a.NoSetup = typed.Spec.InitContainers[n-1].Image, n == 1
 	}
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
-		a.env = env[0].Value
+		a.Env = env[0].Value
 	}
 	if cpu, has := typed.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]; has {
-		a.cpu = cpu.String()
+		a.CPU = cpu.String()
 	}
 	return a
 }
@@ -897,11 +898,11 @@ func (w *world) finish() {
 		delete(d.Labels, inplace.LabelPartition)
 		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) ||
 			w.rng.Intn(3) == 0 {
-			a := app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1", cpu: map[bool]string{true: "200m"}[w.sized], renews: w.renews}
+			a := fixture.App{Image: "v" + strconv.Itoa(1+w.rng.Intn(3)), Sidecar: "s1", CPU: map[bool]string{true: "200m"}[w.sized], Renews: w.renews}
 			if w.meshed {
-				a.mesh, a.noSetup = "m1", w.noSetup
+				a.Mesh, a.NoSetup = "m1", w.noSetup
 			}
-			d.Spec.Template = a.template()
+			d.Spec.Template = a.Template()
 		}
 	})
 	w.room = plenty
@@ -959,7 +960,7 @@ func (w *world) describe() string {
 			apps.Replicas(rs), rs.Status.Replicas, rs.Status.ReadyReplicas, rs.Generation, rs.Status.ObservedGeneration, rs.Labels, rs.Annotations)
 	}
 	for _, pod := range r.Seen.Pods {
-		text += fmt.Sprintf("  %s of %s: %s ready %v gated %v closed %v %s\n", pod.Name, metav1.GetControllerOf(pod).Name, images(pod),
+		text += fmt.Sprintf("  %s of %s: %s ready %v gated %v closed %v %s\n", pod.Name, metav1.GetControllerOf(pod).Name, fixture.Images(pod),
 			conditions.IsTrue(pod, corev1.PodReady), readiness.Gated(pod), readiness.Closed(pod), pod.Annotations[inplace.AnnotationMove])
 	}
 	return text
@@ -982,7 +983,7 @@ func (w *world) deleteStranded() {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 		waits := readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing)
 		if readiness.Live(pod) && (waits || owner != nil &&
-			(!w.isAs(pod, owner.Spec.Template) || sizes(pod) != sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}))) {
+			(!w.isAs(pod, owner.Spec.Template) || fixture.Sizes(pod) != fixture.Sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}))) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -1022,14 +1023,14 @@ func (w *world) checkEnd() {
 		case !metav1.IsControlledBy(pod, newRS) || pod.DeletionTimestamp != nil:
 			w.violated("%s is not one of %s", pod.Name, newRS.Name)
 		case !w.isAs(pod, newRS.Spec.Template) || !w.runsItsSpec(pod):
-			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
-		case sizes(pod) != sizes(&corev1.Pod{Spec: newRS.Spec.Template.Typed().Spec}) || !w.kubelet.sized(pod):
-			w.violated("%s has %s, or was not given it: %v", pod.Name, sizes(pod), w.kubelet.sizes[pod.Name])
+			w.violated("%s has %s, or does not run it", pod.Name, fixture.Images(pod))
+		case fixture.Sizes(pod) != fixture.Sizes(&corev1.Pod{Spec: newRS.Spec.Template.Typed().Spec}) || !w.kubelet.sized(pod):
+			w.violated("%s has %s, or was not given it: %v", pod.Name, fixture.Sizes(pod), w.kubelet.sizes[pod.Name])
 		case !w.stayput.gone && len(readiness.MoveOf(pod).Resize) > 0:
 			w.violated("%s is marked as partially patched for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
-		case !tolerateTheSame(pod.Spec.Tolerations, w.admitted(newRS.Spec.Template).Tolerations):
+		case !fixture.TolerateTheSame(pod.Spec.Tolerations, w.admitted(newRS.Spec.Template).Tolerations):
 			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)
-		case pod.Annotations[noteKey] != newRS.Spec.Template.Annotations()[noteKey]:
+		case pod.Annotations[fixture.NoteKey] != newRS.Spec.Template.Annotations()[fixture.NoteKey]:
 			w.violated("%s has annotations %v", pod.Name, pod.Annotations)
 		case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
 			w.violated("%s is not ready", pod.Name)

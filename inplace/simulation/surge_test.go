@@ -15,6 +15,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -79,7 +80,7 @@ func TestStepsOfSurge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, before := surging(t, c.replicas, c.change)
 			s.rules.originals, s.rules.loose = before, false
-			s.edit("sets the image", app{image: "v2"})
+			s.edit("sets the image", fixture.App{Image: "v2"})
 			s.rest()
 			s.expect(slices.Concat(c.want...)...)
 			s.intact(before)
@@ -90,13 +91,13 @@ func TestStepsOfSurge(t *testing.T) {
 func TestNoSurgePods(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*lockstep)
-		edit   app
+		edit   fixture.App
 	}{
-		"for a label":          {func(*lockstep) {}, app{image: "v1", chart: "c2"}},
-		"where the label says": {func(s *lockstep) { s.settings.Surge = false }, app{image: "v2"}},
+		"for a label":          {func(*lockstep) {}, fixture.App{Image: "v1", Chart: "c2"}},
+		"where the label says": {func(s *lockstep) { s.settings.Surge = false }, fixture.App{Image: "v2"}},
 		"where one may be unavailable": {func(s *lockstep) {
 			s.user("allows it", surge("1", "1"))
-		}, app{image: "v2"}},
+		}, fixture.App{Image: "v2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, before := surging(t, 3, nil)
@@ -116,7 +117,7 @@ func TestBrokenVersionTouchesNoPod(t *testing.T) {
 	for _, image := range []string{"bad", "crash"} {
 		t.Run(image, func(t *testing.T) {
 			s, before := surging(t, 3, surge("25%", "25%"))
-			s.edit("sets an image that does not work", app{image: image})
+			s.edit("sets an image that does not work", fixture.App{Image: image})
 			s.until(func() bool { return len(s.steps) == 4 })
 			s.expect(begin(4)...)
 			s.wait(2 * time.Minute)
@@ -125,7 +126,7 @@ func TestBrokenVersionTouchesNoPod(t *testing.T) {
 				strings.Contains(plan.Message, "no room for surge") {
 				t.Errorf("after the deadline the plan is %+v", plan)
 			}
-			s.edit("undoes", app{image: "v1"})
+			s.edit("undoes", fixture.App{Image: "v1"})
 			s.rest()
 			s.expect("4 surge pod to remove", "close 4", "B 1 → 0", "A marks", "B marks")
 			s.intact(before)
@@ -149,7 +150,7 @@ func TestNoCapacityForSurge(t *testing.T) {
 		t.Run(name+", a percentage", func(t *testing.T) {
 			s, before := surging(t, 2, surge("25%", "25%"))
 			scarce(s)
-			s.edit("sets the image", app{image: "v2"})
+			s.edit("sets the image", fixture.App{Image: "v2"})
 			s.wait(30 * time.Second)
 			if s.moved(1)() {
 				t.Fatalf("a pod was updated before the deadline: %q", s.steps)
@@ -163,7 +164,7 @@ func TestNoCapacityForSurge(t *testing.T) {
 		t.Run(name+", explicitly", func(t *testing.T) {
 			s, before := surging(t, 2, surge("0", "1"))
 			scarce(s)
-			s.edit("sets the image", app{image: "v2"})
+			s.edit("sets the image", fixture.App{Image: "v2"})
 			s.wait(3 * time.Minute)
 			if plan := s.rollout().Plan(); s.moved(1)() || plan.Phase != steps.PhaseStalled ||
 				!strings.HasPrefix(plan.Message, "no room for surge pods") {
@@ -179,7 +180,7 @@ func TestNoCapacityForSurge(t *testing.T) {
 // surgePartial stops in the middle of an update: pod 1 is updated, pod 2 restarts.
 func surgePartial(t *testing.T, replicas int32, change func(*apps.Deployment)) (*lockstep, []*corev1.Pod) {
 	s, before := surging(t, replicas, change)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(s.moved(2))
 	s.steps = nil
 	return s, before
@@ -187,7 +188,7 @@ func surgePartial(t *testing.T, replicas int32, change func(*apps.Deployment)) (
 
 func TestUndoWhileSurging(t *testing.T) {
 	s, before := surgePartial(t, 3, nil)
-	s.edit("undoes", app{image: "v1"})
+	s.edit("undoes", fixture.App{Image: "v1"})
 	s.rest()
 	// The surge pod goes on serving while pods 2 and 1 go back. Then it is removed from the ReplicaSet that it is in.
 	s.expect("move 2", "A 1 → 2", "open 2", "close 1", "B 2 → 1", "move 1", "A 2 → 3", "open 1",
@@ -197,7 +198,7 @@ func TestUndoWhileSurging(t *testing.T) {
 
 func TestEditWhileSurging(t *testing.T) {
 	s, before := surgePartial(t, 3, nil)
-	s.edit("sets another image", app{image: "v3"})
+	s.edit("sets another image", fixture.App{Image: "v3"})
 	s.rest()
 	s.intact(before)
 	if s.made != 4 { // pod 2, which does not serve anyway, proves that the new version works
@@ -240,7 +241,7 @@ func TestNoCapacityForAnotherWhileSurging(t *testing.T) {
 	for moved := range 5 {
 		t.Run(fmt.Sprintf("%d pods moved", moved), func(t *testing.T) {
 			s, before := surging(t, 4, surge("0", "2"))
-			s.edit("sets the image", app{image: "v2"})
+			s.edit("sets the image", fixture.App{Image: "v2"})
 			s.until(func() bool { return s.made == 6 && s.moved(moved)() })
 			s.room = s.placed()
 			if err := s.terminate(before[0].Name); err != nil {
@@ -253,14 +254,14 @@ func TestNoCapacityForAnotherWhileSurging(t *testing.T) {
 }
 
 func TestLastSurgePodIsNotReopened(t *testing.T) {
-	r := fixture(1, app{image: "v2"})
+	r := fixture.New(1, fixture.App{Image: "v2"})
 	r.Seen.Settings.Surge = true
-	replicaSetOf(r, "a", app{image: "v1"}, 0)
-	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
-	newRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelSurgeReplicas] = begun, "1"
+	fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0)
+	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+	newRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelSurgeReplicas] = fixture.Begun, "1"
 	newRS.Status.Replicas = 2
-	podOf(r, "original", newRS)
-	going := podOf(r, "extra", newRS, drained, func(pod *corev1.Pod) {
+	fixture.PodOf(r, "original", newRS)
+	going := fixture.PodOf(r, "extra", newRS, fixture.Drained, func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 	})
 	for _, step := range r.Plan().Steps {
@@ -268,7 +269,7 @@ func TestLastSurgePodIsNotReopened(t *testing.T) {
 			t.Errorf("between the lowering of its ReplicaSet and its deletion: %s", step.Describe())
 		}
 	}
-	if _, may := podstate.Reopen(going, false, start); may {
+	if _, may := podstate.Reopen(going, false, fixture.Start); may {
 		t.Error("a leader that shuts down would reopen it")
 	}
 	if !replicas.MayBeDeleted(going) {
@@ -281,14 +282,14 @@ func TestLastSurgePodIsNotReopened(t *testing.T) {
 func TestSurgePodServesUntilAnotherDoes(t *testing.T) {
 	for name, surger := range map[string]string{"of another ReplicaSet": "b", "of the same": "a"} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v3"})
+			r := fixture.New(1, fixture.App{Image: "v3"})
 			r.Seen.Settings.Surge = true
-			sets := map[string]*apps.ReplicaSet{"a": replicaSetOf(r, "a", app{image: "bad"}, 0), "b": replicaSetOf(r, "b", app{image: "v2"}, 0)}
-			replicaSetOf(r, "c", app{image: "v3"}, 0)
+			sets := map[string]*apps.ReplicaSet{"a": fixture.ReplicaSetOf(r, "a", fixture.App{Image: "bad"}, 0), "b": fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)}
+			fixture.ReplicaSetOf(r, "c", fixture.App{Image: "v3"}, 0)
 			markAll(r)
 			sets[surger].Labels[inplace.LabelSurgeReplicas] = "1"
-			podOf(r, "original", sets["a"], unready)
-			podOf(r, "extra", sets[surger], func(pod *corev1.Pod) {
+			fixture.PodOf(r, "original", sets["a"], fixture.Unready)
+			fixture.PodOf(r, "extra", sets[surger], func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 			})
 			for _, pod := range r.Seen.Pods {
@@ -317,22 +318,22 @@ func TestSurgePodStaysWhileAPodStartsAgain(t *testing.T) {
 		removes  bool
 	}{
 		"it serves": {func(*corev1.Pod) {}, true},
-		"it starts": {unready, false},
+		"it starts": {fixture.Unready, false},
 		"it has a gate, and starts": {func(pod *corev1.Pod) {
-			unready(pod)
+			fixture.Unready(pod)
 			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v2"})
+			r := fixture.New(1, fixture.App{Image: "v2"})
 			r.Seen.Settings.Surge = true
-			newRS := replicaSetOf(r, "b", app{image: "v2"}, 3)
+			newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 3)
 			markAll(r)
 			newRS.Labels[inplace.LabelSurgeReplicas] = "2"
 			withoutGate := func(pod *corev1.Pod) { pod.Spec.ReadinessGates, pod.Spec.NodeName = nil, "n1" }
-			podOf(r, "original", newRS, withoutGate, test.original)
+			fixture.PodOf(r, "original", newRS, withoutGate, test.original)
 			for _, name := range []string{"extra", "another"} {
-				podOf(r, name, newRS, withoutGate, func(pod *corev1.Pod) {
+				fixture.PodOf(r, name, newRS, withoutGate, func(pod *corev1.Pod) {
 					pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true"}
 				})
 			}
@@ -355,22 +356,22 @@ func TestSurgePodThatDoesNotServeIsRemovedAfterAnUndo(t *testing.T) {
 		want   string
 	}{
 		"it serves":   {func(*corev1.Pod) {}, "close moved"},
-		"it does not": {unready, "extra surge pod to remove"},
+		"it does not": {fixture.Unready, "extra surge pod to remove"},
 		"it just came": {func(pod *corev1.Pod) {
-			pod.Status.Conditions[len(pod.Status.Conditions)-1].LastTransitionTime.Time = start
+			pod.Status.Conditions[len(pod.Status.Conditions)-1].LastTransitionTime.Time = fixture.Start
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(2, app{image: "v1"})
+			r := fixture.New(2, fixture.App{Image: "v1"})
 			r.Seen.Settings.Surge, r.Deployment.Spec.MinReadySeconds = true, 60
-			newRS, oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 2)
+			newRS, oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 2)
 			markAll(r)
 			oldRS.Labels[inplace.LabelSurgeReplicas] = "1"
-			podOf(r, "original", newRS)
-			podOf(r, "moved", oldRS, func(pod *corev1.Pod) {
+			fixture.PodOf(r, "original", newRS)
+			fixture.PodOf(r, "moved", oldRS, func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b"}.String()}
 			})
-			podOf(r, "extra", oldRS, test.serves, func(pod *corev1.Pod) {
+			fixture.PodOf(r, "extra", oldRS, test.serves, func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true"}
 			})
 			var does []string
@@ -397,18 +398,18 @@ func TestSurplusPodIsNotTheRemovedOne(t *testing.T) {
 		raised bool
 	}{
 		"it serves still": {func(*corev1.Pod) {}, true},
-		"it is drained":   {drained, false}, // replicas were lowered for it
+		"it is drained":   {fixture.Drained, false}, // replicas were lowered for it
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v2"})
+			r := fixture.New(1, fixture.App{Image: "v2"})
 			r.Seen.Settings.Surge = true
-			replicaSetOf(r, "a", app{image: "bad"}, 0)
-			newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
+			fixture.ReplicaSetOf(r, "a", fixture.App{Image: "bad"}, 0)
+			newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 			newRS.Status.Replicas, newRS.Status.ReadyReplicas, newRS.Status.AvailableReplicas = 2, 2, 2
 			markAll(r)
 			newRS.Labels[inplace.LabelSurgeReplicas] = "1"
-			podOf(r, "original", newRS)
-			podOf(r, "extra", newRS, test.gate, func(pod *corev1.Pod) {
+			fixture.PodOf(r, "original", newRS)
+			fixture.PodOf(r, "extra", newRS, test.gate, func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 			})
 			raised := slices.ContainsFunc(r.Plan().Steps, func(step steps.Step) bool { return strings.Contains(step.Describe(), "replicas 1 → 2") })
@@ -420,15 +421,15 @@ func TestSurplusPodIsNotTheRemovedOne(t *testing.T) {
 }
 
 func TestDeletionCostOfATemplateComesBack(t *testing.T) {
-	r := fixture(1, app{image: "v1"})
+	r := fixture.New(1, fixture.App{Image: "v1"})
 	template := r.Deployment.Spec.Template.Typed()
 	template.Annotations = map[string]string{corev1.PodDeletionCost: "7"}
-	rs := replicaSetOf(r, "a", app{image: "v1"}, 1)
-	if err := recode(template, &rs.Spec.Template); err != nil {
+	rs := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
+	if err := fixture.Recode(template, &rs.Spec.Template); err != nil {
 		t.Fatal(err)
 	}
 	r.Deployment.Spec.Template = rs.Spec.Template
-	pod := podOf(r, "p", rs, func(pod *corev1.Pod) {
+	pod := fixture.PodOf(r, "p", rs, func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 	})
 	planned := r.Plan().Steps
@@ -436,7 +437,7 @@ func TestDeletionCostOfATemplateComesBack(t *testing.T) {
 		t.Fatalf("steps are %v", planned)
 	}
 	patched := pod.DeepCopy()
-	if err := apply(patched, planned[0].(steps.PatchPod).Operations); err != nil {
+	if err := fixture.Apply(patched, planned[0].(steps.PatchPod).Operations); err != nil {
 		t.Fatal(err)
 	}
 	if cost := patched.Annotations[corev1.PodDeletionCost]; cost != "7" || patched.Annotations[inplace.AnnotationSurgePod] != "" {
@@ -445,7 +446,7 @@ func TestDeletionCostOfATemplateComesBack(t *testing.T) {
 }
 
 func TestAnnounces(t *testing.T) {
-	r := fixture(3, app{image: "v2"})
+	r := fixture.New(3, fixture.App{Image: "v2"})
 	r.Deployment.Generation = 4
 	for name, c := range map[string]struct {
 		observed                     int64
@@ -470,17 +471,17 @@ func TestAnnounces(t *testing.T) {
 // TestNoPodIsASurgePodWhereAllWereMoved: the label notes a surge pod, but another client has scaled it away. So the Deployment has one
 // replica too many, like any other.
 func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
-	r := fixture(3, app{image: "v2"})
+	r := fixture.New(3, fixture.App{Image: "v2"})
 	r.Seen.Settings.Surge = true
-	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 2)
+	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 2)
 	for _, rs := range []*apps.ReplicaSet{oldRS, newRS} {
-		rs.Labels[inplace.LabelUpdating], rs.Status.Replicas = begun, 2
+		rs.Labels[inplace.LabelUpdating], rs.Status.Replicas = fixture.Begun, 2
 	}
 	newRS.Labels[inplace.LabelSurgeReplicas] = "1"
-	podOf(r, "p", oldRS)
-	podOf(r, "q", oldRS)
+	fixture.PodOf(r, "p", oldRS)
+	fixture.PodOf(r, "q", oldRS)
 	for _, name := range []string{"r", "s"} {
-		podOf(r, name, newRS, func(pod *corev1.Pod) {
+		fixture.PodOf(r, name, newRS, func(pod *corev1.Pod) {
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b"}.String()}
 		})
 	}
@@ -493,16 +494,16 @@ func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
 // be deleted first. Now it serves. The ReplicaSet controller would choose it, because it has been Ready for a shorter time. Its deletion is
 // held.
 func TestServingPodIsNotRemovedForASurgePod(t *testing.T) {
-	r := fixture(1, app{image: "v2"})
+	r := fixture.New(1, fixture.App{Image: "v2"})
 	r.Seen.Settings.Surge = true
-	replicaSetOf(r, "a", app{image: "v1"}, 0)
-	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
-	newRS.Labels[inplace.LabelUpdating], newRS.Status.Replicas = begun, 2
+	fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0)
+	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+	newRS.Labels[inplace.LabelUpdating], newRS.Status.Replicas = fixture.Begun, 2
 	given := map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
-	ungated := podOf(r, "ungated", newRS, func(pod *corev1.Pod) {
+	ungated := fixture.PodOf(r, "ungated", newRS, func(pod *corev1.Pod) {
 		pod.Annotations, pod.Spec.ReadinessGates, pod.Status.Conditions = given, nil, withoutGate(pod.Status.Conditions)
 	})
-	moved := podOf(r, "moved", newRS, func(pod *corev1.Pod) { pod.Annotations = maps.Clone(given) })
+	moved := fixture.PodOf(r, "moved", newRS, func(pod *corev1.Pod) { pod.Annotations = maps.Clone(given) })
 	if !replicas.MayBeDeleted(ungated) || replicas.MayBeDeleted(moved) {
 		t.Fatal("the pod without a gate may be deleted, and the one that serves with an open gate may not")
 	}

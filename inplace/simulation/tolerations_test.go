@@ -8,12 +8,13 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 )
 
 func TestStepsOfATolerationAndItsUndo(t *testing.T) {
 	s := newLockstep(t, 2, nil, false)
 	before := sorted(s.pods.objects)
-	s.edit("adds a toleration", app{image: "v1", tolerates: "a"})
+	s.edit("adds a toleration", fixture.App{Image: "v1", Tolerates: "a"})
 	s.rest()
 	s.expect("A marks", "B marks", "A 2 → 1", "move 1", "B 0 → 1", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
 	s.intact(before)
@@ -22,7 +23,7 @@ func TestStepsOfATolerationAndItsUndo(t *testing.T) {
 			t.Errorf("%s has %v, want a behind the two default ones", pod.Name, tolerations)
 		}
 	}
-	s.edit("undoes", app{image: "v1"})
+	s.edit("undoes", fixture.App{Image: "v1"})
 	if decision := s.rollout().Decision(); decision.Held || decision.Reasons[0].Path != "/spec/tolerations" {
 		t.Errorf("decision on the undo is %+v, want it native", decision)
 	}
@@ -40,7 +41,7 @@ func TestStepsOfATolerationAndAnImage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newLockstep(t, 2, nil, ungated)
 			before := sorted(s.pods.objects)
-			s.edit("adds a toleration and sets the image", app{image: "v2", tolerates: "a b"})
+			s.edit("adds a toleration and sets the image", fixture.App{Image: "v2", Tolerates: "a b"})
 			s.rest()
 			s.intact(before)
 		})
@@ -53,12 +54,12 @@ func TestUndoOfATolerationMidUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newLockstep(t, 3, nil, ungated)
 			before := sorted(s.pods.objects)
-			s.edit("adds a toleration and sets the image", app{image: "v2", tolerates: "a"})
+			s.edit("adds a toleration and sets the image", fixture.App{Image: "v2", Tolerates: "a"})
 			s.until(func() bool {
 				newRS := s.rollout().UpdateRevision()
 				return newRS != nil && newRS.Status.Replicas == 1
 			})
-			s.edit("undoes", app{image: "v1"})
+			s.edit("undoes", fixture.App{Image: "v1"})
 			s.rest()
 			s.checkEnd()
 			stayed := 0
@@ -77,8 +78,8 @@ func TestUndoOfATolerationMidUpdate(t *testing.T) {
 // TestTolerationsInThePlaceOfDefaults: a toleration of the template replaces a default one, or only the dry run shows that.
 func TestTolerationsInThePlaceOfDefaults(t *testing.T) {
 	r, pod := toV2()
-	own := app{image: "v2", tolerates: corev1.TaintNodeNotReady}
-	r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = own.template(), own.template()
+	own := fixture.App{Image: "v2", Tolerates: corev1.TaintNodeNotReady}
+	r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = own.Template(), own.Template()
 	if decision := r.Decision(); decision.Held || decision.Reasons[0].Path != "/spec/tolerations" {
 		t.Errorf("decision is %+v, want it native", decision)
 	}
@@ -93,10 +94,10 @@ func TestTolerationsInThePlaceOfDefaults(t *testing.T) {
 		"whose order differs":          {"y x", "x a y", ""},
 	} {
 		tolerations := func(keys string) []corev1.Toleration {
-			return app{tolerates: keys}.template().Decoded().Spec.Tolerations
+			return fixture.App{Tolerates: keys}.Template().Decoded().Spec.Tolerations
 		}
-		own := app{image: "v2", tolerates: "a"}
-		r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = own.template(), own.template()
+		own := fixture.App{Image: "v2", Tolerates: "a"}
+		r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = own.Template(), own.Template()
 		pod.Spec.Tolerations = tolerations(test.has)
 		r.Seen.DryRun.Pod.Spec.Tolerations = tolerations(test.admitted)
 		plan := r.Plan()
@@ -104,8 +105,8 @@ func TestTolerationsInThePlaceOfDefaults(t *testing.T) {
 			t.Errorf("%s: held %t, %s", name, held, plan.Decision.Reasons)
 		}
 		r.Seen.DryRun.Pod.Spec.Tolerations, pod.Spec.Tolerations = nil, tolerations("y")
-		image := app{image: "v2"}
-		r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = image.template(), image.template()
+		image := fixture.App{Image: "v2"}
+		r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = image.Template(), image.Template()
 		if plan := r.Plan(); !plan.Decision.Held {
 			t.Errorf("an image alone: %s", plan.Decision.Reasons)
 		}
@@ -114,10 +115,10 @@ func TestTolerationsInThePlaceOfDefaults(t *testing.T) {
 
 func TestDaemonStepsOfAToleration(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v1", tolerates: "a"})
+	f.edit(fixture.App{Image: "v1", Tolerates: "a"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
-	if !tolerateTheSame(f.Seen.Pods[0].Spec.Tolerations, f.DaemonSet.Spec.Template.Typed().Spec.Tolerations) {
+	if !fixture.TolerateTheSame(f.Seen.Pods[0].Spec.Tolerations, f.DaemonSet.Spec.Template.Typed().Spec.Tolerations) {
 		t.Errorf("tolerations are %v", f.Seen.Pods[0].Spec.Tolerations)
 	}
 }
@@ -127,7 +128,7 @@ func TestDaemonStepsOfAToleration(t *testing.T) {
 func TestDaemonsToMoreNodes(t *testing.T) {
 	f := newFleet(t, 2)
 	f.addNode("n3").Spec.Taints = taint(corev1.TaintEffectNoExecute)
-	f.edit(app{image: "v1", tolerates: "dedicated"})
+	f.edit(fixture.App{Image: "v1", Tolerates: "dedicated"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
 	f.addPod("p3", "n3") // as the native controller does
@@ -140,12 +141,12 @@ func TestDaemonsToMoreNodes(t *testing.T) {
 
 func TestDaemonUndoOfATolerationMidUpdate(t *testing.T) {
 	f := newFleet(t, 2)
-	f.edit(app{image: "v2", tolerates: "a"})
+	f.edit(fixture.App{Image: "v2", Tolerates: "a"})
 	for len(f.steps) < 4 {
 		f.once()
 	}
 	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
-	f.edit(app{image: "v1"})
+	f.edit(fixture.App{Image: "v1"})
 	f.rest()
 	for _, revision := range f.Revisions {
 		if revision.Labels[inplace.LabelUpdating] != "" {
@@ -164,22 +165,22 @@ func TestDaemonUndoOfATolerationMidUpdate(t *testing.T) {
 // that of the dry run.
 func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
 	f := newFleet(t, 1)
-	f.edit(app{image: "v2"})
+	f.edit(fixture.App{Image: "v2"})
 	f.Seen.DryRun = dryrun.Result{}
 	f.Seen.Pods[0].Spec.Tolerations = dryRunPod(t, f).Spec.Tolerations
 	var template corev1.PodTemplateSpec
 	template.Labels = map[string]string{"app": "web"}
-	template.Spec = app{image: "v1"}.template().Typed().Spec
+	template.Spec = fixture.App{Image: "v1"}.Template().Typed().Spec
 	template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists},
 		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
 			TolerationSeconds: new(int64(30))}}
-	f.setTemplate(asTemplate(template))
+	f.setTemplate(fixture.AsTemplate(template))
 	f.Seen.DryRun = dryrun.Result{}
 	made := dryRunPod(t, f)
 	f.Seen.DryRun = dryrun.Result{UpdateRevision: f.UpdateRevision().UID, Pod: made}
 	f.rest()
 	f.expect("mark 3 true false", "p1 is 3 app=v1", "mark 3 false false")
-	if got := f.Seen.Pods[0].Spec.Tolerations; len(got) != 7 || !tolerateTheSame(got, made.Spec.Tolerations) {
+	if got := f.Seen.Pods[0].Spec.Tolerations; len(got) != 7 || !fixture.TolerateTheSame(got, made.Spec.Tolerations) {
 		t.Errorf("the pod tolerates %v, a new one %v", got, made.Spec.Tolerations)
 	}
 }

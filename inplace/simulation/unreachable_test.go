@@ -10,6 +10,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -30,11 +31,11 @@ func readyAfter(t *testing.T, plan steps.Plan, pod *corev1.Pod) corev1.Condition
 	for _, step := range plan.Steps {
 		if gate, is := step.(steps.SetGate); is && gate.Open {
 			opened := pod.DeepCopy()
-			if err := apply(opened, gate.Operations); err != nil {
+			if err := fixture.Apply(opened, gate.Operations); err != nil {
 				t.Fatal(err)
 			}
 			opened.Status.Conditions = readiness.StoredConditions(pod, opened, readiness.OwnWriter)
-			return conditionStatus(opened, corev1.PodReady)
+			return fixture.ConditionStatus(opened, corev1.PodReady)
 		}
 	}
 	return ""
@@ -51,15 +52,15 @@ func TestGateOpensOnAnUnreachableNode(t *testing.T) {
 	} {
 		for _, mode := range []inplace.Mode{inplace.ModeInPlace, inplace.ModeNone} {
 			t.Run(fmt.Sprint(node, mode), func(t *testing.T) {
-				r := fixture(1, app{image: "v1"}) // undone
-				pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), drained)
+				r := fixture.New(1, fixture.App{Image: "v1"}) // undone
+				pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained)
 				pod.Spec.NodeName = "n1"
 				r.Seen.Mode, r.Seen.Nodes = mode, []*corev1.Node{nodeThat(node)}
 				if got := readyAfter(t, r.Plan(), pod); got != want {
 					t.Errorf("the Deployment's pod becomes %q", got)
 				}
 				f := newFleet(t, 1)
-				drained(f.Seen.Pods[0])
+				fixture.Drained(f.Seen.Pods[0])
 				f.Seen.Mode = mode
 				f.Seen.Nodes[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: node}}
 				if got := readyAfter(t, f.Plan(), f.Seen.Pods[0]); got != want {
@@ -74,7 +75,7 @@ func TestGateOpensOnAnUnreachableNode(t *testing.T) {
 // that time.
 func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 	unseen := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{
-		"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: metav1.NewTime(start)}}}
+		"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: metav1.NewTime(fixture.Start)}}}
 	for name, c := range map[string]struct {
 		node     corev1.ConditionStatus
 		observed int64
@@ -85,16 +86,16 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 		"it had seen the patch by then": {corev1.ConditionUnknown, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(2, app{image: "v2"})
-			replicaSetOf(r, "a", app{image: "v1"}, 1)
-			newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
-			pod := podOf(r, "p", newRS, drained)
+			r := fixture.New(2, fixture.App{Image: "v2"})
+			fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
+			newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+			pod := fixture.PodOf(r, "p", newRS, fixture.Drained)
 			pod.Spec.NodeName, pod.Generation, pod.Status.ObservedGeneration = "n1", 2, c.observed
 			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:v1", "v1"
 			pod.Annotations = map[string]string{inplace.AnnotationMove: unseen.String()}
 			r.Seen.Nodes = []*corev1.Node{nodeThat(c.node)}
 			m := &replicas.Pod{State: podstate.StateOf((&steps.PlanBuilder{}), pod,
-				podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, 0, start)}
+				podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, 0, fixture.Start)}
 			if unreachable := nodes.KnownUnreachable(r.Seen.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
 				t.Errorf("unreachable is %t", unreachable)
 			}
@@ -108,7 +109,7 @@ func TestNodeUnreachableRightBehindAPatch(t *testing.T) {
 	s := newLockstep(t, 4, nil, false)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
+	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(s.moved(1))
 	var dead *corev1.Pod
 	for _, pod := range sorted(s.pods.objects) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -25,11 +26,11 @@ func unreadable() apps.Template {
 // fails.
 func TestUnmanagedTemplatesAreNotDecoded(t *testing.T) {
 	for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate} {
-		r := fixture(2, app{image: "v2"})
+		r := fixture.New(2, fixture.App{Image: "v2"})
 		r.Seen.Mode = mode
-		old, same := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
-		podOf(r, "p", old)
-		podOf(r, "q", same)
+		old, same := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+		fixture.PodOf(r, "p", old)
+		fixture.PodOf(r, "q", same)
 		for _, template := range []*apps.Template{&r.Deployment.Spec.Template, &old.Spec.Template, &same.Spec.Template} {
 			*template = unreadable()
 		}
@@ -65,7 +66,7 @@ func TestMarksAreRemovedFromUnmanaged(t *testing.T) {
 	for name, leave := range map[string]func(*deployments.Rollout){
 		"updating": label(inplace.LabelUpdating), "fallen back": label(inplace.LabelFallback), "nudged": label(inplace.LabelRenewed),
 		"surging":       label(inplace.LabelSurgeReplicas),
-		"a closed gate": podIs(0, drained),
+		"a closed gate": podIs(0, fixture.Drained),
 		"an unopened gate": podIs(0, func(pod *corev1.Pod) {
 			pod.Status.Conditions = pod.Status.Conditions[1:]
 		}),
@@ -74,9 +75,9 @@ func TestMarksAreRemovedFromUnmanaged(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
+			r := fixture.New(1, fixture.App{Image: "v1"})
 			r.Seen.Mode = inplace.ModeNone
-			podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+			fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1))
 			leave(r)
 			if plan := r.Plan(); len(plan.Steps) != 1 {
 				t.Errorf("%d steps: %+v", len(plan.Steps), plan.Steps)

@@ -1,4 +1,4 @@
-package simulation
+package deployments_test
 
 import (
 	"slices"
@@ -12,6 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -72,7 +73,7 @@ func TestUndoKeepsAdmittedImage(t *testing.T) {
 		}
 		for _, step := range r.Plan().Steps {
 			if patch, is := step.(steps.PatchPod); is {
-				if err := apply(pod, patch.Operations); err != nil {
+				if err := fixture.Apply(pod, patch.Operations); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -85,8 +86,8 @@ func TestUndoKeepsAdmittedImage(t *testing.T) {
 
 // markedRollout returns a complete rollout with a pod that another client has marked.
 func markedRollout(mark readiness.Move, mode inplace.Mode) (deployments.Rollout, *corev1.Pod) {
-	r := fixture(1, app{image: "v1"})
-	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+	r := fixture.New(1, fixture.App{Image: "v1"})
+	pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1))
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 	pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
 	r.Seen.Mode = mode
@@ -97,15 +98,15 @@ func markedRollout(mark readiness.Move, mode inplace.Mode) (deployments.Rollout,
 func follow(t *testing.T, r deployments.Rollout, pod *corev1.Pod) {
 	t.Helper()
 	for range 5 {
-		r.Seen.DryRun = admitted(r.UpdateRevision())
+		r.Seen.DryRun = fixture.Admitted(r.UpdateRevision())
 		plan := r.Plan()
 		if plan.DryRun != nil {
-			r.Seen.OldDryRun = admitted(r.UpdateRevision())
+			r.Seen.OldDryRun = fixture.Admitted(r.UpdateRevision())
 			plan = r.Plan()
 		}
 		for _, step := range plan.Steps {
 			if patch, is := step.(steps.PatchPod); is {
-				if err := apply(pod, patch.Operations); err != nil {
+				if err := fixture.Apply(pod, patch.Operations); err != nil {
 					t.Fatalf("%s: %v", strings.TrimSpace(step.Describe()), err)
 				}
 				pod.Generation++

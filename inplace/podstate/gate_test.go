@@ -1,4 +1,4 @@
-package simulation
+package podstate_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -17,19 +18,19 @@ func TestOpenGate(t *testing.T) {
 	none := func(pod *corev1.Pod) { pod.Status.Conditions = nil }
 	for name, change := range map[string]func(*corev1.Pod){
 		"no conditions yet":  none,
-		"only others":        func(pod *corev1.Pod) { none(pod); unready(pod) },
-		"closed":             drained,
+		"only others":        func(pod *corev1.Pod) { none(pod); fixture.Unready(pod) },
+		"closed":             fixture.Drained,
 		"open as it was set": func(*corev1.Pod) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), change)
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), change)
 			others := len(pod.Status.Conditions)
 			if conditions.Condition(pod, inplace.ConditionServing) != nil {
 				others--
 			}
-			step := podstate.OpenGate(pod, false, start)
-			if err := apply(pod, step.Operations); err != nil {
+			step := podstate.OpenGate(pod, false, fixture.Start)
+			if err := fixture.Apply(pod, step.Operations); err != nil {
 				t.Fatal(err)
 			}
 			if !conditions.IsTrue(pod, inplace.ConditionServing) || len(pod.Status.Conditions) != others+1 {
@@ -45,14 +46,14 @@ func TestUnopened(t *testing.T) {
 		want   bool
 	}{
 		"open":              {func(*corev1.Pod) {}, false},
-		"closed by Stayput": {drained, false},
-		"no gate":           {ungated, false},
+		"closed by Stayput": {fixture.Drained, false},
+		"no gate":           {fixture.Ungated, false},
 		"new":               {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			if got := readiness.Unopened(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change)); got != c.want {
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			if got := readiness.Unopened(fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), c.change)); got != c.want {
 				t.Errorf("unopened is %v", got)
 			}
 		})
@@ -62,9 +63,9 @@ func TestUnopened(t *testing.T) {
 // TestReopening: after its gate opened, a pod is not Ready until its kubelet reports again, because its gate was closed before. If it were
 // patched then, it could be Ready for a moment.
 func TestReopening(t *testing.T) {
-	seconds := func(n time.Duration) time.Time { return start.Add(n * time.Second) }
+	seconds := func(n time.Duration) time.Time { return fixture.Start.Add(n * time.Second) }
 	condition := func(kind corev1.PodConditionType, is corev1.ConditionStatus, reason string) corev1.PodCondition {
-		return corev1.PodCondition{Type: kind, Status: is, Reason: reason, LastTransitionTime: metav1.NewTime(start)}
+		return corev1.PodCondition{Type: kind, Status: is, Reason: reason, LastTransitionTime: metav1.NewTime(fixture.Start)}
 	}
 	opened := condition(inplace.ConditionServing, corev1.ConditionTrue, readiness.ReasonReopened)
 	keptOut := condition(corev1.PodReady, corev1.ConditionFalse, readiness.ReasonGatesNotReady)
@@ -84,8 +85,8 @@ func TestReopening(t *testing.T) {
 			seconds(1), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1))
 			pod.Status.Conditions = []corev1.PodCondition{c.serving, c.ready}
 			if got, wait := readiness.Reopening(pod, c.now); got != c.want || wait != c.wait {
 				t.Errorf("reopening is %v for %s, want %v for %s", got, wait, c.want, c.wait)
@@ -108,8 +109,8 @@ func TestAwaitsGate(t *testing.T) {
 		"the leader has closed it": {[]corev1.PodCondition{{Type: corev1.ContainersReady}, {Type: inplace.ConditionServing}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), func(pod *corev1.Pod) { pod.Status.Conditions = c.conditions })
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), func(pod *corev1.Pod) { pod.Status.Conditions = c.conditions })
 			if got := readiness.AwaitsGate(pod); got != c.want {
 				t.Errorf("it awaits its gate: %t", got)
 			}
@@ -120,9 +121,9 @@ func TestAwaitsGate(t *testing.T) {
 func TestKeptOut(t *testing.T) {
 	closedAt := func(ago time.Duration, ready corev1.ConditionStatus, why string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			conditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod)
-			conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start.Add(-ago))
-			conditionIs(corev1.PodReady, ready)(pod)
+			fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod)
+			conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-ago))
+			fixture.ConditionIs(corev1.PodReady, ready)(pod)
 			conditions.Condition(pod, corev1.PodReady).Reason = why
 		}
 	}
@@ -132,7 +133,7 @@ func TestKeptOut(t *testing.T) {
 		wait   time.Duration
 	}{
 		"open":                              {func(*corev1.Pod) {}, false, 0},
-		"open, containers not ready":        {unready, false, 0},
+		"open, containers not ready":        {fixture.Unready, false, 0},
 		"closed, still Ready":               {closedAt(time.Hour, corev1.ConditionTrue, ""), false, 0},
 		"closed, not Ready for that":        {closedAt(0, corev1.ConditionFalse, readiness.ReasonGatesNotReady), true, 0},
 		"closed just now, not Ready before": {closedAt(time.Second, corev1.ConditionFalse, "ContainersNotReady"), false, 2 * time.Second},
@@ -140,8 +141,8 @@ func TestKeptOut(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			got, wait := readiness.KeptOut(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change), start)
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			got, wait := readiness.KeptOut(fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), c.change), fixture.Start)
 			if got != c.want || wait != c.wait {
 				t.Errorf("out of service is %v, to be looked at again in %s", got, wait)
 			}
@@ -152,10 +153,10 @@ func TestKeptOut(t *testing.T) {
 func TestGateUnseen(t *testing.T) {
 	moved := func(status corev1.ConditionStatus, why string, ago time.Duration, ready corev1.ConditionStatus) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			conditionIs(inplace.ConditionServing, status)(pod)
+			fixture.ConditionIs(inplace.ConditionServing, status)(pod)
 			gate := conditions.Condition(pod, inplace.ConditionServing)
-			gate.Reason, gate.LastTransitionTime = why, metav1.NewTime(start.Add(-ago))
-			conditionIs(corev1.PodReady, ready)(pod)
+			gate.Reason, gate.LastTransitionTime = why, metav1.NewTime(fixture.Start.Add(-ago))
+			fixture.ConditionIs(corev1.PodReady, ready)(pod)
 		}
 	}
 	cases := map[string]struct {
@@ -167,13 +168,13 @@ func TestGateUnseen(t *testing.T) {
 		"closed, no longer Ready":     {moved(corev1.ConditionFalse, readiness.ReasonUpdating, time.Minute, corev1.ConditionFalse), false},
 		"opened again just now":       {moved(corev1.ConditionTrue, readiness.ReasonReopened, time.Second, corev1.ConditionTrue), true},
 		"opened again some while ago": {moved(corev1.ConditionTrue, readiness.ReasonReopened, 3*time.Second, corev1.ConditionTrue), false},
-		"no gate":                     {ungated, false},
+		"no gate":                     {fixture.Ungated, false},
 		"not opened yet":              {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			if got := podstate.GateUnseen(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change), start); got != c.want {
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			if got := podstate.GateUnseen(fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), c.change), fixture.Start); got != c.want {
 				t.Errorf("gateUnseen is %v", got)
 			}
 		})

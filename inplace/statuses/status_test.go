@@ -1,4 +1,4 @@
-package simulation
+package statuses_test
 
 import (
 	"math"
@@ -14,29 +14,10 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
-
-// updating returns a Deployment of 4 in the middle of an update, with an up-to-date status.
-func updating() *deployments.Rollout {
-	r := fixture(4, app{image: "v2"})
-	for i, hash := range []string{"a", "b"} {
-		rs := replicaSetOf(r, hash, app{image: []string{"v1", "v2"}[i]}, 2)
-		rs.Labels[inplace.LabelUpdating] = begun
-		rs.Status.ReadyReplicas, rs.Status.AvailableReplicas = 2, 2
-		for _, name := range []string{"1", "2"} {
-			podOf(r, hash+name, rs)
-		}
-	}
-	r.Deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 4, UpdatedReplicas: 2, ReadyReplicas: 4,
-		AvailableReplicas: 4,
-		Conditions: []appsv1.DeploymentCondition{
-			statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, "", start.Add(-time.Minute)),
-			statuses.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, statuses.ReasonMinimumAvailable, "", start.Add(-time.Minute)),
-		}}
-	return r
-}
 
 // statusOf returns the status that the plan writes, nil if none, and when it looks again.
 func statusOf(r *deployments.Rollout) (*appsv1.DeploymentStatus, time.Duration) {
@@ -50,15 +31,15 @@ func statusOf(r *deployments.Rollout) (*appsv1.DeploymentStatus, time.Duration) 
 }
 
 func TestStatusIsWrittenOnlyWhenItChanges(t *testing.T) {
-	r := updating()
-	r.Deployment.Status.Conditions[0].LastUpdateTime = metav1.NewTime(start.Add(-570 * time.Second))
+	r := fixture.Updating()
+	r.Deployment.Status.Conditions[0].LastUpdateTime = metav1.NewTime(fixture.Start.Add(-570 * time.Second))
 	if status, after := statusOf(r); status != nil || after != 31*time.Second {
 		t.Errorf("the status is %+v, to be looked at again after %s, when the deadline has passed", status, after)
 	}
 }
 
 func TestStatusCounts(t *testing.T) {
-	r := updating()
+	r := fixture.Updating()
 	r.Deployment.Generation = 7
 	newRS := r.ReplicaSets[1]
 	newRS.Status.Replicas, newRS.Status.ReadyReplicas, newRS.Status.AvailableReplicas = 3, 1, 0
@@ -76,7 +57,7 @@ func TestStatusCounts(t *testing.T) {
 }
 
 func TestTerminatingIsLeftOutWhereItIsUnknown(t *testing.T) {
-	r := updating()
+	r := fixture.Updating()
 	r.ReplicaSets[0].Status.TerminatingReplicas = new(int32(2))
 	if terminating := (statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets}).Terminating(); terminating != nil {
 		t.Errorf("%d are terminating, although one ReplicaSet does not say", *terminating)
@@ -99,30 +80,30 @@ func TestStatusConditions(t *testing.T) {
 		updated   time.Time
 	}{
 		"progress moves the time": {func(r *deployments.Rollout) { r.Deployment.Status.UpdatedReplicas = 1 },
-			appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, start},
-		"a step back does not": {fewer, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, start.Add(-time.Minute)},
-		"too few available":    {fewer, appsv1.DeploymentAvailable, corev1.ConditionFalse, statuses.ReasonMinimumUnavailable, start},
+			appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, fixture.Start},
+		"a step back does not": {fewer, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, fixture.Start.Add(-time.Minute)},
+		"too few available":    {fewer, appsv1.DeploymentAvailable, corev1.ConditionFalse, statuses.ReasonMinimumUnavailable, fixture.Start},
 		"the deadline passed": {func(r *deployments.Rollout) {
-			progressing(r).LastUpdateTime = metav1.NewTime(start.Add(-601 * time.Second))
+			progressing(r).LastUpdateTime = metav1.NewTime(fixture.Start.Add(-601 * time.Second))
 		},
-			appsv1.DeploymentProgressing, corev1.ConditionFalse, statuses.ReasonTimedOut, start},
+			appsv1.DeploymentProgressing, corev1.ConditionFalse, statuses.ReasonTimedOut, fixture.Start},
 		"progress after the deadline": {func(r *deployments.Rollout) {
 			progressing(r).Status, progressing(r).Reason = corev1.ConditionFalse, statuses.ReasonTimedOut
 			r.Deployment.Status.UpdatedReplicas = 1
-		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, start},
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, fixture.Start},
 		"the last rollout was complete: the deadline runs from now": {func(r *deployments.Rollout) {
-			progressing(r).Reason, progressing(r).LastUpdateTime = statuses.ReasonComplete, metav1.NewTime(start.Add(-time.Hour))
+			progressing(r).Reason, progressing(r).LastUpdateTime = statuses.ReasonComplete, metav1.NewTime(fixture.Start.Add(-time.Hour))
 			fewer(r)
-		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonFound, start},
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonFound, fixture.Start},
 		"the last rollout was complete, and so is this one": {func(r *deployments.Rollout) {
-			progressing(r).Reason, progressing(r).LastUpdateTime = statuses.ReasonComplete, metav1.NewTime(start.Add(-time.Hour))
+			progressing(r).Reason, progressing(r).LastUpdateTime = statuses.ReasonComplete, metav1.NewTime(fixture.Start.Add(-time.Hour))
 			r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status = new(int32), appsv1.ReplicaSetStatus{ObservedGeneration: 1}
 			r.ReplicaSets[1].Spec.Replicas, r.ReplicaSets[1].Status.Replicas = new(int32(4)), 4
-		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonComplete, start.Add(-time.Hour)},
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonComplete, fixture.Start.Add(-time.Hour)},
 		"paused: nothing is estimated": {func(r *deployments.Rollout) {
 			r.Deployment.Spec.Paused = true
 			r.Deployment.Status.UpdatedReplicas = 1
-		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, start.Add(-time.Minute)},
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, fixture.Start.Add(-time.Minute)},
 		"a ReplicaSet that fails": {func(r *deployments.Rollout) {
 			r.ReplicaSets[0].Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue,
 				Reason: "FailedCreate"}}
@@ -132,7 +113,7 @@ func TestStatusConditions(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := updating()
+			r := fixture.Updating()
 			c.change(r)
 			status, _ := statusOf(r)
 			if status == nil {
@@ -150,7 +131,7 @@ func TestStatusConditions(t *testing.T) {
 }
 
 func TestCompletionIsNeverWritten(t *testing.T) {
-	r := updating()
+	r := fixture.Updating()
 	oldRS, newRS := r.ReplicaSets[0], r.ReplicaSets[1]
 	oldRS.Spec.Replicas, oldRS.Status = new(int32), appsv1.ReplicaSetStatus{ObservedGeneration: 1}
 	newRS.Spec.Replicas, newRS.Status.Replicas, newRS.Status.AvailableReplicas = new(int32(4)), 4, 4
@@ -160,16 +141,16 @@ func TestCompletionIsNeverWritten(t *testing.T) {
 }
 
 func TestCreatedReplicaSet(t *testing.T) {
-	r := fixture(1, app{image: "v2"})
+	r := fixture.New(1, fixture.App{Image: "v2"})
 	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	r.Deployment.Annotations = map[string]string{inplace.AnnotationRevision: "4", corev1.LastAppliedConfigAnnotation: "{}", "note": "x"}
-	replicaSetOf(r, "a", app{image: "v1"}, 1).Annotations[inplace.AnnotationRevision] = "4"
+	fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1).Annotations[inplace.AnnotationRevision] = "4"
 	planned := r.Plan().Steps
 	if len(planned) != 1 {
 		t.Fatalf("steps are %v", planned)
 	}
 	var rs apps.ReplicaSet
-	if err := recode(planned[0].(steps.CreateReplicaSet).Object, &rs); err != nil {
+	if err := fixture.Recode(planned[0].(steps.CreateReplicaSet).Object, &rs); err != nil {
 		t.Fatal(err)
 	}
 	hash := rs.Labels[inplace.LabelTemplateHash]
@@ -193,7 +174,7 @@ func TestCreatedReplicaSet(t *testing.T) {
 // pkg/controller/deployment/util/hash_test.go checks that different templates have different hashes. This checks that collisions change the
 // hash.
 func TestTemplateHashCountsCollisions(t *testing.T) {
-	template := app{image: "v1"}.template().Typed()
+	template := fixture.App{Image: "v1"}.Template().Typed()
 	hashes := []string{apps.TemplateHash(template, nil), apps.TemplateHash(template, new(int32)), apps.TemplateHash(template, new(int32(1)))}
 	slices.Sort(hashes)
 	if len(slices.Compact(hashes)) != 3 {

@@ -1,4 +1,4 @@
-package simulation
+package readiness_test
 
 import (
 	"cmp"
@@ -13,12 +13,13 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
 func TestApplied(t *testing.T) {
-	at := metav1.NewTime(start)
+	at := metav1.NewTime(fixture.Start)
 	before := readiness.MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
 	unsure := before
 	unsure.Unsure = true
@@ -30,14 +31,14 @@ func TestApplied(t *testing.T) {
 	againUnsure.Unsure = true
 	gate := func(status corev1.ConditionStatus, generation int64) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			conditionIs(inplace.ConditionServing, status)(pod)
+			fixture.ConditionIs(inplace.ConditionServing, status)(pod)
 			conditions.Condition(pod, inplace.ConditionServing).ObservedGeneration = generation
 		}
 	}
 	status := func(id, image, imageID string, since time.Time) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", ContainerID: id, Image: image, ImageID: imageID,
-				State: runningSince(since)}
+				State: fixture.RunningSince(since)}
 		}
 	}
 	observed := func(generation int64) func(*corev1.Pod) {
@@ -46,7 +47,7 @@ func TestApplied(t *testing.T) {
 	waiting := func(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
 	}
-	later := start.Add(2 * time.Second)
+	later := fixture.Start.Add(2 * time.Second)
 	cases := map[string]struct {
 		container readiness.MovedContainer
 		changes   []func(*corev1.Pod)
@@ -66,10 +67,10 @@ func TestApplied(t *testing.T) {
 			3 * time.Second},
 		"the same digest, stable": {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)},
 			later.Add(3 * time.Second), true, 0},
-		"the same digest, started before": {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))}, later,
+		"the same digest, started before": {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", fixture.Start.Add(-time.Minute))}, later,
 			false, 38 * time.Second},
-		"the same digest, another clock": {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))},
-			start.Add(40 * time.Second), true, 0},
+		"the same digest, another clock": {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", fixture.Start.Add(-time.Minute))},
+			fixture.Start.Add(40 * time.Second), true, 0},
 		"new image that cannot be pulled": {before, []func(*corev1.Pod){waiting}, later, false, 0},
 		"unsure, named":                   {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, true, 0},
 		"unsure, named in full": {unsure, []func(*corev1.Pod){status("p/app", "docker.io/library/v2:latest", "", later)}, later,
@@ -79,8 +80,8 @@ func TestApplied(t *testing.T) {
 		"stopping, named": {stopping, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, false,
 			38 * time.Second},
 		"stopping, new container": {stopping, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later)}, later, true, 0},
-		"stopping, after the grace period": {stopping, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", start)},
-			start.Add(40 * time.Second), true, 0},
+		"stopping, after the grace period": {stopping, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", fixture.Start)},
+			fixture.Start.Add(40 * time.Second), true, 0},
 		"unsure, another name": {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false,
 			38 * time.Second},
 		"a restart, the old container": {again, nil, later, false, 0},
@@ -93,16 +94,16 @@ func TestApplied(t *testing.T) {
 		"a restart that was seen, and the next": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later),
 			gate(corev1.ConditionFalse, 2)}, later, true, 0},
 		"a restart, after the grace period": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)},
-			start.Add(40 * time.Second), true, 0},
+			fixture.Start.Add(40 * time.Second), true, 0},
 		"an unsure restart, by its name": {againUnsure, []func(*corev1.Pod){status("new", again.Image, "sha256:v1", later)}, later,
 			false, 38 * time.Second},
 		"unsure, after the grace period": {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)},
-			start.Add(40 * time.Second), true, 0},
+			fixture.Start.Add(40 * time.Second), true, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), append([]func(*corev1.Pod){observed(2)}, c.changes...)...)
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), append([]func(*corev1.Pod){observed(2)}, c.changes...)...)
 			move := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": c.container}}
 			for _, kind := range []string{"container", "sidecar"} {
 				if applied, wait := move.Applied(pod, c.now); applied != c.applied || wait != c.wait {
@@ -115,8 +116,8 @@ func TestApplied(t *testing.T) {
 }
 
 func TestMarkOfAnotherPodIsNone(t *testing.T) {
-	r := fixture(1, app{image: "v2"})
-	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v2"}, 1))
+	r := fixture.New(1, fixture.App{Image: "v2"})
+	pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v2"}, 1))
 	pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Generation: 2,
 		Containers: map[string]readiness.MovedContainer{"app": {Image: "v2"}}}.String()}
 	for generation, known := range map[int64]bool{0: true, 1: false, 2: true, 3: true} {
@@ -137,7 +138,7 @@ func TestMayReopen(t *testing.T) {
 	updated := its(func(c *corev1.ContainerStatus) { c.ContainerID, c.ImageID = "new", "sha256:v2" })
 	renamed := its(func(c *corev1.ContainerStatus) { c.ContainerID, c.Image = "new", "v2" })
 	stopped := its(func(c *corev1.ContainerStatus) { c.State = corev1.ContainerState{} })
-	neighbour := conditionIs(corev1.ContainersReady, corev1.ConditionFalse)
+	neighbour := fixture.ConditionIs(corev1.ContainersReady, corev1.ConditionFalse)
 	wasUnready := func(pod *corev1.Pod) { pod.Annotations = map[string]string{"unready": "before"} }
 	cases := map[string]struct {
 		mark    bool
@@ -160,15 +161,15 @@ func TestMayReopen(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			m := &podstate.State{Pod: podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1),
-				append([]func(*corev1.Pod){drained}, c.changes...)...)}
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			m := &podstate.State{Pod: fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1),
+				append([]func(*corev1.Pod){fixture.Drained}, c.changes...)...)}
 			if c.mark {
 				m.Move = readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1",
-					ContainerID: "p/app", At: metav1.NewTime(start), Unready: m.Pod.Annotations["unready"] != ""}}}
+					ContainerID: "p/app", At: metav1.NewTime(fixture.Start), Unready: m.Pod.Annotations["unready"] != ""}}}
 			}
 			for _, kind := range []string{"container", "sidecar"} {
-				if open, _ := m.MayReopen(start); open != c.want {
+				if open, _ := m.MayReopen(fixture.Start); open != c.want {
 					t.Errorf("%s: may reopen is %v", kind, open)
 				}
 				asSidecar(m.Pod)
@@ -183,12 +184,12 @@ func asSidecar(pod *corev1.Pod) {
 	side.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	pod.Spec.InitContainers, pod.Status.InitContainerStatuses = []corev1.Container{side}, []corev1.ContainerStatus{status}
 	pod.Spec.Containers[0].Name, pod.Status.ContainerStatuses[0] = "beside", corev1.ContainerStatus{Name: "beside", ContainerID: "p/beside",
-		Ready: true, State: runningSince(start)}
+		Ready: true, State: fixture.RunningSince(fixture.Start)}
 }
 
 // TestMayReopenAfterASecondEdit has a pod whose container app was patched first, and then side, or app again.
 func TestMayReopenAfterASecondEdit(t *testing.T) {
-	at := metav1.NewTime(start)
+	at := metav1.NewTime(fixture.Start)
 	app2 := readiness.MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
 	side2 := readiness.MovedContainer{Image: "s2", ImageID: "sha256:s1", ContainerID: "p/side", At: at}
 	again := readiness.MovedContainer{Image: "v3", ContainerID: "p/app", At: at, Unsure: true}
@@ -212,11 +213,11 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1", sidecar: "s1"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1", sidecar: "s1"}, 1), drained)
+			r := fixture.New(1, fixture.App{Image: "v1", Sidecar: "s1"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1", Sidecar: "s1"}, 1), fixture.Drained)
 			pod.Status.ObservedGeneration = 2
 			if c.statuses != nil {
-				conditionIs(corev1.ContainersReady, corev1.ConditionFalse)(pod)
+				fixture.ConditionIs(corev1.ContainersReady, corev1.ConditionFalse)(pod)
 			}
 			for i := range pod.Status.ContainerStatuses {
 				status := &pod.Status.ContainerStatuses[i]
@@ -234,31 +235,27 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 				c.moved[name] = moved
 			}
 			s := &podstate.State{Pod: pod, Move: readiness.Move{Generation: 2, Containers: c.moved}}
-			if open, _ := s.MayReopen(start); open != c.want {
+			if open, _ := s.MayReopen(fixture.Start); open != c.want {
 				t.Errorf("may reopen is %v", open)
 			}
 		})
 	}
 }
 
-func reimaged(container, to string) edit.Change {
-	return edit.Change{Containers: []edit.ContainerChange{{Container: container, Image: edit.ImageChange{To: to}}}}
-}
-
 func TestMarkKeepsWhatIsPending(t *testing.T) {
-	r := fixture(1, app{image: "v1", sidecar: "s1"})
-	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1", sidecar: "s1"}, 1))
-	first := readiness.Move{}.Next(pod, "b", nil, reimaged("app", "v2"), start)
+	r := fixture.New(1, fixture.App{Image: "v1", Sidecar: "s1"})
+	pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1", Sidecar: "s1"}, 1))
+	first := readiness.Move{}.Next(pod, "b", nil, fixture.Reimaged("app", "v2"), fixture.Start)
 	if first.Generation != 2 || first.Containers["app"].ContainerID != "p/app" || first.Containers["app"].Unsure {
 		t.Errorf("the first mark is %+v", first)
 	}
 	pod.Generation = 2
-	second := first.Next(pod, "c", first.Pending(pod, start), reimaged("side", "s2"), start)
+	second := first.Next(pod, "c", first.Pending(pod, fixture.Start), fixture.Reimaged("side", "s2"), fixture.Start)
 	if second.Generation != 3 || second.Containers["app"] != first.Containers["app"] || second.Containers["side"].Unsure {
 		t.Errorf("the second mark is %+v: app is still on its way, side was not", second)
 	}
 	pod.Generation = 3
-	third := second.Next(pod, "a", second.Pending(pod, start), reimaged("app", "v1"), start)
+	third := second.Next(pod, "a", second.Pending(pod, fixture.Start), fixture.Reimaged("app", "v1"), fixture.Start)
 	if !third.Containers["app"].Unsure {
 		t.Errorf("the third mark is %+v: app may still run v1, and then never restarts", third)
 	}
@@ -266,11 +263,11 @@ func TestMarkKeepsWhatIsPending(t *testing.T) {
 		t.Errorf("the third mark is %+v: no kubelet has acted on the one before", third)
 	}
 	pod.Status.ObservedGeneration = 3
-	if seen := second.Next(pod, "a", second.Pending(pod, start), reimaged("app", "v1"), start); !seen.Containers["app"].Stopping {
+	if seen := second.Next(pod, "a", second.Pending(pod, fixture.Start), fixture.Reimaged("app", "v1"), fixture.Start); !seen.Containers["app"].Stopping {
 		t.Errorf("the third mark is %+v: the kubelet has acted on the one before, so app stops", seen)
 	}
 	pod.Status.ObservedGeneration = 0
-	label := third.Next(pod, "d", third.Pending(pod, start), edit.Change{}, start)
+	label := third.Next(pod, "d", third.Pending(pod, fixture.Start), edit.Change{}, fixture.Start)
 	if label.Hash != "d" || label.Generation != third.Generation || len(label.Containers) != 2 {
 		t.Errorf("a change of labels alone made the mark %+v", label)
 	}
@@ -278,12 +275,12 @@ func TestMarkKeepsWhatIsPending(t *testing.T) {
 
 // TestMarkOfASidecar: what the mark notes of a sidecar comes from the sidecar's own status.
 func TestMarkOfASidecar(t *testing.T) {
-	r := fixture(1, app{image: "v1", mesh: "m1"})
-	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1", mesh: "m1"}, 1))
-	does := edit.Change{Containers: append(reimaged("app", "v2").Containers, reimaged("mesh", "m2").Containers...)}
-	mark := readiness.Move{}.Next(pod, "b", nil, does, start)
+	r := fixture.New(1, fixture.App{Image: "v1", Mesh: "m1"})
+	pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1", Mesh: "m1"}, 1))
+	does := edit.Change{Containers: append(fixture.Reimaged("app", "v2").Containers, fixture.Reimaged("mesh", "m2").Containers...)}
+	mark := readiness.Move{}.Next(pod, "b", nil, does, fixture.Start)
 	want := strings.ReplaceAll(`{"hash":"b","generation":2,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"AT"},`+
-		`"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`, "AT", start.UTC().Format(time.RFC3339))
+		`"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`, "AT", fixture.Start.UTC().Format(time.RFC3339))
 	if mark.String() != want {
 		t.Errorf("got  %s\nwant %s", mark, want)
 	}
@@ -312,7 +309,7 @@ func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 		}
 		for i := range test.marked {
 			mark.Containers[long[:60]+fmt.Sprint(i)] = readiness.MovedContainer{Image: long, ImageID: long, ContainerID: long,
-				At: metav1.NewTime(start), Unsure: true}
+				At: metav1.NewTime(fixture.Start), Unsure: true}
 		}
 		pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
 		if got := readiness.MoveOf(pod).Hash != ""; got != test.counts {

@@ -1,4 +1,4 @@
-package simulation
+package readiness_test
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package simulation
+package podstate_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -18,7 +19,7 @@ import (
 // TestWrites tests what is written, in order. The last write moves the pod. Only a pod without gate whose containers restart has another
 // write before it.
 func TestWrites(t *testing.T) {
-	restart := reimaged("app", "v2").Containers
+	restart := fixture.Reimaged("app", "v2").Containers
 	label := []patches.EntryChange{{Key: "version", Value: "2"}}
 	for name, c := range map[string]struct {
 		needs   edit.Change
@@ -79,22 +80,22 @@ func after(s *podstate.State, w podstate.Write) *podstate.State {
 func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 	for name, undone := range map[string]bool{"on the way": false, "undone": true} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v2", chart: "2"})
-			from, to := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2", chart: "2"}, 0)
-			pod := podOf(r, "p", from, ungated)
+			r := fixture.New(1, fixture.App{Image: "v2", Chart: "2"})
+			from, to := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2", Chart: "2"}, 0)
+			pod := fixture.PodOf(r, "p", from, fixture.Ungated)
 			look := func() *replicas.Pod { return r.Planner().Members[0] }
 			before := look()
 			first := before.NextWrite()
 			if before.PartiallyPatched() || first.Ends != podstate.EndsPartial {
 				t.Fatalf("%+v is to be written", first)
 			}
-			if err := apply(pod, before.Advance(to, false, start).Operations); err != nil {
+			if err := fixture.Apply(pod, before.Advance(to, false, fixture.Start).Operations); err != nil {
 				t.Fatal(err)
 			}
 			pod.Generation++
 			if undone {
-				r.Deployment.Spec.Template = app{image: "v1"}.template()
-				r.Seen.DryRun = admitted(from)
+				r.Deployment.Spec.Template = fixture.App{Image: "v1"}.Template()
+				r.Seen.DryRun = fixture.Admitted(from)
 			}
 			second := look()
 			want := after(&before.State, first).NextWrite()

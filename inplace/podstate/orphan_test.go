@@ -1,4 +1,4 @@
-package simulation
+package podstate_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
@@ -17,7 +18,7 @@ func TestOrphan(t *testing.T) {
 	// patchedAt makes the kubelet run a container that may be the old one or the new one.
 	patchedAt := func(at time.Time) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			drained(pod)
+			fixture.Drained(pod)
 			move := readiness.Move{Hash: "b",
 				Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", Unsure: true, At: metav1.NewTime(at)}}}
 			pod.Annotations = map[string]string{inplace.AnnotationMove: move.String()}
@@ -31,18 +32,18 @@ func TestOrphan(t *testing.T) {
 		may    bool
 		wait   time.Duration
 	}{
-		"was to be patched": {drained, true, 0},
+		"was to be patched": {fixture.Drained, true, 0},
 		"was to be removed": {func(pod *corev1.Pod) {
-			drained(pod)
+			fixture.Drained(pod)
 			pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 		}, true, 0},
-		"was patched just now": {patchedAt(start), false, patience},
-		"was patched long ago": {patchedAt(start.Add(-patience)), true, 0},
+		"was patched just now": {patchedAt(fixture.Start), false, patience},
+		"was patched long ago": {patchedAt(fixture.Start.Add(-patience)), true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change)
-			step, may, wait := podstate.Orphan(pod, false, start)
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), c.change)
+			step, may, wait := podstate.Orphan(pod, false, fixture.Start)
 			if gate, opens := step.(steps.SetGate); !opens || !gate.Open || may != c.may || wait != c.wait {
 				t.Errorf("%s: %t, or in %s", step.Describe(), may, wait)
 			}
@@ -63,9 +64,9 @@ func TestMayBeOrphan(t *testing.T) {
 		want   bool
 	}{
 		"serves":             {func(*corev1.Pod) {}, false},
-		"its gate is closed": {drained, true},
-		"its gate is closed, but it is being deleted": {func(pod *corev1.Pod) { drained(pod); pod.DeletionTimestamp = &metav1.Time{} }, false},
-		"its gate is closed, but it has failed":       {func(pod *corev1.Pod) { drained(pod); pod.Status.Phase = corev1.PodFailed }, false},
+		"its gate is closed": {fixture.Drained, true},
+		"its gate is closed, but it is being deleted": {func(pod *corev1.Pod) { fixture.Drained(pod); pod.DeletionTimestamp = &metav1.Time{} }, false},
+		"its gate is closed, but it has failed":       {func(pod *corev1.Pod) { fixture.Drained(pod); pod.Status.Phase = corev1.PodFailed }, false},
 		"pulls for a Deployment":                      {ownedBy("Deployment"), true},
 		"pulls for a DaemonSet":                       {ownedBy("ControllerRevision"), true},
 		"its pull failed": {func(pod *corev1.Pod) { ownedBy("Deployment")(pod); pod.Status.Phase = corev1.PodFailed },
@@ -74,8 +75,8 @@ func TestMayBeOrphan(t *testing.T) {
 		"has a label from its template": {labelled, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v1"})
-			if got := podstate.MayBeOrphan(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change)); got != c.want {
+			r := fixture.New(1, fixture.App{Image: "v1"})
+			if got := podstate.MayBeOrphan(fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), c.change)); got != c.want {
 				t.Errorf("may be an orphan is %t", got)
 			}
 		})
