@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +31,7 @@ func twoOfFour(p, q, r, s func(*corev1.Pod)) *deployments.Rollout {
 	for i, change := range []func(*corev1.Pod){p, q, r, s} {
 		rs := []*apps.ReplicaSet{newRS, newRS, oldRS, oldRS}[i]
 		rs.Labels[inplace.LabelUpdating] = fixture.Begun
-		pod := fixture.PodOf(rollout, string("pqrs"[i]), rs, nonNil(change))
+		pod := fixture.PodOf(rollout, string("pqrs"[i]), rs, change)
 		if conditions.IsTrue(pod, corev1.PodReady) {
 			rs.Status.ReadyReplicas++
 			rs.Status.AvailableReplicas++
@@ -164,33 +163,6 @@ func brief(planned []steps.Step) string {
 		}
 	}
 	return strings.Join(texts, ", ")
-}
-
-func TestBatchesAreCountedFromTheFirst(t *testing.T) {
-	batches := steps.Batches{steps.DeferMove: fixture.Start,
-		steps.DeferStatus: fixture.Start}.Next(steps.Plan{Deferred: []steps.Deferral{steps.DeferStart, steps.DeferMove}}, fixture.Start.Add(steps.BatchWindow))
-	if len(batches) != 2 || batches[steps.DeferMove] != fixture.Start || batches[steps.DeferStart] != fixture.Start.Add(steps.BatchWindow) {
-		t.Errorf("since when something is put off: %v", batches)
-	}
-}
-
-func TestTogether(t *testing.T) {
-	open, closes, status, move := steps.SetGate{Open: true}, steps.SetGate{}, steps.PatchStatus{}, steps.PatchPod{}
-	d := steps.PlanBuilder{}
-	for _, step := range []steps.Step{closes, move, open, closes, steps.PatchReplicaSet{}, status, open} {
-		d.Step(step)
-	}
-	d.Arrange()
-	var sizes []int
-	for _, lot := range steps.Lots(d.Result.Steps) {
-		sizes = append(sizes, len(lot))
-	}
-	if !slices.Equal(sizes, []int{2, 1, 2, 2}) {
-		t.Errorf("lots of %v steps, not gates that open, the status, the others, and gates that close", sizes)
-	}
-	if steps.Lots(nil) != nil {
-		t.Error("no steps are some lots")
-	}
 }
 
 func TestSurplusPasses(t *testing.T) {

@@ -1,14 +1,12 @@
 package simulation
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/internal/fixture"
@@ -159,50 +157,5 @@ func TestDaemonFallbackPersisted(t *testing.T) {
 	f.edit(fixture.App{Image: "v3"})
 	if f.once(); f.Seen.PersistedFallback != "" {
 		t.Error("the persisted fallback is about an old template")
-	}
-}
-
-// TestFallbacksAreBounded: the oldest entries are removed.
-func TestFallbacksAreBounded(t *testing.T) {
-	fallbacks := revisions.Fallbacks{}
-	for i := range revisions.MaxFallbacks + 5 {
-		fallbacks.Add(types.UID(fmt.Sprint("w", i)), revisions.Fallback{Hash: fmt.Sprint("h", i), Code: inplace.CodeFailing},
-			fixture.Start.Add(time.Duration(i)*time.Second))
-	}
-	if len(fallbacks) != revisions.MaxFallbacks || fallbacks.Of("w4") != (revisions.Fallback{}) ||
-		fallbacks.Of("w5") != (revisions.Fallback{Hash: "h5", Code: inplace.CodeFailing}) {
-		t.Errorf("%d are left: w4 %+v, w5 %+v", len(fallbacks), fallbacks.Of("w4"), fallbacks.Of("w5"))
-	}
-	if fallbacks.Remove("w5"); fallbacks.Of("w5") != (revisions.Fallback{}) || fallbacks.Of("w6").Hash != "h6" {
-		t.Error("the wrong one was removed")
-	}
-}
-
-// TestOrderOfSteps: a step that fails must not keep the others from being carried out, above all not a gate from
-// opening.
-func TestOrderOfSteps(t *testing.T) {
-	r := fixture.Updating()
-	r.Seen.Settings = inplace.Settings{}
-	fixture.PodOf(r, "a3", r.ReplicaSets[0], fixture.Drained)
-	fixture.PodOf(r, "b3", r.ReplicaSets[1], func(pod *corev1.Pod) { fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod) })
-	r.Deployment.Status.ReadyReplicas = 0
-	ranks := map[string]int{"inplace.SetGate true": 0, "inplace.PatchStatus": 1, "inplace.SetGate false": 3}
-	last := 0
-	for _, step := range r.Plan().Steps {
-		kind := fmt.Sprintf("%T", step)
-		if gate, is := step.(steps.SetGate); is {
-			kind += fmt.Sprint(" ", gate.Open)
-		}
-		rank, known := ranks[kind]
-		if !known {
-			rank = 2
-		}
-		if rank < last {
-			t.Errorf("%s comes late", step.Describe())
-		}
-		last = rank
-	}
-	if last == 0 {
-		t.Error("there was nothing to put in order")
 	}
 }

@@ -32,12 +32,12 @@ func (c *endpointsController) run() {
 	if c.away || c.unserved {
 		return
 	}
-	next := slice("web")
+	next := fixture.Slice("web")
 	for _, pod := range c.pods.list() {
 		if len(pod.Status.ContainerStatuses) == 0 {
 			continue // it has no address yet
 		}
-		e := endpoint(pod.Name, conditions.IsTrue(pod, corev1.PodReady) && pod.DeletionTimestamp == nil)
+		e := fixture.Endpoint(pod.Name, conditions.IsTrue(pod, corev1.PodReady) && pod.DeletionTimestamp == nil)
 		e.TargetRef.UID = pod.UID
 		next.Endpoints = append(next.Endpoints, e)
 	}
@@ -56,7 +56,7 @@ func (w *world) endpointsOf(pods []*corev1.Pod, shown map[string]*discoveryv1.En
 	}
 	var services []corev1.Service
 	if !w.unserved {
-		services = append(services, service("web", selecting("app", "web")))
+		services = append(services, fixture.Service("web", fixture.Selecting("app", "web")))
 	}
 	return serving.EndpointsOf(pods, all, services)
 }

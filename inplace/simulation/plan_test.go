@@ -739,10 +739,10 @@ func TestTurns(t *testing.T) {
 			r.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = percent("1")
 			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, int32(len(c.old))), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, int32(len(c.new)))
 			for i, change := range c.old {
-				fixture.PodOf(r, fmt.Sprintf("old%d", i), oldRS, nonNil(change))
+				fixture.PodOf(r, fmt.Sprintf("old%d", i), oldRS, change)
 			}
 			for i, change := range c.new {
-				fixture.PodOf(r, fmt.Sprintf("new%d", i), newRS, nonNil(change))
+				fixture.PodOf(r, fmt.Sprintf("new%d", i), newRS, change)
 			}
 			for _, rs := range r.ReplicaSets {
 				rs.Labels[inplace.LabelUpdating] = fixture.Begun
@@ -831,13 +831,6 @@ func TestMovingWaits(t *testing.T) {
 			}
 		})
 	}
-}
-
-func nonNil(change func(*corev1.Pod)) func(*corev1.Pod) {
-	if change == nil {
-		return func(*corev1.Pod) {}
-	}
-	return change
 }
 
 func TestNativeRolloutInProgressGoesOn(t *testing.T) {

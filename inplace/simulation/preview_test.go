@@ -161,7 +161,7 @@ func TestPodProgress(t *testing.T) {
 		if c.old {
 			owner = a
 		}
-		fixture.PodOf(r, "p", owner, func(pod *corev1.Pod) { pod.Spec.NodeName = "n" }, nonNil(c.change))
+		fixture.PodOf(r, "p", owner, func(pod *corev1.Pod) { pod.Spec.NodeName = "n" }, c.change)
 		if got := progress(r.PodProgress(), "p"); got != want {
 			t.Errorf("%q instead of %q", got, want)
 		}
