@@ -209,38 +209,40 @@ func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
 }
 
 // auxiliaryNames lists the auxiliary containers of the DaemonSet.
-func auxiliaryNames(names string) func(*fleet) {
-	return func(f *fleet) { f.DaemonSet.Annotations = map[string]string{inplace.AnnotationAuxiliary: names} }
+func auxiliaryNames(names string) func(*fixture.Fleet) {
+	return func(f *fixture.Fleet) {
+		f.DaemonSet.Annotations = map[string]string{inplace.AnnotationAuxiliary: names}
+	}
 }
 
 func TestDaemonStepsOfAnAuxiliaryContainer(t *testing.T) {
-	f := newFleet(t, 2, auxiliaryNames("app"))
-	f.edit(fixture.App{Image: "v2"})
-	f.rest()
-	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "p2 is updating-in-place app=v2", "p2 is 2 app=v2",
+	f := fixture.NewFleet(t, 2, auxiliaryNames("app"))
+	f.Edit(fixture.App{Image: "v2"})
+	f.Rest()
+	f.Expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "p2 is updating-in-place app=v2", "p2 is 2 app=v2",
 		"mark 2 false false")
-	f.updated("2", "v2")
+	f.UpdatedTo("2", "v2")
 }
 
 func TestDaemonAuxiliaryMidUpdate(t *testing.T) {
 	for name, c := range map[string]struct {
-		does func(*fleet)
+		does func(*fixture.Fleet)
 		want []string
 	}{
-		"undo": {func(f *fleet) { f.edit(fixture.App{Image: "v1"}) },
+		"undo": {func(f *fixture.Fleet) { f.Edit(fixture.App{Image: "v1"}) },
 			[]string{"mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 is 1 app=v1", "mark 1 false false"}},
-		"no longer auxiliary": {func(f *fleet) { auxiliaryNames("ghost")(f); f.edit(fixture.App{Image: "v3"}) },
+		"no longer auxiliary": {func(f *fixture.Fleet) { auxiliaryNames("ghost")(f); f.Edit(fixture.App{Image: "v3"}) },
 			[]string{"mark 3 true false", "mark 2 false false", "close p1", "p1 is 3 app=v3", "open p1", "close p2", "p2 is 3 app=v3", "open p2",
 				"mark 3 false false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFleet(t, 2, auxiliaryNames("app"))
-			f.edit(fixture.App{Image: "bad"})
-			f.rest()
-			f.expect("mark 2 true false", "p1 is updating-in-place app=bad")
+			f := fixture.NewFleet(t, 2, auxiliaryNames("app"))
+			f.Edit(fixture.App{Image: "bad"})
+			f.Rest()
+			f.Expect("mark 2 true false", "p1 is updating-in-place app=bad")
 			c.does(f)
-			f.rest()
-			f.expect(c.want...)
+			f.Rest()
+			f.Expect(c.want...)
 		})
 	}
 }

@@ -77,9 +77,9 @@ func BenchmarkDecision(b *testing.B) {
 	b.Run("DaemonSet", func(b *testing.B) {
 		f := fleetPartial(b, 100)
 		for i := range 10 {
-			f.setTemplate(furnished(fmt.Sprint("h", i)))
+			f.SetTemplate(furnished(fmt.Sprint("h", i)))
 		}
-		f.setTemplate(furnished("v2"))
+		f.SetTemplate(furnished("v2"))
 		b.ReportAllocs()
 		for b.Loop() {
 			if !f.Decision().Held {
@@ -152,31 +152,31 @@ func daemonSetPartial(tb testing.TB, nodes int) daemonsets.Rollout {
 	return fleetPartial(tb, nodes).Rollout
 }
 
-func fleetPartial(tb testing.TB, nodes int) *fleet {
-	f := newFleet(tb, 0)
+func fleetPartial(tb testing.TB, nodes int) *fixture.Fleet {
+	f := fixture.NewFleet(tb, 0)
 	f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.Parse("10%"))}
 	f.Seen.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism}
 	f.Revisions = nil
-	f.setTemplate(furnished("v1"))
-	f.setTemplate(furnished("v2"))
+	f.SetTemplate(furnished("v1"))
+	f.SetTemplate(furnished("v2"))
 	f.Revisions[1].Labels[inplace.LabelUpdating] = fixture.Begun
 	f.Seen.Endpoints, f.Seen.Now = serving.Endpoints{}, fixture.Start.Add(time.Second)
 	for i := range nodes {
-		f.addPartial(i, nodes)
+		addPartial(f, i, nodes)
 	}
 	return f
 }
 
-func (f *fleet) addPartial(i, nodes int) {
+func addPartial(f *fixture.Fleet, i, nodes int) {
 	done, isDrained := stageOf(i, nodes)
-	pod := f.addPod(fmt.Sprintf("p%04d", i), fmt.Sprint("n", i))
+	pod := f.AddPod(fmt.Sprintf("p%04d", i), fmt.Sprint("n", i))
 	hash := "1"
 	if done {
 		hash = "2"
 	}
 	pod.Labels[inplace.LabelRevisionHash] = hash
 	pod.Spec.Containers = furnished("v" + hash).Typed().Spec.Containers
-	f.addNode(pod.Spec.NodeName).Status.Images = imagesOnNode("v1", "v2", "s1")
+	f.AddNode(pod.Spec.NodeName).Status.Images = imagesOnNode("v1", "v2", "s1")
 	if isDrained {
 		fixture.Drained(pod)
 		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)

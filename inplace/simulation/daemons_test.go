@@ -30,9 +30,9 @@ type daemonWorld struct {
 func newDaemonWorld(t testing.TB, seed int64, tracing bool) *daemonWorld {
 	w := emptyWorld(t, seed, tracing)
 	w.sized = seed%4 == 1
-	w.says, w.unserved, w.pull.parallel = seed%3 > 0, seed%4 == 0, int(seed%5%3)
+	w.says, w.unserved, w.pull.Parallel = seed%3 > 0, seed%4 == 0, int(seed%5%3)
 	for i := range 1 + w.rng.Intn(5) {
-		w.pull.nodes = append(w.pull.nodes, mountingNode(fmt.Sprint("n", i+1)))
+		w.pull.Nodes = append(w.pull.Nodes, fixture.MountingNode(fmt.Sprint("n", i+1)))
 	}
 	put(w, w.daemonSets, w.randomDaemonSet())
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
@@ -203,7 +203,7 @@ func (w *daemonWorld) check() {
 			continue
 		}
 		if template, err := revision.Template(); err != nil || !w.isAs(pod, template) {
-			w.violated("%s says it is of %s, and has %s instead of %s", pod.Name, revision.Name, fixture.Images(pod), templateImages(template))
+			w.violated("%s says it is of %s, and has %s instead of %s", pod.Name, revision.Name, fixture.Images(pod), fixture.TemplateImages(template))
 		}
 	}
 }
@@ -258,7 +258,7 @@ func (w *daemonWorld) finish() {
 	w.stayput.running, w.stayput.stale = true, true
 	w.editDaemons("ends with something that works", func(d *apps.DaemonSet) {
 		setPartition(d, "")
-		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") {
+		if raw := fixture.RawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") {
 			d.Spec.Template = w.randomDaemon().Template()
 		}
 	})
@@ -275,8 +275,8 @@ func (w *daemonWorld) checkEnd() {
 	case revision == nil:
 		w.violated("no ControllerRevision has the DaemonSet's template")
 		return
-	case len(r.Seen.Pods) != len(w.pull.nodes):
-		w.violated("%d pods on %d nodes", len(r.Seen.Pods), len(w.pull.nodes))
+	case len(r.Seen.Pods) != len(w.pull.Nodes):
+		w.violated("%d pods on %d nodes", len(r.Seen.Pods), len(w.pull.Nodes))
 	}
 	for _, pod := range r.Seen.Pods {
 		w.checkApplied(pod, revision, r.DaemonSet.Spec.Template)
@@ -286,8 +286,8 @@ func (w *daemonWorld) checkEnd() {
 			w.violated("%s is still marked: %v", each.Name, each.Labels)
 		}
 	}
-	if len(w.pull.prePullPods) > 0 {
-		w.violated("%d pre-pull pods are left", len(w.pull.prePullPods))
+	if len(w.pull.PrePullPods) > 0 {
+		w.violated("%d pre-pull pods are left", len(w.pull.PrePullPods))
 	}
 }
 

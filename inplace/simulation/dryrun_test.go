@@ -96,8 +96,8 @@ func TestDryRunOfAPod(t *testing.T) {
 }
 
 func TestDryRunOfADaemon(t *testing.T) {
-	f := newFleet(t, 2)
-	f.edit(fixture.App{Image: "v2"})
+	f := fixture.NewFleet(t, 2)
+	f.Edit(fixture.App{Image: "v2"})
 	f.Seen.DryRun = dryrun.Result{}
 	plan := f.Plan()
 	if plan.DryRun == nil || plan.DryRun.UpdateRevision != "2" || len(plan.Steps) > 0 {
@@ -211,7 +211,7 @@ func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, test.to)
-			node := mountingNode("n1")
+			node := fixture.MountingNode("n1")
 			node.Status.NodeInfo.KubeletVersion = test.kubelet
 			r.Seen.Nodes = []*corev1.Node{node}
 			oldRS := fixture.ReplicaSetOf(r, "a", mesh1, 1)
@@ -221,13 +221,13 @@ func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
 				t.Errorf("a Deployment's is native for %q, want %q", got, test.code)
 			}
 
-			f := newFleet(t, 1)
-			f.edit(mesh1)
+			f := fixture.NewFleet(t, 1)
+			f.Edit(mesh1)
 			f.Seen.Pods[0].Spec.InitContainers, f.Seen.Pods[0].Status.InitContainerStatuses = r.Seen.Pods[0].Spec.InitContainers,
 				r.Seen.Pods[0].Status.InitContainerStatuses
 			f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
 			f.Seen.Nodes[0].Status.NodeInfo.KubeletVersion = test.kubelet
-			f.edit(test.to)
+			f.Edit(test.to)
 			if got := strings.Join(f.Plan().Decision.Reasons.Codes(), " "); got != test.code {
 				t.Errorf("a DaemonSet's is native for %q, want %q", got, test.code)
 			}
@@ -305,10 +305,10 @@ func TestRewrittenSidecar(t *testing.T) {
 }
 
 func TestDaemonGetsRewrittenImage(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { setImages(f.Seen.Pods[0], "mirror/v1") })
-	f.edit(fixture.App{Image: "v2"})
+	f := fixture.NewFleet(t, 2, func(f *fixture.Fleet) { setImages(f.Seen.Pods[0], "mirror/v1") })
+	f.Edit(fixture.App{Image: "v2"})
 	setImages(f.Seen.DryRun.Pod, "mirror/v2")
-	f.rest()
+	f.Rest()
 	for _, pod := range f.Seen.Pods {
 		if pod.Labels[inplace.LabelRevisionHash] != "2" || pod.Spec.Containers[0].Image != "mirror/v2" {
 			t.Errorf("%s is of revision %s with %s", pod.Name, pod.Labels[inplace.LabelRevisionHash], fixture.Images(pod))
@@ -317,9 +317,9 @@ func TestDaemonGetsRewrittenImage(t *testing.T) {
 }
 
 func TestDaemonIsRefused(t *testing.T) {
-	f := newFleet(t, 2)
-	f.edit(fixture.App{Image: "v2"})
+	f := fixture.NewFleet(t, 2)
+	f.Edit(fixture.App{Image: "v2"})
 	f.Seen.DryRun = dryrun.Result{UpdateRevision: "2", Refused: "not signed"}
-	f.once()
-	f.expect("mark 2 false true")
+	f.Once()
+	f.Expect("mark 2 false true")
 }

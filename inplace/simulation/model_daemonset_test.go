@@ -37,7 +37,7 @@ func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision,
 			PersistedFallback: w.persistedFallback, Now: w.now},
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(d.Labels)
-	w.pull.observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
+	w.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	if revision := r.UpdateRevision(); revision != nil {
 		r.Seen.DryRun = dryrun.Result{UpdateRevision: revision.UID, Pod: &corev1.Pod{Spec: w.admitted(d.Spec.Template)}}
 	}
@@ -223,7 +223,7 @@ func (c *daemonSetController) constructHistory(d *apps.DaemonSet) (current *apps
 // snapshot creates the revision of the template. Its name is a hash of the typed template, so two templates that differ only in their JSON
 // have one revision.
 func (c *daemonSetController) snapshot(d *apps.DaemonSet, revision int64) (*apps.ControllerRevision, error) {
-	raw := rawOf(d.Spec.Template)
+	raw := fixture.RawOf(d.Spec.Template)
 	decoded, err := json.Marshal(d.Spec.Template.Typed())
 	if err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (c *daemonSetController) snapshot(d *apps.DaemonSet, revision int64) (*apps
 		return existing, nil
 	}
 	c.made++
-	c.logf("native: revision %s of %s", hash, templateImages(d.Spec.Template))
+	c.logf("native: revision %s of %s", hash, fixture.TemplateImages(d.Spec.Template))
 	made := &apps.ControllerRevision{Revision: revision, ObjectMeta: metav1.ObjectMeta{Name: "agent-" + hash, Namespace: d.Namespace,
 		UID: types.UID(fmt.Sprint(hash, "-", c.made)), Labels: map[string]string{inplace.LabelRevisionHash: hash},
 		CreationTimestamp: metav1.NewTime(c.now),
@@ -258,7 +258,7 @@ func (c *daemonSetController) onNodes() map[string][]*corev1.Pod {
 // manage creates missing pods on nodes, and deletes surplus ones.
 func (c *daemonSetController) manage(d *apps.DaemonSet, current *apps.ControllerRevision) {
 	there := c.onNodes()
-	for _, node := range c.pull.nodes {
+	for _, node := range c.pull.Nodes {
 		if len(there[node.Name]) == 0 {
 			c.create(d, node.Name, current.Labels[inplace.LabelRevisionHash])
 		}
@@ -272,11 +272,11 @@ func (c *daemonSetController) manage(d *apps.DaemonSet, current *apps.Controller
 
 // rollingUpdate is rollingUpdate for maxSurge 0.
 func (c *daemonSetController) rollingUpdate(d *apps.DaemonSet, hash string) {
-	most, unavailable := d.MaxUnavailable(len(c.pull.nodes)), 0
+	most, unavailable := d.MaxUnavailable(len(c.pull.Nodes)), 0
 	var replaced, candidates []*corev1.Pod
 	there := c.onNodes()
-	for _, at := range c.rng.Perm(len(c.pull.nodes)) {
-		recent, old, known := c.updatedOn(there[c.pull.nodes[at].Name], d, hash)
+	for _, at := range c.rng.Perm(len(c.pull.Nodes)) {
+		recent, old, known := c.updatedOn(there[c.pull.Nodes[at].Name], d, hash)
 		switch {
 		case !known, (recent == nil) == (old == nil):
 			unavailable++
@@ -402,8 +402,8 @@ func (j *invariants) daemonDeleted(w *world, pod *corev1.Pod) {
 // editDaemons is a change by a user. The API server increments the template's generation.
 func (w *world) editDaemons(does string, change func(*apps.DaemonSet)) {
 	d, err := alter(w, w.daemonSets, "agent", "", func(d *apps.DaemonSet) {
-		before := rawOf(d.Spec.Template)
-		if change(d); rawOf(d.Spec.Template) != before {
+		before := fixture.RawOf(d.Spec.Template)
+		if change(d); fixture.RawOf(d.Spec.Template) != before {
 			d.Generation++
 			counted, _ := strconv.Atoi(d.Annotations[appsv1.DeprecatedTemplateGeneration])
 			d.Annotations[appsv1.DeprecatedTemplateGeneration] = strconv.Itoa(counted + 1)
@@ -412,5 +412,5 @@ func (w *world) editDaemons(does string, change func(*apps.DaemonSet)) {
 	if err != nil {
 		w.violated("the user %s: %v", does, err)
 	}
-	w.logf("the user %s: %s partition %q", does, templateImages(d.Spec.Template), d.Labels[inplace.LabelPartition])
+	w.logf("the user %s: %s partition %q", does, fixture.TemplateImages(d.Spec.Template), d.Labels[inplace.LabelPartition])
 }

@@ -86,7 +86,7 @@ func (k *kubelet) clock() time.Time { return k.now.Add(k.skew) }
 
 func (k *kubelet) run(name string) {
 	pod := k.pods.objects[name]
-	if pod == nil || k.pull.isDown(pod.Spec.NodeName) {
+	if pod == nil || k.pull.IsDown(pod.Spec.NodeName) {
 		return
 	}
 	if pod.DeletionTimestamp != nil {
@@ -158,16 +158,13 @@ func (k *kubelet) kill(pod, name string, c *container) {
 // whyNot returns why a container of the pod does not get these resources, as a kubelet calls it.
 func (k *kubelet) whyNot(pod string, gets amounts.Amounts) string {
 	switch {
-	case gets.CPURequest == tooMuch, gets.CPURequest != "" && gets.CPURequest == k.cramped[pod]:
+	case gets.CPURequest == fixture.TooMuch, gets.CPURequest != "" && gets.CPURequest == k.cramped[pod]:
 		return corev1.PodReasonInfeasible
 	case k.short:
 		return corev1.PodReasonDeferred
 	}
 	return ""
 }
-
-// tooMuch is infeasible on all nodes.
-const tooMuch = "9000m"
 
 // sized reports whether the containers of the pod have got the resources in its spec.
 func (k *kubelet) sized(pod *corev1.Pod) bool {

@@ -146,7 +146,7 @@ var sameTemplates = map[[2]string]bool{}
 
 // sameTemplate is EqualIgnoreHash with a cache.
 func sameTemplate(a, b apps.Template) bool {
-	key := [2]string{rawOf(a), rawOf(b)}
+	key := [2]string{fixture.RawOf(a), fixture.RawOf(b)}
 	same, known := sameTemplates[key]
 	if !known {
 		same = sample.NativeEqual(new(a.Typed()), new(b.Typed()))
@@ -158,7 +158,7 @@ func sameTemplate(a, b apps.Template) bool {
 func (c *deploymentController) create(d *apps.Deployment, old []*apps.ReplicaSet, revision int64) error {
 	typed := d.Spec.Template.Typed()
 	hasher := fnv.New32a()
-	fmt.Fprint(hasher, rawOf(d.Spec.Template))
+	fmt.Fprint(hasher, fixture.RawOf(d.Spec.Template))
 	hash := fmt.Sprintf("%08x", hasher.Sum32())
 	typed.Labels = native.WithHash(typed.Labels, hash)
 	raw, err := json.Marshal(typed)

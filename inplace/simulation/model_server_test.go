@@ -34,7 +34,6 @@ import (
 )
 
 var (
-	errConflict = errors.New("conflict")
 	errHeld     = errors.New("held")
 	errNotFound = errors.New("not found")
 	errQuota    = errors.New("exceeded quota")
@@ -163,7 +162,7 @@ type world struct {
 	says bool
 	// mirror says that admission gives all images another registry.
 	mirror bool
-	pull   pullModel
+	pull   fixture.PullModel
 	// lags are those of Stayput, the Deployment controller and the ReplicaSet controller.
 	lags  [3]lag
 	rules invariants
@@ -206,7 +205,7 @@ func alter[T stored[T]](w *world, s *store[T], name, version string, change func
 	case !found:
 		return current, errNotFound
 	case version != "" && version != current.GetResourceVersion():
-		return current, errConflict
+		return current, fixture.ErrConflict
 	}
 	next := current.DeepCopy()
 	change(next)
@@ -224,7 +223,7 @@ func (w *world) rollout() deployments.Rollout {
 			PersistedFallback: w.persistedFallback, Rules: fixture.AllInPlace.For(w.deployment().Annotations), Now: w.now},
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
-	w.pull.observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
+	w.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	r.Seen.DryRun = w.dryRun(r.UpdateRevision())
 	return r
 }
@@ -301,7 +300,7 @@ func (w *world) updateStatus(read *apps.Deployment, change func(*appsv1.Deployme
 	change(&next.Status)
 	if statuses.LooksComplete(w.rollout().Deployment, next.Status) && w.held() {
 		w.logf("denied: status says done")
-		return errConflict
+		return fixture.ErrConflict
 	}
 	if read.ResourceVersion == w.deployment().ResourceVersion {
 		w.rules.statusWritten(w, next)
@@ -313,7 +312,7 @@ func (w *world) updateStatus(read *apps.Deployment, change func(*appsv1.Deployme
 // createReplicaSet is a CREATE. The webhook sets replicas to 0 if the update is held.
 func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
 	if _, exists := w.sets.objects[rs.Name]; exists {
-		return errConflict
+		return fixture.ErrConflict
 	}
 	rs.UID, rs.Generation = types.UID("uid-"+rs.Name), 1
 	rs.CreationTimestamp = metav1.NewTime(w.now)
@@ -425,7 +424,7 @@ func (w *world) schedule(pod *corev1.Pod) {
 		if scheduled := conditions.Condition(pod, corev1.PodScheduled); scheduled != nil {
 			scheduled.Status, scheduled.Reason = corev1.ConditionTrue, ""
 		}
-		w.pull.place(pod, 3)
+		w.pull.Place(pod, 3)
 	}
 }
 
@@ -516,10 +515,10 @@ func (w *world) carryOut(step steps.Step) error {
 		return patch(w, w.deployments, s.Deployment.Name, s.Operations, func(_, _ *apps.Deployment) bool { return false })
 	case steps.CreatePrePullPod:
 		w.version++
-		return w.pull.create(s)
+		return w.pull.Create(s)
 	case steps.DeletePrePullPod:
 		w.version++
-		w.pull.delete(s)
+		w.pull.Delete(s)
 		return nil
 	case steps.SetGate:
 		w.rules.gateSet(w, s)
@@ -570,7 +569,7 @@ func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpat
 	}
 	guard, operations := fixture.GuardOf(operations)
 	if !guard.Holds(current) {
-		return errConflict
+		return fixture.ErrConflict
 	}
 	next := current.DeepCopy()
 	if err := fixture.Apply(next, operations); err != nil {

@@ -79,7 +79,7 @@ func TestDryRunAsksForClaims(t *testing.T) {
 	r.Deployment.Spec.Template = template
 	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
 	newRS.Spec.Template = template
-	old, err := apps.ParseTemplate([]byte(strings.ReplaceAll(rawOf(template), "v2", "v1")))
+	old, err := apps.ParseTemplate([]byte(strings.ReplaceAll(fixture.RawOf(template), "v2", "v1")))
 	if err != nil {
 		t.Fatal(err)
 	}

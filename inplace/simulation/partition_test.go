@@ -339,29 +339,24 @@ func TestDeadlineOfAFlawedPartition(t *testing.T) {
 	s.has(map[string]int{"B": 3})
 }
 
-func (f *fleet) atPartition(value string) *fleet {
-	f.Seen.Settings.Partition = inplace.PartitionOf(map[string]string{inplace.LabelPartition: value})
-	return f
-}
-
 func TestDaemonStepsOfAPartition(t *testing.T) {
-	f := newFleet(t, 3).atPartition("50percent")
-	f.edit(fixture.App{Image: "v2"})
-	f.rest()
-	f.expect("mark 1 false false", "mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
+	f := fixture.NewFleet(t, 3).AtPartition("50percent")
+	f.Edit(fixture.App{Image: "v2"})
+	f.Rest()
+	f.Expect("mark 1 false false", "mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
 	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50percent: 1 of 3 pods updated" {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
 	if stays, why := f.HoldsDeletion(f.Seen.Pods[1]); !stays {
 		t.Errorf("a pod at the partition may be deleted: %s", why.Message)
 	}
-	f.atPartition("100percent").rest()
-	f.expect()
-	f.atPartition("1").rest()
-	f.expect("close p2", "p2 is 2 app=v2", "open p2")
-	f.atPartition("0").rest()
-	f.expect("close p3", "p3 is 2 app=v2", "open p3", "mark 1 false false", "mark 2 false false")
-	f.updated("2", "v2")
+	f.AtPartition("100percent").Rest()
+	f.Expect()
+	f.AtPartition("1").Rest()
+	f.Expect("close p2", "p2 is 2 app=v2", "open p2")
+	f.AtPartition("0").Rest()
+	f.Expect("close p3", "p3 is 2 app=v2", "open p3", "mark 1 false false", "mark 2 false false")
+	f.UpdatedTo("2", "v2")
 }
 
 func TestDaemonsAtAPartition(t *testing.T) {
@@ -372,11 +367,11 @@ func TestDaemonsAtAPartition(t *testing.T) {
 		"undo":         {fixture.App{Image: "v1"}, "1 1 1"},
 		"further edit": {fixture.App{Image: "v3"}, "3 3 1"},
 	} {
-		f := newFleet(t, 3).atPartition("1")
-		f.edit(fixture.App{Image: "v2"})
-		f.rest()
-		f.edit(test.edit)
-		f.rest()
+		f := fixture.NewFleet(t, 3).AtPartition("1")
+		f.Edit(fixture.App{Image: "v2"})
+		f.Rest()
+		f.Edit(test.edit)
+		f.Rest()
 		var hashes []string
 		for _, pod := range f.Seen.Pods {
 			hashes = append(hashes, pod.Labels[inplace.LabelRevisionHash])
@@ -390,40 +385,40 @@ func TestDaemonsAtAPartition(t *testing.T) {
 // TestDaemonPartitionThatComesMidUpdate: a partition that is set while a pod is partially patched keeps no pod on the update revision. An
 // undo takes all pods back.
 func TestDaemonPartitionThatComesMidUpdate(t *testing.T) {
-	f := newFleet(t, 3, func(f *fleet) {
+	f := fixture.NewFleet(t, 3, func(f *fixture.Fleet) {
 		for _, pod := range f.Seen.Pods {
 			fixture.Ungated(pod)
 		}
 	})
-	f.edit(fixture.App{Image: "v2"})
-	f.once()
-	f.once()
-	f.expect("mark 2 true false", "p1 is updating-in-place app=v2")
-	f.atPartition("2").rest()
-	f.expect("mark 1 false false", "p1 is 2 app=v2")
+	f.Edit(fixture.App{Image: "v2"})
+	f.Once()
+	f.Once()
+	f.Expect("mark 2 true false", "p1 is updating-in-place app=v2")
+	f.AtPartition("2").Rest()
+	f.Expect("mark 1 false false", "p1 is 2 app=v2")
 	if f.Revisions[1].Labels[inplace.LabelCurrent] != "" || f.Revisions[0].Labels[inplace.LabelCurrent] == "" {
 		t.Errorf("noted as old: %v, %v", f.Revisions[0].Labels, f.Revisions[1].Labels)
 	}
-	f.edit(fixture.App{Image: "v1"})
-	f.rest()
-	f.updatedAll("1", "app=v1")
+	f.Edit(fixture.App{Image: "v1"})
+	f.Rest()
+	f.UpdatedAll("1", "app=v1")
 }
 
 func TestDaemonsThatDoNotServeGoFirst(t *testing.T) {
-	f := newFleet(t, 3).atPartition("2")
-	f.ail("p3")
-	f.edit(fixture.App{Image: "v2"})
-	f.rest()
+	f := fixture.NewFleet(t, 3).AtPartition("2")
+	f.Ail("p3")
+	f.Edit(fixture.App{Image: "v2"})
+	f.Rest()
 	if hash := f.Seen.Pods[2].Labels[inplace.LabelRevisionHash]; hash != "2" {
-		t.Errorf("p3, which does not serve, stays at the partition: %q", f.steps)
+		t.Errorf("p3, which does not serve, stays at the partition: %q", f.Steps)
 	}
 }
 
 func TestFlawedPartitionOfADaemonSet(t *testing.T) {
-	f := newFleet(t, 2).atPartition("-1")
-	f.edit(fixture.App{Image: "v2"})
-	f.rest()
-	f.expect("mark 1 false false", "mark 2 true false")
+	f := fixture.NewFleet(t, 2).AtPartition("-1")
+	f.Edit(fixture.App{Image: "v2"})
+	f.Rest()
+	f.Expect("mark 1 false false", "mark 2 true false")
 	if plan := f.Plan(); plan.Phase != steps.PhaseStalled || !strings.Contains(plan.Message, `"-1" is neither`) {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}

@@ -265,7 +265,7 @@ func TestStepsOfALabel(t *testing.T) {
 // goesDown stops the kubelet of a node. The node controller sets its pods to not Ready (MarkPodsNotReady in
 // pkg/controller/util/node/controller_utils.go).
 func (s *lockstep) goesDown(node string) {
-	nodes.ByName(s.pull.nodes)[node].Status.Conditions[0].Status = corev1.ConditionUnknown
+	nodes.ByName(s.pull.Nodes)[node].Status.Conditions[0].Status = corev1.ConditionUnknown
 	for _, pod := range sorted(s.pods.objects) {
 		if pod.Spec.NodeName != node {
 			continue

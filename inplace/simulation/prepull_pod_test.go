@@ -46,7 +46,7 @@ func TestPrePullPodPullsAsThePodWould(t *testing.T) {
 	if got := strings.Join(steps.References(prePullPod), " "); got != "app:2 side:1" || len(spec.Containers[0].VolumeMounts) != 2 {
 		t.Errorf("its images are %q, mounted %+v", got, spec.Containers[0].VolumeMounts)
 	}
-	if spec.Containers[0].Image != waiterForTests.Image || spec.Containers[0].Args[0] != "wait" {
+	if spec.Containers[0].Image != fixture.WaitImage.Image || spec.Containers[0].Args[0] != "wait" {
 		t.Errorf("it runs %+v", spec.Containers[0])
 	}
 	if prePullPod.Labels["app"] != "" || prePullPod.Labels[inplace.LabelPrePull] != "uid-web" ||
@@ -71,7 +71,7 @@ func TestPrePullPodNames(t *testing.T) {
 }
 
 func TestDaemonPrePullPodsHaveTheRevisionForController(t *testing.T) {
-	f := newFleet(t, 1)
+	f := fixture.NewFleet(t, 1)
 	owner := prepull.OwnedByDaemonSet(f.DaemonSet, f.Revisions[0]).Controller
 	if owner.Kind != "ControllerRevision" || owner.UID != "1" || !*owner.Controller {
 		t.Errorf("the controller is %+v", owner)

@@ -28,12 +28,12 @@ import (
 func pullFixture(changes ...func(*deployments.Rollout)) *deployments.Rollout {
 	r := fixture.New(4, fixture.App{Image: "app:2", Sidecar: "side:1"})
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(4))
-	r.Seen.Settings.PrePullParallelism, r.Seen.Pull.WaitImage = 2, waiterForTests
+	r.Seen.Settings.PrePullParallelism, r.Seen.Pull.WaitImage = 2, fixture.WaitImage
 	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "app:1", Sidecar: "side:1"}, 4),
 		fixture.ReplicaSetOf(r, "b", fixture.App{Image: "app:2", Sidecar: "side:1"}, 0)
 	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 	for i := range 4 {
-		r.Seen.Nodes = append(r.Seen.Nodes, mountingNode(fmt.Sprint("n", i+1)))
+		r.Seen.Nodes = append(r.Seen.Nodes, fixture.MountingNode(fmt.Sprint("n", i+1)))
 		fixture.PodOf(r, fmt.Sprint("p", i+1), oldRS, func(pod *corev1.Pod) { pod.Spec.NodeName = fmt.Sprint("n", i+1) })
 	}
 	for _, change := range changes {
@@ -338,10 +338,10 @@ func TestPullFailuresStayTheSame(t *testing.T) {
 
 // pulls makes a lockstep pull first, with each pod on a node of its own.
 func (s *lockstep) pulls(parallel int) {
-	s.pull.parallel = parallel
+	s.pull.Parallel = parallel
 	pods := sorted(s.pods.objects)
 	for _, pod := range pods {
-		if _, err := alter(s.world, s.pods, pod.Name, "", func(pod *corev1.Pod) { s.pull.place(pod, len(pods)) }); err != nil {
+		if _, err := alter(s.world, s.pods, pod.Name, "", func(pod *corev1.Pod) { s.pull.Place(pod, len(pods)) }); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -387,44 +387,37 @@ func TestBadImageStopsNothing(t *testing.T) {
 }
 
 func TestDaemonPullsFirst(t *testing.T) {
-	f := newFleet(t, 3, func(f *fleet) { f.pullsFirst(1) })
-	f.edit(fixture.App{Image: "v2"})
-	f.rest()
-	f.expect("mark 2 true false", "pull n1", "close p1",
+	f := fixture.NewFleet(t, 3, func(f *fixture.Fleet) { f.PullsFirst(1) })
+	f.Edit(fixture.App{Image: "v2"})
+	f.Rest()
+	f.Expect("mark 2 true false", "pull n1", "close p1",
 		"pull n2", "p1 is 2 app=v2", "open p1", "drop n1", "close p2",
 		"pull n3", "p2 is 2 app=v2", "open p2", "drop n2", "close p3", "p3 is 2 app=v2", "open p3", "drop n3", "mark 2 false false")
-	f.updated("2", "v2")
-}
-
-func (f *fleet) pullsFirst(parallel int) {
-	f.pull.parallel = parallel
-	for _, node := range f.Seen.Nodes {
-		f.pull.nodes = append(f.pull.nodes, mountingNode(node.Name))
-	}
+	f.UpdatedTo("2", "v2")
 }
 
 func TestDaemonBadImageStopsNothing(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.pullsFirst(1) })
-	f.edit(fixture.App{Image: "bad"})
-	f.rest()
-	f.expect("mark 2 true false", "pull n1")
-	if plan := f.once(); !strings.Contains(plan.Message, "waiting for image bad on node n1: bad: not found") {
+	f := fixture.NewFleet(t, 2, func(f *fixture.Fleet) { f.PullsFirst(1) })
+	f.Edit(fixture.App{Image: "bad"})
+	f.Rest()
+	f.Expect("mark 2 true false", "pull n1")
+	if plan := f.Once(); !strings.Contains(plan.Message, "waiting for image bad on node n1: bad: not found") {
 		t.Errorf("it says %q", plan.Message)
 	}
-	f.edit(fixture.App{Image: "v1"})
-	f.rest()
-	f.expect("drop n1", "mark 2 false false")
+	f.Edit(fixture.App{Image: "v1"})
+	f.Rest()
+	f.Expect("drop n1", "mark 2 false false")
 	if fixture.Images(f.Seen.Pods[0]) != "app=v1" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
 		t.Errorf("p1 has %s", fixture.Images(f.Seen.Pods[0]))
 	}
 }
 
 func TestDaemonFallBackDeletesPrePullPods(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.pullsFirst(2) })
-	f.edit(fixture.App{Image: "v2"})
-	f.once()
-	f.once()
-	f.pull.observe(&f.Seen.Settings, &f.Seen.Nodes, &f.Seen.Pull)
+	f := fixture.NewFleet(t, 2, func(f *fixture.Fleet) { f.PullsFirst(2) })
+	f.Edit(fixture.App{Image: "v2"})
+	f.Once()
+	f.Once()
+	f.Pull.Observe(&f.Seen.Settings, &f.Seen.Nodes, &f.Seen.Pull)
 	if got := told(f.FallBack(inplace.Reason{Code: inplace.CodeUninstalled})); got != "drop n1, drop n2" {
 		t.Errorf("the fallback does %q", got)
 	}

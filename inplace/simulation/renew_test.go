@@ -117,8 +117,8 @@ func TestEachNudgeIsAnEvent(t *testing.T) {
 	r := fixture.New(1, fixture.App{Image: "v2"})
 	fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1))
 	newest := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
-	f := newFleet(t, 1)
-	f.edit(fixture.App{Image: "v2"})
+	f := fixture.NewFleet(t, 1)
+	f.Edit(fixture.App{Image: "v2"})
 	for _, each := range []struct {
 		labels func() map[string]string
 		nudge  func() []steps.Step

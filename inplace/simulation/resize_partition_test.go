@@ -122,18 +122,18 @@ func TestDeferredResourcesAtAPartition(t *testing.T) {
 }
 
 func TestDaemonResourcesOfManyAtAPartition(t *testing.T) {
-	f := newSizedFleet(t, 4).atPartition("2")
+	f := fixture.NewSizedFleet(t, 4).AtPartition("2")
 	all := intstr.FromInt32(4)
 	f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &all}
-	f.edit(fixture.App{Image: "v1", CPU: "200m"})
-	f.rest()
+	f.Edit(fixture.App{Image: "v1", CPU: "200m"})
+	f.Rest()
 	if plan := f.Plan(); plan.Message != "waiting at partition 2: 2 of 4 pods updated" {
-		t.Errorf("the plan is %s %q after %q", plan.Phase, plan.Message, f.steps)
+		t.Errorf("the plan is %s %q after %q", plan.Phase, plan.Message, f.Steps)
 	}
 }
 
 func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
-	f := newSizedFleet(t, 3).atPartition("50percent")
+	f := fixture.NewSizedFleet(t, 3).AtPartition("50percent")
 	cpus := func() string {
 		var all []string
 		for _, pod := range f.Seen.Pods {
@@ -141,14 +141,14 @@ func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	f.edit(fixture.App{Image: "v1", CPU: "200m"})
-	f.rest()
-	f.expect("mark 1 false false", "mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "p1 is 2 app=v1")
+	f.Edit(fixture.App{Image: "v1", CPU: "200m"})
+	f.Rest()
+	f.Expect("mark 1 false false", "mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "p1 is 2 app=v1")
 	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50percent: 1 of 3 pods updated" {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
-	f.edit(fixture.App{Image: "v1", CPU: "100m"})
-	f.rest()
+	f.Edit(fixture.App{Image: "v1", CPU: "100m"})
+	f.Rest()
 	if got := cpus(); got != "1:100m 1:100m 1:100m" {
 		t.Errorf("after the undo the pods are %s", got)
 	}
@@ -241,23 +241,23 @@ func TestUndoThatDoesNotFitAtAPartition(t *testing.T) {
 
 // TestDaemonsThatDoNotFitAtAPartition: pods of a DaemonSet that do not fit are replaced, as many as the partition budget allows.
 func TestDaemonsThatDoNotFitAtAPartition(t *testing.T) {
-	f := newSizedFleet(t, 3).atPartition("1")
-	f.small("150m", "n1", "n2", "n3")
-	f.edit(fixture.App{Image: "v1", CPU: "200m"})
-	f.rest()
+	f := fixture.NewSizedFleet(t, 3).AtPartition("1")
+	f.Small("150m", "n1", "n2", "n3")
+	f.Edit(fixture.App{Image: "v1", CPU: "200m"})
+	f.Rest()
 	if plan := f.Plan(); !plan.Decision.Held || !strings.Contains(plan.Message, "does not get its CPU and memory") {
 		t.Fatalf("the plan is %s %q", plan.Phase, plan.Message)
 	}
-	f.mayDelete(map[string]bool{"p1": true, "p2": true})
-	f.replaced("p1")
-	f.replaced("p2")
-	f.rest()
-	f.mayDelete(nil)
+	f.MayDelete(map[string]bool{"p1": true, "p2": true})
+	f.Replaced("p1")
+	f.Replaced("p2")
+	f.Rest()
+	f.MayDelete(nil)
 	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 1: 2 of 3 pods updated" {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
-	f.atPartition("0").rest()
-	f.mayDelete(map[string]bool{"p3": true})
+	f.AtPartition("0").Rest()
+	f.MayDelete(map[string]bool{"p3": true})
 }
 
 // TestPodAtThePartitionIsGoneBesideAStageThatDoesNotFit: a pod at the partition is gone. It still counts there while its replacement is
@@ -303,11 +303,11 @@ func TestGateOpensWhileThereIsNoCapacity(t *testing.T) {
 }
 
 func TestDaemonGateOpensWhileThereIsNoCapacity(t *testing.T) {
-	f := newFleetOf(t, 2, fixture.App{Image: "v1", Sidecar: "s1", CPU: "100m", Renews: true}).atPartition("1")
-	f.short = true
-	f.edit(fixture.App{Image: "v1", Sidecar: "s2", CPU: "200m", Renews: true})
-	f.rest()
-	if slices.ContainsFunc(f.Seen.Pods, readiness.Closed) || !slices.Contains(f.steps, "close p1") {
-		t.Errorf("a gate is closed, or never was: %q", f.steps)
+	f := fixture.NewFleetOf(t, 2, fixture.App{Image: "v1", Sidecar: "s1", CPU: "100m", Renews: true}).AtPartition("1")
+	f.Short = true
+	f.Edit(fixture.App{Image: "v1", Sidecar: "s2", CPU: "200m", Renews: true})
+	f.Rest()
+	if slices.ContainsFunc(f.Seen.Pods, readiness.Closed) || !slices.Contains(f.Steps, "close p1") {
+		t.Errorf("a gate is closed, or never was: %q", f.Steps)
 	}
 }

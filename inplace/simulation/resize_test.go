@@ -363,7 +363,7 @@ func TestResourcesAndARestart(t *testing.T) {
 		made := s.kubelet.ids
 		s.edits(fixture.App{Image: "v1", CPU: "200m", Restarted: "1"})
 		s.killed()
-		if got := s.imageNames(); got != another || s.kubelet.ids != made+1 {
+		if got := s.imageNames(); got != fixture.Another || s.kubelet.ids != made+1 {
 			t.Errorf("ungated %v: the pod has %s, and %d containers were started: %q", ungated, got, s.kubelet.ids-made, s.steps)
 		}
 		s.checkEnd()
@@ -400,16 +400,16 @@ func (s *lockstep) killed() {
 // TestDaemonResourcesThatRestartLeft: a pod's mark says that it restarts, and then Stayput no longer updates the DaemonSet. The pod serves
 // again.
 func TestDaemonResourcesThatRestartLeft(t *testing.T) {
-	f := newFleetOf(t, 1, fixture.App{Image: "v1", CPU: "100m", Renews: true})
-	f.edit(fixture.App{Image: "v1", CPU: "200m", Renews: true})
+	f := fixture.NewFleetOf(t, 1, fixture.App{Image: "v1", CPU: "100m", Renews: true})
+	f.Edit(fixture.App{Image: "v1", CPU: "200m", Renews: true})
 	for range 3 {
-		f.once()
+		f.Once()
 	}
-	f.expect("mark 2 true false", "close p1", "p1 is updating-in-place app=v1")
+	f.Expect("mark 2 true false", "close p1", "p1 is updating-in-place app=v1")
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
-	f.rest()
+	f.Rest()
 	if pod := f.Seen.Pods[0]; readiness.Closed(pod) {
-		t.Errorf("its gate is closed: %q", f.steps)
+		t.Errorf("its gate is closed: %q", f.Steps)
 	}
 }
 

@@ -19,9 +19,6 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// another is the other name that containers get for the image v1.
-const another = "docker.io/library/v1:latest"
-
 // aRestart returns a lockstep whose API server sets Ready.
 func aRestart(t *testing.T, replicas int32, ungated bool) *lockstep {
 	s := newLockstep(t, replicas, nil, ungated)
@@ -50,7 +47,7 @@ func TestStepsOfARestart(t *testing.T) {
 	s.expect("A marks", "B marks", "renew 1", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "renew 2", "close 2", "A 1 → 0", "move 2", "B 1 → 2",
 		"A marks", "B marks")
 	s.intact(before)
-	if got, want := s.imageNames(), another+" "+another; got != want {
+	if got, want := s.imageNames(), fixture.Another+" "+fixture.Another; got != want {
 		t.Errorf("the pods have %s, want %s", got, want)
 	}
 	ids := map[string]string{}
@@ -192,7 +189,7 @@ func TestRestartOfSidecars(t *testing.T) {
 	killed()
 	s.intact([]*corev1.Pod{pod})
 	now := s.pods.objects[pod.Name]
-	if got, want := fixture.Images(now), "app="+another+",mesh=docker.io/library/m1:latest"; got != want || s.kubelet.ids != made+2 {
+	if got, want := fixture.Images(now), "app="+fixture.Another+",mesh=docker.io/library/m1:latest"; got != want || s.kubelet.ids != made+2 {
 		t.Errorf("the pod has %s, want %s; %d containers were started, want 2", got, want, s.kubelet.ids-made)
 	}
 	s.edit("undoes", fixture.App{Image: "v1", Mesh: "m1", NoSetup: true})
@@ -215,8 +212,8 @@ func TestRestartOfPodsWithoutGate(t *testing.T) {
 	s.rest()
 	s.expect("A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
 	s.intact(before)
-	if got := s.imageNames(); got != another {
-		t.Errorf("the pod has %s, want %s", got, another)
+	if got := s.imageNames(); got != fixture.Another {
+		t.Errorf("the pod has %s, want %s", got, fixture.Another)
 	}
 }
 
@@ -237,26 +234,26 @@ func TestRestartOfPodsWithoutGateUndone(t *testing.T) {
 }
 
 func TestDaemonStepsOfARestart(t *testing.T) {
-	f := newFleet(t, 2)
-	f.says = true
+	f := fixture.NewFleet(t, 2)
+	f.Says = true
 	rest := func() {
 		for range 30 {
-			f.once()
+			f.Once()
 		}
 	}
-	f.edit(fixture.App{Image: "v1", Restarted: "1"})
+	f.Edit(fixture.App{Image: "v1", Restarted: "1"})
 	rest()
-	f.expect("mark 2 true false", "renew p1", "close p1", "p1 is 2 app="+another, "renew p2", "close p2", "p2 is 2 app="+another,
+	f.Expect("mark 2 true false", "renew p1", "close p1", "p1 is 2 app="+fixture.Another, "renew p2", "close p2", "p2 is 2 app="+fixture.Another,
 		"mark 2 false false")
-	f.updated("2", another)
+	f.UpdatedTo("2", fixture.Another)
 	for _, pod := range f.Seen.Pods {
 		if pod.Annotations[inplace.AnnotationRestartedAt] != "1" || pod.Status.ContainerStatuses[0].ContainerID == pod.Name+"/app" {
 			t.Errorf("%s has annotations %v and runs container %s", pod.Name, pod.Annotations, pod.Status.ContainerStatuses[0].ContainerID)
 		}
 	}
-	f.edit(fixture.App{Image: "v1"})
+	f.Edit(fixture.App{Image: "v1"})
 	rest()
-	f.expect("mark 1 true false", "renew p1", "close p1", "p1 is 1 app=v1", "renew p2", "close p2", "p2 is 1 app=v1", "mark 1 false false")
+	f.Expect("mark 1 true false", "renew p1", "close p1", "p1 is 1 app=v1", "renew p2", "close p2", "p2 is 1 app=v1", "mark 1 false false")
 	if f.Seen.Pods[0].Annotations[inplace.AnnotationRestartedAt] != "" {
 		t.Errorf("after the undo: %v", f.Seen.Pods[0].Annotations)
 	}
@@ -267,18 +264,18 @@ func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
 	meshed := func(restarted string) fixture.App {
 		return fixture.App{Image: "v1", Mesh: "m1", NoSetup: true, Restarted: restarted}
 	}
-	f := newFleet(t, 1)
-	f.says = true
-	f.edit(meshed(""))
+	f := fixture.NewFleet(t, 1)
+	f.Says = true
+	f.Edit(meshed(""))
 	r := fixture.New(1, fixture.App{})
 	f.Seen.Pods[0].Spec = fixture.PodOf(r, "made", fixture.ReplicaSetOf(r, "x", meshed(""), 1)).Spec
 	f.Seen.Pods[0].Spec.NodeName, f.Seen.Pods[0].Status.InitContainerStatuses = "n1", r.Seen.Pods[0].Status.InitContainerStatuses
 	f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
-	f.edit(meshed("1"))
+	f.Edit(meshed("1"))
 	for range 30 {
-		f.once()
+		f.Once()
 	}
-	f.expect("mark 3 true false", "renew p1", "close p1", "p1 is 3 app="+another+",mesh=docker.io/library/m1:latest", "mark 3 false false")
+	f.Expect("mark 3 true false", "renew p1", "close p1", "p1 is 3 app="+fixture.Another+",mesh=docker.io/library/m1:latest", "mark 3 false false")
 	if !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
 		t.Error("the pod is not ready")
 	}

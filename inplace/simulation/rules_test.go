@@ -53,24 +53,24 @@ func TestListChangedMidUpdate(t *testing.T) {
 }
 
 func TestDaemonStepsOfAListedAnnotation(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.Seen.Rules.Annotations = []string{fixture.NoteKey} })
-	f.edit(fixture.App{Image: "v1", Note: "n1"})
-	f.rest()
-	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
+	f := fixture.NewFleet(t, 2, func(f *fixture.Fleet) { f.Seen.Rules.Annotations = []string{fixture.NoteKey} })
+	f.Edit(fixture.App{Image: "v1", Note: "n1"})
+	f.Rest()
+	f.Expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
 	if f.Seen.Pods[0].Annotations[fixture.NoteKey] != "n1" {
 		t.Errorf("annotations are %v", f.Seen.Pods[0].Annotations)
 	}
 }
 
 func TestDaemonListChangedMidUpdate(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.Seen.Rules.Annotations = []string{fixture.NoteKey} })
-	f.edit(fixture.App{Image: "v2", Note: "n1"})
-	for len(f.steps) < 4 {
-		f.once()
+	f := fixture.NewFleet(t, 2, func(f *fixture.Fleet) { f.Seen.Rules.Annotations = []string{fixture.NoteKey} })
+	f.Edit(fixture.App{Image: "v2", Note: "n1"})
+	for len(f.Steps) < 4 {
+		f.Once()
 	}
-	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
+	f.Expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
 	f.Seen.Rules = inplace.Rules{}
-	f.rest()
+	f.Rest()
 	if f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] != "1" || f.UpdateRevision().Labels[inplace.LabelUpdating] != "" {
 		t.Errorf("p2 is %s, and the update revision's labels are %v", f.Seen.Pods[1].Labels[inplace.LabelRevisionHash], f.UpdateRevision().Labels)
 	}

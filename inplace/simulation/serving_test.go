@@ -185,12 +185,12 @@ func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 }
 
 func TestDaemonStepsOfADrain(t *testing.T) {
-	f := newFleet(t, 2)
+	f := fixture.NewFleet(t, 2)
 	f.Seen.Settings.Drain = 2 * time.Second
-	f.edit(fixture.App{Image: "v2"})
-	f.once()
-	f.once()
-	f.expect("mark 2 true false", "close p1")
+	f.Edit(fixture.App{Image: "v2"})
+	f.Once()
+	f.Once()
+	f.Expect("mark 2 true false", "close p1")
 	closedAt := f.Seen.Now
 	out := func(e serving.Endpoint) serving.Endpoints { return serving.Endpoints{f.Seen.Pods[0].UID: e} }
 	for _, step := range []struct {
@@ -205,28 +205,28 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 		{serving.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 54 * time.Second, []string{"p1 is 2 app=v2"}}, // until the next renewal
 	} {
 		f.Seen.Endpoints = out(step.endpoint)
-		if plan := f.once(); plan.After != step.after {
+		if plan := f.Once(); plan.After != step.after {
 			t.Errorf("%+v: looks again after %s, want %s", step.endpoint, plan.After, step.after)
 		}
-		f.expect(step.want...)
+		f.Expect(step.want...)
 	}
-	f.once()
-	f.once()
-	f.expect("open p1", "close p2")
+	f.Once()
+	f.Once()
+	f.Expect("open p1", "close p2")
 	f.Seen.Endpoints = serving.Endpoints{f.Seen.Pods[1].UID: {Listed: true, LastOf: "agent"}}
-	f.once()
-	f.expect("p2 is 2 app=v2")
+	f.Once()
+	f.Expect("p2 is 2 app=v2")
 }
 
 func TestDaemonLabelsAndPodsWithoutGateDoNotDrain(t *testing.T) {
-	f := newFleet(t, 1)
+	f := fixture.NewFleet(t, 1)
 	f.Seen.Settings.Drain = 2 * time.Second
-	f.edit(fixture.App{Image: "v1", Chart: "c2"})
-	f.rest()
-	f.expect("mark 2 true false", "p1 is 2 app=v1", "mark 2 false false")
-	f = newFleet(t, 1, func(f *fleet) { fixture.Ungated(f.Seen.Pods[0]) })
+	f.Edit(fixture.App{Image: "v1", Chart: "c2"})
+	f.Rest()
+	f.Expect("mark 2 true false", "p1 is 2 app=v1", "mark 2 false false")
+	f = fixture.NewFleet(t, 1, func(f *fixture.Fleet) { fixture.Ungated(f.Seen.Pods[0]) })
 	f.Seen.Settings.Drain = 2 * time.Second
-	f.edit(fixture.App{Image: "v2"})
-	f.rest()
-	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "mark 2 false false")
+	f.Edit(fixture.App{Image: "v2"})
+	f.Rest()
+	f.Expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "mark 2 false false")
 }

@@ -141,7 +141,7 @@ func (s *stayput) plan() steps.Plan {
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	r.Seen.Rules = fixture.AllInPlace.For(r.Deployment.Annotations)
-	s.pull.observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
+	s.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	s.remembered.Observe(r.Seen.Pods, s.now)
 	r.Seen.Ahead, r.Seen.Batches = s.remembered.Ahead, s.remembered.Batches
 	r.Seen.DryRun = s.dryRun(r.UpdateRevision())
@@ -249,7 +249,7 @@ func (j *invariants) statusWritten(w *world, d *apps.Deployment) {
 // that moves.
 func (j *invariants) outdated(w *world, s steps.PatchReplicaSet, err error) {
 	current := w.sets.objects[s.ReplicaSet.Name]
-	if current == nil || !errors.Is(err, errConflict) {
+	if current == nil || !errors.Is(err, fixture.ErrConflict) {
 		return
 	}
 	as := current.DeepCopy()
@@ -375,7 +375,7 @@ func (j *invariants) taken(w *world, pod *corev1.Pod) {
 // mayBeOut returns how many pods may be out of service at a time. With surge, surge pods serve in their place.
 func (w *world) mayBeOut() int {
 	if d := w.daemonSet(); d != nil {
-		return max(1, d.MaxUnavailable(len(w.pull.nodes)))
+		return max(1, d.MaxUnavailable(len(w.pull.Nodes)))
 	}
 	if w.surges() {
 		return max(1, int(w.deployment().MaxSurge()))
@@ -484,30 +484,10 @@ func (w *world) checkRisk() {
 	}
 }
 
-// rawOf returns the JSON of the template as the user sent it.
-func rawOf(t apps.Template) string {
-	raw, err := t.MarshalJSON()
-	if err != nil {
-		panic(err)
-	}
-	return string(raw)
-}
-
-var imagesOf = map[string]string{}
-
-func templateImages(t apps.Template) string {
-	known, found := imagesOf[rawOf(t)]
-	if !found {
-		known = fixture.Images(&corev1.Pod{Spec: t.Typed().Spec})
-		imagesOf[rawOf(t)] = known
-	}
-	return known
-}
-
 // imagesOf returns the images of pods that are created from the template.
 func (w *world) imagesOf(t apps.Template) string {
 	if !w.mirror {
-		return templateImages(t)
+		return fixture.TemplateImages(t)
 	}
 	return fixture.Images(&corev1.Pod{Spec: w.admitted(t)})
 }
@@ -557,7 +537,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 
 func (w *world) randomDeployment() *apps.Deployment {
 	d := fixture.NewDeployment(int32(1+w.rng.Intn(6)), w.randomApp())
-	for strings.Contains(rawOf(d.Spec.Template), "bad") || strings.Contains(rawOf(d.Spec.Template), "crash") {
+	for strings.Contains(fixture.RawOf(d.Spec.Template), "bad") || strings.Contains(fixture.RawOf(d.Spec.Template), "crash") {
 		d.Spec.Template = w.randomApp().Template()
 	}
 	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]),
@@ -588,7 +568,7 @@ func (w *world) randomApp() fixture.App {
 	if w.sized {
 		a.CPU, a.Renews = pick("100m", "200m", "300m"), w.renews
 		if w.rules.loose && w.rng.Intn(8) == 0 {
-			a.CPU = tooMuch
+			a.CPU = fixture.TooMuch
 		}
 	}
 	return a
@@ -772,7 +752,7 @@ func (w *world) user(does string, change func(*apps.Deployment)) {
 	d, err := alter(w, w.deployments, "web", "", func(d *apps.Deployment) {
 		before := d.DeepCopy()
 		change(d)
-		if rawOf(before.Spec.Template) != rawOf(d.Spec.Template) || apps.Desired(before) != apps.Desired(d) ||
+		if fixture.RawOf(before.Spec.Template) != fixture.RawOf(d.Spec.Template) || apps.Desired(before) != apps.Desired(d) ||
 			before.Spec.Paused != d.Spec.Paused {
 			d.Generation++
 		}
@@ -780,7 +760,7 @@ func (w *world) user(does string, change func(*apps.Deployment)) {
 	if err != nil {
 		w.violated("the user %s: %v", does, err)
 	}
-	w.logf("the user %s: %d × %s paused %v", does, apps.Desired(d), templateImages(d.Spec.Template), d.Spec.Paused)
+	w.logf("the user %s: %d × %s paused %v", does, apps.Desired(d), fixture.TemplateImages(d.Spec.Template), d.Spec.Paused)
 }
 
 // restart is `kubectl rollout restart`.
@@ -896,7 +876,7 @@ func (w *world) finish() {
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
 		delete(d.Labels, inplace.LabelPartition)
-		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) ||
+		if raw := fixture.RawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) ||
 			w.rng.Intn(3) == 0 {
 			a := fixture.App{Image: "v" + strconv.Itoa(1+w.rng.Intn(3)), Sidecar: "s1", CPU: map[bool]string{true: "200m"}[w.sized], Renews: w.renews}
 			if w.meshed {
@@ -956,7 +936,7 @@ func (w *world) describe() string {
 		plan.Phase, plan.Message)
 	for _, rs := range r.ReplicaSets {
 		text += fmt.Sprintf("  %s %s: replicas %d, status %d ready %d, generation %d observed %d, %v %v\n", rs.Name,
-			templateImages(rs.Spec.Template),
+			fixture.TemplateImages(rs.Spec.Template),
 			apps.Replicas(rs), rs.Status.Replicas, rs.Status.ReadyReplicas, rs.Generation, rs.Status.ObservedGeneration, rs.Labels, rs.Annotations)
 	}
 	for _, pod := range r.Seen.Pods {
@@ -1036,8 +1016,8 @@ func (w *world) checkEnd() {
 			w.violated("%s is not ready", pod.Name)
 		}
 	}
-	if len(w.pull.prePullPods) > 0 && !w.stayput.gone {
-		w.violated("%d pre-pull pods are left", len(w.pull.prePullPods))
+	if len(w.pull.PrePullPods) > 0 && !w.stayput.gone {
+		w.violated("%d pre-pull pods are left", len(w.pull.PrePullPods))
 	}
 	if len(r.Seen.Pods) != int(apps.Desired(r.Deployment)) {
 		w.violated("%d pods instead of %d", len(r.Seen.Pods), apps.Desired(r.Deployment))
@@ -1055,7 +1035,7 @@ func skewOf(seed int64) time.Duration {
 // simulate runs one seed.
 func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w := newWorld(t, seed, tracing)
-	w.pull.parallel = int(seed % 3)
+	w.pull.Parallel = int(seed % 3)
 	w.kubelet.lags = true
 	w.kubelet.skew = skewOf(seed)
 	w.says = seed%3 > 0

@@ -485,7 +485,7 @@ func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b"}.String()}
 		})
 	}
-	if got := brief(r.Plan().Steps); got != "status, marks, marks" { // deletions pass for the surplus pod
+	if got := fixture.Brief(r.Plan().Steps); got != "status, marks, marks" { // deletions pass for the surplus pod
 		t.Errorf("of three pods that are wanted there are four, and the plan is %q", got)
 	}
 }

@@ -114,10 +114,10 @@ func TestTolerationsInThePlaceOfDefaults(t *testing.T) {
 }
 
 func TestDaemonStepsOfAToleration(t *testing.T) {
-	f := newFleet(t, 2)
-	f.edit(fixture.App{Image: "v1", Tolerates: "a"})
-	f.rest()
-	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
+	f := fixture.NewFleet(t, 2)
+	f.Edit(fixture.App{Image: "v1", Tolerates: "a"})
+	f.Rest()
+	f.Expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
 	if !fixture.TolerateTheSame(f.Seen.Pods[0].Spec.Tolerations, f.DaemonSet.Spec.Template.Typed().Spec.Tolerations) {
 		t.Errorf("tolerations are %v", f.Seen.Pods[0].Spec.Tolerations)
 	}
@@ -126,28 +126,28 @@ func TestDaemonStepsOfAToleration(t *testing.T) {
 // TestDaemonsToMoreNodes: the DaemonSet tolerates another node from now on, which has no pod yet. This keeps no other pod from being
 // updated.
 func TestDaemonsToMoreNodes(t *testing.T) {
-	f := newFleet(t, 2)
-	f.addNode("n3").Spec.Taints = taint(corev1.TaintEffectNoExecute)
-	f.edit(fixture.App{Image: "v1", Tolerates: "dedicated"})
-	f.rest()
-	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
-	f.addPod("p3", "n3") // as the native controller does
-	f.rest()
-	f.expect()
+	f := fixture.NewFleet(t, 2)
+	f.AddNode("n3").Spec.Taints = fixture.Taint(corev1.TaintEffectNoExecute)
+	f.Edit(fixture.App{Image: "v1", Tolerates: "dedicated"})
+	f.Rest()
+	f.Expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
+	f.AddPod("p3", "n3") // as the native controller does
+	f.Rest()
+	f.Expect()
 	if held, why := f.HoldsDeletion(f.Seen.Pods[2]); !held {
 		t.Errorf("the pod of the new node may be deleted: %s", why.Message)
 	}
 }
 
 func TestDaemonUndoOfATolerationMidUpdate(t *testing.T) {
-	f := newFleet(t, 2)
-	f.edit(fixture.App{Image: "v2", Tolerates: "a"})
-	for len(f.steps) < 4 {
-		f.once()
+	f := fixture.NewFleet(t, 2)
+	f.Edit(fixture.App{Image: "v2", Tolerates: "a"})
+	for len(f.Steps) < 4 {
+		f.Once()
 	}
-	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
-	f.edit(fixture.App{Image: "v1"})
-	f.rest()
+	f.Expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
+	f.Edit(fixture.App{Image: "v1"})
+	f.Rest()
 	for _, revision := range f.Revisions {
 		if revision.Labels[inplace.LabelUpdating] != "" {
 			t.Errorf("%s is still marked: %v", revision.Name, revision.Labels)
@@ -164,8 +164,8 @@ func TestDaemonUndoOfATolerationMidUpdate(t *testing.T) {
 // TestDaemonKeepsTheControllersTolerations: the native controller replaces tolerations of the template with its own, in new pods and in
 // that of the dry run.
 func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
-	f := newFleet(t, 1)
-	f.edit(fixture.App{Image: "v2"})
+	f := fixture.NewFleet(t, 1)
+	f.Edit(fixture.App{Image: "v2"})
 	f.Seen.DryRun = dryrun.Result{}
 	f.Seen.Pods[0].Spec.Tolerations = dryRunPod(t, f).Spec.Tolerations
 	var template corev1.PodTemplateSpec
@@ -174,19 +174,19 @@ func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
 	template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists},
 		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
 			TolerationSeconds: new(int64(30))}}
-	f.setTemplate(fixture.AsTemplate(template))
+	f.SetTemplate(fixture.AsTemplate(template))
 	f.Seen.DryRun = dryrun.Result{}
 	made := dryRunPod(t, f)
 	f.Seen.DryRun = dryrun.Result{UpdateRevision: f.UpdateRevision().UID, Pod: made}
-	f.rest()
-	f.expect("mark 3 true false", "p1 is 3 app=v1", "mark 3 false false")
+	f.Rest()
+	f.Expect("mark 3 true false", "p1 is 3 app=v1", "mark 3 false false")
 	if got := f.Seen.Pods[0].Spec.Tolerations; len(got) != 7 || !fixture.TolerateTheSame(got, made.Spec.Tolerations) {
 		t.Errorf("the pod tolerates %v, a new one %v", got, made.Spec.Tolerations)
 	}
 }
 
 // dryRunPod returns the pod of the dry run that the next plan asks for.
-func dryRunPod(t *testing.T, f *fleet) *corev1.Pod {
+func dryRunPod(t *testing.T, f *fixture.Fleet) *corev1.Pod {
 	t.Helper()
 	plan, pod := f.Plan(), &corev1.Pod{}
 	if plan.DryRun == nil {

@@ -20,7 +20,7 @@ import (
 
 // nodeThat returns a node with that status of Ready.
 func nodeThat(ready corev1.ConditionStatus) *corev1.Node {
-	node := mountingNode("n1")
+	node := fixture.MountingNode("n1")
 	node.Status.Conditions[0].Status = ready
 	return node
 }
@@ -59,7 +59,7 @@ func TestGateOpensOnAnUnreachableNode(t *testing.T) {
 				if got := readyAfter(t, r.Plan(), pod); got != want {
 					t.Errorf("the Deployment's pod becomes %q", got)
 				}
-				f := newFleet(t, 1)
+				f := fixture.NewFleet(t, 1)
 				fixture.Drained(f.Seen.Pods[0])
 				f.Seen.Mode = mode
 				f.Seen.Nodes[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: node}}

@@ -40,7 +40,7 @@ func TestUnmanagedTemplatesAreNotDecoded(t *testing.T) {
 		if plan := r.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
 			t.Errorf("%q: the plan is %+v", mode, plan)
 		}
-		f := newFleet(t, 1)
+		f := fixture.NewFleet(t, 1)
 		f.Seen.Mode = mode
 		f.DaemonSet.Spec.Template = unreadable()
 		for _, revision := range f.Revisions {

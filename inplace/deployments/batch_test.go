@@ -1,4 +1,4 @@
-package simulation
+package deployments_test
 
 import (
 	"strings"
@@ -76,13 +76,13 @@ func TestBatches(t *testing.T) {
 		putOff  string
 	}{
 		"no pod becomes ready": {twoOfFour(nil, fixture.Unready, nil, nil), nil, "close r", ""},
-		"one becomes ready in a moment": {twoOfFour(nil, aheadSince(fixture.Start), nil, nil),
+		"one becomes ready in a moment": {twoOfFour(nil, fixture.AheadSince(fixture.Start), nil, nil),
 			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow)}, "", "start"},
 		// Ahead does not say when it became Ready
-		"one becomes ready later": {twoOfFour(nil, aheadSince(fixture.Start), nil, nil), nil, "close r", ""},
-		"the batch window is over": {twoOfFour(nil, aheadSince(fixture.Start), nil, nil),
+		"one becomes ready later": {twoOfFour(nil, fixture.AheadSince(fixture.Start), nil, nil), nil, "close r", ""},
+		"the batch window is over": {twoOfFour(nil, fixture.AheadSince(fixture.Start), nil, nil),
 			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), waited(steps.DeferStart, steps.BatchWindow)}, "close r", ""},
-		"the caller puts nothing off": {twoOfFour(nil, aheadSince(fixture.Start), nil, nil),
+		"the caller puts nothing off": {twoOfFour(nil, fixture.AheadSince(fixture.Start), nil, nil),
 			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow),
 				func(r *deployments.Rollout) { r.Seen.Batches = nil }}, "close r",
 			""},
@@ -113,7 +113,7 @@ func TestBatches(t *testing.T) {
 				change(c.rollout)
 			}
 			plan := c.rollout.Plan()
-			if planned := brief(plan.Steps); planned != c.steps {
+			if planned := fixture.Brief(plan.Steps); planned != c.steps {
 				t.Errorf("steps are %q, not %q", planned, c.steps)
 			}
 			if putOff := strings.Join(stringsOf(plan.Deferred), ", "); putOff != c.putOff {
@@ -146,23 +146,6 @@ func stringsOf(all []steps.Deferral) []string {
 		texts = append(texts, string(each))
 	}
 	return texts
-}
-
-func brief(planned []steps.Step) string {
-	var texts []string
-	for _, step := range planned {
-		switch step := step.(type) {
-		case steps.SetGate:
-			texts = append(texts, map[bool]string{true: "open ", false: "close "}[step.Open]+step.Pod.Name)
-		case steps.PatchReplicaSet:
-			texts = append(texts, strings.TrimPrefix(step.Why, "replicas "))
-		case steps.PatchPod:
-			texts = append(texts, "move "+step.Pod.Name)
-		case steps.PatchStatus:
-			texts = append(texts, "status")
-		}
-	}
-	return strings.Join(texts, ", ")
 }
 
 func TestSurplusPasses(t *testing.T) {

@@ -1,4 +1,4 @@
-package simulation
+package deployments_test
 
 import (
 	"slices"
@@ -136,15 +136,15 @@ func TestFallbackIsAboutOneTemplate(t *testing.T) {
 }
 
 func TestDaemonFallbackPersisted(t *testing.T) {
-	f := newFleet(t, 2)
-	f.edit(fixture.App{Image: "v2"})
+	f := fixture.NewFleet(t, 2)
+	f.Edit(fixture.App{Image: "v2"})
 	f.Seen.PersistedFallback = f.TemplateHash()
 	if held, _ := f.HoldsDeletion(f.Seen.Pods[0]); held {
 		t.Error("a deletion is held after a fallback")
 	}
 	nudged := map[string]bool{}
 	for range 3 {
-		f.once()
+		f.Once()
 		for _, pod := range f.Seen.Pods {
 			nudged[pod.Annotations[inplace.AnnotationNudged]] = true
 		}
@@ -154,8 +154,8 @@ func TestDaemonFallbackPersisted(t *testing.T) {
 	if len(nudged) != 3 {
 		t.Errorf("the DaemonSet controller was nudged %d times in three plans", len(nudged))
 	}
-	f.edit(fixture.App{Image: "v3"})
-	if f.once(); f.Seen.PersistedFallback != "" {
+	f.Edit(fixture.App{Image: "v3"})
+	if f.Once(); f.Seen.PersistedFallback != "" {
 		t.Error("the persisted fallback is about an old template")
 	}
 }

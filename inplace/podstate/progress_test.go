@@ -1,4 +1,4 @@
-package simulation
+package podstate_test
 
 import (
 	"fmt"
@@ -69,7 +69,7 @@ func TestPreview(t *testing.T) {
 }
 
 func TestDaemonPreview(t *testing.T) {
-	f := newFleet(t, 3, maxUnavailable("50%"))
+	f := fixture.NewFleet(t, 3, fixture.MaxUnavailable("50%"))
 	f.DaemonSet.Status.DesiredNumberScheduled = 3
 	before := f.DaemonSet.Spec.Template
 	f.DaemonSet.Spec.Template, f.Seen.Nodes = fixture.App{Image: "v2"}.Template(), nil
@@ -208,8 +208,8 @@ func TestPodProgressBefore(t *testing.T) {
 }
 
 func TestDaemonPodProgress(t *testing.T) {
-	f := newFleet(t, 2)
-	f.edit(fixture.App{Image: "v2"})
+	f := fixture.NewFleet(t, 2)
+	f.Edit(fixture.App{Image: "v2"})
 	f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
 	f.Seen.Nodes = nil
 	all := f.PodProgress()

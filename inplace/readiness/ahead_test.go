@@ -1,4 +1,4 @@
-package simulation
+package readiness_test
 
 import (
 	"slices"
@@ -20,16 +20,6 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// aheadSince makes a pod Ready since that time by the API server alone. Its readiness probe may still fail.
-func aheadSince(at time.Time) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}
-		*conditions.Condition(pod, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue,
-			Message:            readiness.MessageAhead,
-			LastTransitionTime: metav1.NewTime(at)}
-	}
-}
-
 func TestReadyCountsWhenItLasts(t *testing.T) {
 	readyAfter := func(up time.Duration) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
@@ -40,7 +30,7 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 	}
 	none := func(*corev1.Pod) {}
 	unprobed := func(pod *corev1.Pod) {
-		aheadSince(fixture.Start)(pod)
+		fixture.AheadSince(fixture.Start)(pod)
 		pod.Spec.Containers[0].ReadinessProbe = nil
 	}
 	probedSidecar := func(pod *corev1.Pod) {
@@ -55,11 +45,11 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 		wait   time.Duration
 	}{
 		"its kubelet says so":                {none, 0, true, 0},
-		"seen just now":                      {aheadSince(fixture.Start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
-		"seen long enough":                   {aheadSince(fixture.Start), readiness.Lasts, true, 0},
-		"not seen to come":                   {aheadSince(fixture.Start), 0, false, time.Second + readiness.Lasts},
-		"not seen to come, but long ago":     {aheadSince(fixture.Start.Add(-time.Second - readiness.Lasts)), 0, true, 0},
-		"its kubelet's clock is behind":      {aheadSince(fixture.Start.Add(-time.Minute)), time.Millisecond, false, readiness.Lasts - time.Millisecond},
+		"seen just now":                      {fixture.AheadSince(fixture.Start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
+		"seen long enough":                   {fixture.AheadSince(fixture.Start), readiness.Lasts, true, 0},
+		"not seen to come":                   {fixture.AheadSince(fixture.Start), 0, false, time.Second + readiness.Lasts},
+		"not seen to come, but long ago":     {fixture.AheadSince(fixture.Start.Add(-time.Second - readiness.Lasts)), 0, true, 0},
+		"its kubelet's clock is behind":      {fixture.AheadSince(fixture.Start.Add(-time.Minute)), time.Millisecond, false, readiness.Lasts - time.Millisecond},
 		"no probe":                           {unprobed, 0, true, 0},
 		"a sidecar has a probe":              {probedSidecar, 0, false, time.Second + readiness.Lasts},
 		"its startup probe may not have run": {readyAfter(time.Second), 0, false, 12 * time.Second},
@@ -83,14 +73,14 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 // TestNextTurnWaitsForReadyToLast has three pods of which one may be unavailable. One of them has just become Ready again.
 func TestNextTurnWaitsForReadyToLast(t *testing.T) {
 	for seen, closes := range map[time.Duration]int{time.Millisecond: 0, readiness.Lasts: 1} {
-		f := newFleet(t, 3)
-		f.edit(fixture.App{Image: "v2"})
-		f.once()
+		f := fixture.NewFleet(t, 3)
+		f.Edit(fixture.App{Image: "v2"})
+		f.Once()
 		back := f.Seen.Pods[0]
 		back.Spec.Containers[0].Image = "v2"
 		back.Labels[inplace.LabelRevisionHash] = f.UpdateRevision().Labels[inplace.LabelRevisionHash]
 		fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionTrue)(back)
-		aheadSince(f.Seen.Now)(back)
+		fixture.AheadSince(f.Seen.Now)(back)
 		f.Seen.Ahead = readiness.Ahead{back.UID: f.Seen.Now.Add(-seen)}
 		got := 0
 		for _, step := range f.Plan().Steps {
@@ -168,8 +158,8 @@ func TestAheadForgetsOtherPods(t *testing.T) {
 	r := fixture.New(2, fixture.App{Image: "v1"})
 	rs := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2)
 	fixture.PodOf(r, "said", rs)
-	fixture.PodOf(r, "first", rs, aheadSince(fixture.Start))
-	fixture.PodOf(r, "known", rs, aheadSince(fixture.Start))
+	fixture.PodOf(r, "first", rs, fixture.AheadSince(fixture.Start))
+	fixture.PodOf(r, "known", rs, fixture.AheadSince(fixture.Start))
 	before := fixture.Start.Add(-time.Minute)
 	got := readiness.Ahead{"said": before, "known": before, "gone": before}.Next(r.Seen.Pods, fixture.Start)
 	for uid, want := range map[types.UID]time.Time{"first": fixture.Start, "known": before} {

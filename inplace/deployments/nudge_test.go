@@ -1,4 +1,4 @@
-package simulation
+package deployments_test
 
 import (
 	"slices"
