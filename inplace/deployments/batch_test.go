@@ -15,7 +15,6 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
@@ -146,32 +145,4 @@ func stringsOf(all []steps.Deferral) []string {
 		texts = append(texts, string(each))
 	}
 	return texts
-}
-
-func TestSurplusPasses(t *testing.T) {
-	for name, c := range map[string]struct {
-		marked       bool
-		size         int32
-		passes, full bool
-	}{
-		"lowered, with surplus pods":       {true, 1, true, true},
-		"as many as there are to be":       {true, 2, false, true},
-		"one is missing":                   {true, 3, false, false},
-		"no update: lowered":               {false, 1, false, false},
-		"no update: as many as are wanted": {false, 2, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rs := twoOfFour(nil, nil, nil, nil).ReplicaSets[0]
-			rs.Spec.Replicas = &c.size
-			if !c.marked {
-				delete(rs.Labels, inplace.LabelUpdating)
-			}
-			if passes := replicas.SurplusPasses(rs, 2); passes != c.passes {
-				t.Errorf("the surplus passes: %t, want %t", passes, c.passes)
-			}
-			if full := replicas.Full(rs, 2); full != c.full {
-				t.Errorf("full: %t, want %t", full, c.full)
-			}
-		})
-	}
 }

@@ -77,7 +77,7 @@ func TestUndoOfATolerationMidUpdate(t *testing.T) {
 
 // TestTolerationsInThePlaceOfDefaults: a toleration of the template replaces a default one, or only the dry run shows that.
 func TestTolerationsInThePlaceOfDefaults(t *testing.T) {
-	r, pod := toV2()
+	r, pod := fixture.ToV2()
 	own := fixture.App{Image: "v2", Tolerates: corev1.TaintNodeNotReady}
 	r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = own.Template(), own.Template()
 	if decision := r.Decision(); decision.Held || decision.Reasons[0].Path != "/spec/tolerations" {

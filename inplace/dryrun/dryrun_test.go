@@ -1,0 +1,162 @@
+package dryrun_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+func TestDryRunOfAPod(t *testing.T) {
+	r, _ := fixture.ToV2()
+	const template = `{"metadata":{"name":"no","labels":{"app":"web","pod-template-hash":%q},"annotations":{"a":"1"},"finalizers":["f/f"]},
+		"spec":{"containers":[{"name":"app","image":%q,"newer":1}]}}`
+	for i, image := range []string{"v1", "v2"} {
+		rs := r.ReplicaSets[i]
+		if err := json.Unmarshal(fmt.Appendf(nil, template, rs.UID, image), &rs.Spec.Template); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Deployment.Spec.Template, r.Seen.DryRun = r.ReplicaSets[1].Spec.Template, dryrun.Result{}
+	const want = `{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a":"1"},"finalizers":["f/f"],"generateName":"web-b-",` +
+		`"labels":{"app":"web","pod-template-hash":"b"},"namespace":"shop","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet",` +
+		`"name":"web-b","uid":"b","controller":true,"blockOwnerDeletion":true}]},"spec":{"containers":[{"image":"v2","name":"app","newer":1}]}}`
+	plan := r.Plan()
+	if plan.DryRun == nil || plan.DryRun.UpdateRevision != "b" || string(plan.DryRun.Pod) != want {
+		t.Errorf("asks for %+v\nnot %s", plan, want)
+	}
+}
+
+func TestDryRunOfADaemon(t *testing.T) {
+	f := fixture.NewFleet(t, 2)
+	f.Edit(fixture.App{Image: "v2"})
+	f.Seen.DryRun = dryrun.Result{}
+	plan := f.Plan()
+	if plan.DryRun == nil || plan.DryRun.UpdateRevision != "2" || len(plan.Steps) > 0 {
+		t.Fatalf("the plan is %+v", plan)
+	}
+	pod := &corev1.Pod{}
+	if err := json.Unmarshal(plan.DryRun.Pod, pod); err != nil {
+		t.Fatal(err)
+	}
+	if owner := metav1.GetControllerOf(pod); owner.Kind != "DaemonSet" || owner.UID != "agent" || pod.GenerateName != "agent-" ||
+		pod.Labels[inplace.LabelRevisionHash] != "2" {
+		t.Errorf("the pod has metadata %+v", pod.ObjectMeta)
+	}
+	if place := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms; len(place) != 1 ||
+		place[0].MatchFields[0].Values[0] != "n1" || len(pod.Spec.Tolerations) != 6 || pod.Spec.Containers[0].Image != "v2" {
+		t.Errorf("the pod has spec %+v", pod.Spec)
+	}
+}
+
+func TestDryRunDecides(t *testing.T) {
+	sidecar := func(image string) corev1.Container { return corev1.Container{Name: "mesh", Image: image} }
+	add := func(pod *corev1.Pod, containers ...corev1.Container) {
+		pod.Spec.Containers = append(pod.Spec.Containers, containers...)
+	}
+	for name, test := range map[string]struct {
+		change func(r *deployments.Rollout, newPods, running *corev1.Pod)
+		code   string
+	}{
+		"nothing is changed": {func(*deployments.Rollout, *corev1.Pod, *corev1.Pod) {}, ""},
+		"refused": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
+			r.Seen.DryRun = dryrun.Result{UpdateRevision: "b", Refused: "not signed"}
+		}, inplace.CodeNotAdmitted},
+		"the answer is unknown": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
+			r.Seen.DryRun = dryrun.Result{UpdateRevision: "b", Unknown: "no dry run"}
+		}, ""},
+		"the image is rewritten": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			setImages(made, "mirror/v2")
+			setImages(old, "mirror/v1")
+		}, ""},
+		"it was not rewritten before": {func(_ *deployments.Rollout, made, _ *corev1.Pod) { setImages(made, "mirror/v2") }, ""},
+		"it is no longer rewritten":   {func(_ *deployments.Rollout, _, old *corev1.Pod) { setImages(old, "mirror/v1") }, ""},
+		"it was, and the dry run failed": {func(r *deployments.Rollout, _, old *corev1.Pod) {
+			r.Seen.DryRun = dryrun.Result{UpdateRevision: "b", Unknown: "no dry run"}
+			setImages(old, "mirror/v1")
+		}, inplace.CodeRewrittenImage},
+		"it is rewritten, without a gate": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			setImages(made, "mirror/v2")
+			setImages(old, "mirror/v1")
+			fixture.Ungated(old)
+		}, ""},
+		"one of the update revision was rewritten otherwise": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
+			setImages(fixture.PodOf(r, "q", r.ReplicaSets[1]), "elsewhere/v2")
+			r.ReplicaSets[0].Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start)
+		}, ""},
+		"a sidecar is injected": {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m1")); add(old, sidecar("m1")) }, ""},
+		"another sidecar": {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m2")); add(old, sidecar("m1")) },
+			inplace.CodeInjected},
+		"a new sidecar":       {func(_ *deployments.Rollout, made, _ *corev1.Pod) { add(made, sidecar("m1")) }, inplace.CodeInjected},
+		"no sidecar any more": {func(_ *deployments.Rollout, _, old *corev1.Pod) { add(old, sidecar("m1")) }, inplace.CodeInjected},
+		"no sidecar, and the running pod is a surge pod": {func(_ *deployments.Rollout, _, old *corev1.Pod) {
+			add(old, sidecar("m1"))
+			metav1.SetMetaDataAnnotation(&old.ObjectMeta, inplace.AnnotationSurgePod, "true")
+		}, ""},
+		"an init container": {func(_ *deployments.Rollout, made, _ *corev1.Pod) {
+			made.Spec.InitContainers = []corev1.Container{sidecar("m1")}
+		}, inplace.CodeInjected},
+		"an init container has another image": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			made.Spec.InitContainers, old.Spec.InitContainers = []corev1.Container{sidecar("m2")}, []corev1.Container{sidecar("m1")}
+		}, inplace.CodeInjected},
+		"a variable is new": {func(_ *deployments.Rollout, made, _ *corev1.Pod) {
+			made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PROXY"}}
+		}, inplace.CodeInjected},
+		"a variable has another value": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "1"}}
+			old.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "2"}}
+		}, ""},
+		"a volume is gone": {func(_ *deployments.Rollout, _, old *corev1.Pod) {
+			old.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "ca", MountPath: "/ca"}}
+		}, inplace.CodeInjected},
+		"a volume has another name": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			made.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "kube-api-access-abcde", MountPath: "/var/run"}}
+			old.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "kube-api-access-fghij", MountPath: "/var/run"}}
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, running := fixture.ToV2()
+			test.change(r, r.Seen.DryRun.Pod, running)
+			plan := r.Plan()
+			if got := strings.Join(plan.Decision.Reasons.Codes(), " "); got != test.code || plan.Decision.Held != (test.code == "") {
+				t.Errorf("held %v: %q %s", plan.Decision.Held, got, plan.Decision.Reasons)
+			}
+			if closes := slices.ContainsFunc(plan.Steps, steps.Closes); closes && test.code != "" {
+				t.Errorf("a gate is closed all the same: %v", plan.Steps)
+			}
+		})
+	}
+}
+
+func TestDaemonGetsRewrittenImage(t *testing.T) {
+	f := fixture.NewFleet(t, 2, func(f *fixture.Fleet) { setImages(f.Seen.Pods[0], "mirror/v1") })
+	f.Edit(fixture.App{Image: "v2"})
+	setImages(f.Seen.DryRun.Pod, "mirror/v2")
+	f.Rest()
+	for _, pod := range f.Seen.Pods {
+		if pod.Labels[inplace.LabelRevisionHash] != "2" || pod.Spec.Containers[0].Image != "mirror/v2" {
+			t.Errorf("%s is of revision %s with %s", pod.Name, pod.Labels[inplace.LabelRevisionHash], fixture.Images(pod))
+		}
+	}
+}
+
+func TestDaemonIsRefused(t *testing.T) {
+	f := fixture.NewFleet(t, 2)
+	f.Edit(fixture.App{Image: "v2"})
+	f.Seen.DryRun = dryrun.Result{UpdateRevision: "2", Refused: "not signed"}
+	f.Once()
+	f.Expect("mark 2 false true")
+}
+
+func setImages(pod *corev1.Pod, image string) { pod.Spec.Containers[0].Image = image }
