@@ -33,7 +33,7 @@ test-unit: ## the tests that need no cluster
 
 # Every fuzz target, as ./package:Target, because go test fuzzes one target at a time. go test writes what it finds into testdata/fuzz of
 # the package; from then on, the unit tests run it as well.
-FUZZED := ./webhook:FuzzRequests ./inplace/edit:FuzzRandom ./inplace/simulation:FuzzTemplates
+FUZZED := ./webhook:FuzzRequests ./inplace/edit:FuzzRandom ./inplace/deployments:FuzzTemplates
 FUZZTIME ?= 20s
 
 # By default, Go spends a minute on making each interesting input smaller; so -fuzzminimizetime is set.

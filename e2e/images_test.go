@@ -37,7 +37,8 @@ func images(t *testing.T) {
 	for _, command := range []string{"apply", "apply --server-side", "replace"} {
 		scenarios["kubectl "+command] = func(t *testing.T) { declared(t, command) }
 	}
-	together(t, lengthy(scenarios, "undo of pods created before", "no revision history", "two Deployments at once", "owned by another controller",
+	together(t, lengthy(scenarios, "undo of pods created before", "no revision history", "two Deployments at once",
+		"owned by another controller",
 		"every revision is known after", "label removed and then changed", "set image, 1 replica", "set image, 2 replicas",
 		"set image, 3 replicas", "one of two containers", "both containers", "label only", "image and label", "kubectl replace"))
 }

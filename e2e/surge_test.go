@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// surgeScenarios checks that surge pods exist during an update of which no pod may be unavailable. The judge checks that no pod is unavailable, and
-// that there are at most maxSurge surge pods (Rules.Whole).
+// surgeScenarios checks that surge pods exist during an update of which no pod may be unavailable. The judge checks that no pod is
+// unavailable, and that there are at most maxSurge surge pods (Rules.Whole).
 func surgeScenarios(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"broken new version":    surgeBroken,

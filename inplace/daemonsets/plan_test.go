@@ -227,8 +227,9 @@ func TestDaemonsNative(t *testing.T) {
 		change func(*fixture.Fleet)
 		code   string
 	}{
-		"env":      {func(f *fixture.Fleet) { f.Edit(fixture.App{Image: "v1", Env: "a"}) }, inplace.CodeTemplateField},
-		"OnDelete": {func(f *fixture.Fleet) { f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType }, inplace.CodeStrategy},
+		"env": {func(f *fixture.Fleet) { f.Edit(fixture.App{Image: "v1", Env: "a"}) }, inplace.CodeTemplateField},
+		"OnDelete": {func(f *fixture.Fleet) { f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType },
+			inplace.CodeStrategy},
 		"maxSurge": {func(f *fixture.Fleet) {
 			f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
 		}, inplace.CodeStrategy},
@@ -310,11 +311,17 @@ func TestHoldsDeletion(t *testing.T) {
 		"cordoned": {func(f *fixture.Fleet, _ *corev1.Pod) {
 			f.Node("n1").Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
 		}, ""},
-		"tainted NoSchedule, where it may stay": {func(f *fixture.Fleet, _ *corev1.Pod) { f.Node("n1").Spec.Taints = fixture.Taint("NoSchedule") }, ""},
-		"tainted NoExecute":                     {func(f *fixture.Fleet, _ *corev1.Pod) { f.Node("n1").Spec.Taints = fixture.Taint("NoExecute") }, housekept},
-		"node gone":                             {func(f *fixture.Fleet, _ *corev1.Pod) { f.Seen.Nodes = f.Seen.Nodes[1:] }, housekept},
-		"no node left":                          {func(f *fixture.Fleet, _ *corev1.Pod) { f.Seen.Nodes = []*corev1.Node{} }, housekept},
-		"node not selected":                     {func(f *fixture.Fleet, _ *corev1.Pod) { f.Place(`"nodeSelector":{"disk":"ssd"}`) }, housekept},
+		"tainted NoSchedule, where it may stay": {func(f *fixture.Fleet,
+			_ *corev1.Pod) {
+			f.Node("n1").Spec.Taints = fixture.Taint("NoSchedule")
+		}, ""},
+		"tainted NoExecute": {func(f *fixture.Fleet,
+			_ *corev1.Pod) {
+			f.Node("n1").Spec.Taints = fixture.Taint("NoExecute")
+		}, housekept},
+		"node gone":         {func(f *fixture.Fleet, _ *corev1.Pod) { f.Seen.Nodes = f.Seen.Nodes[1:] }, housekept},
+		"no node left":      {func(f *fixture.Fleet, _ *corev1.Pod) { f.Seen.Nodes = []*corev1.Node{} }, housekept},
+		"node not selected": {func(f *fixture.Fleet, _ *corev1.Pod) { f.Place(`"nodeSelector":{"disk":"ssd"}`) }, housekept},
 		"node selected": {func(f *fixture.Fleet, _ *corev1.Pod) {
 			f.Place(`"nodeSelector":{"disk":"ssd"}`)
 			f.Node("n1").Labels = map[string]string{"disk": "ssd"}
@@ -352,11 +359,12 @@ func TestDaemonsOfADaemonSetBeingDeletedStay(t *testing.T) {
 		held   bool
 		code   string
 	}{
-		"updated in place":           {func(*fixture.Fleet) {}, true, inplace.CodeDeleting},
-		"long ago":                   {func(f *fixture.Fleet) { f.HeldSince = f.Seen.Now.Add(-time.Hour) }, true, inplace.CodeDeleting},
-		"one of the update revision": {func(f *fixture.Fleet) { f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2" }, true, inplace.CodeDeleting},
-		"its node is gone":           {func(f *fixture.Fleet) { f.Seen.Nodes = f.Seen.Nodes[1:] }, false, inplace.CodeHousekeeping},
-		"not managed":                {func(f *fixture.Fleet) { f.Seen.Mode = inplace.ModeNone }, false, inplace.CodeMode},
+		"updated in place": {func(*fixture.Fleet) {}, true, inplace.CodeDeleting},
+		"long ago":         {func(f *fixture.Fleet) { f.HeldSince = f.Seen.Now.Add(-time.Hour) }, true, inplace.CodeDeleting},
+		"one of the update revision": {func(f *fixture.Fleet) { f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2" }, true,
+			inplace.CodeDeleting},
+		"its node is gone": {func(f *fixture.Fleet) { f.Seen.Nodes = f.Seen.Nodes[1:] }, false, inplace.CodeHousekeeping},
+		"not managed":      {func(f *fixture.Fleet) { f.Seen.Mode = inplace.ModeNone }, false, inplace.CodeMode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fixture.NewFleet(t, 2)

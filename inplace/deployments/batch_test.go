@@ -26,7 +26,8 @@ func twoOfFour(p, q, r, s func(*corev1.Pod)) *deployments.Rollout {
 	rollout := fixture.New(4, fixture.App{Image: "v2"})
 	two := intstr.FromInt32(2)
 	rollout.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = &two
-	oldRS, newRS := fixture.ReplicaSetOf(rollout, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(rollout, "b", fixture.App{Image: "v2"}, 2)
+	oldRS, newRS := fixture.ReplicaSetOf(rollout, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(rollout, "b",
+		fixture.App{Image: "v2"}, 2)
 	for i, change := range []func(*corev1.Pod){p, q, r, s} {
 		rs := []*apps.ReplicaSet{newRS, newRS, oldRS, oldRS}[i]
 		rs.Labels[inplace.LabelUpdating] = fixture.Begun
@@ -96,14 +97,17 @@ func TestBatches(t *testing.T) {
 			"2 → 0", "status"},
 		"one became ready long ago": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained),
 			[]func(*deployments.Rollout){countReady(1), waited(steps.DeferStatus, steps.StatusBatchWindow)}, "status, 2 → 0", ""},
-		"the edit is not observed yet": {twoOfFour(nil, fixture.Unready, fixture.Drained, fixture.Drained), []func(*deployments.Rollout){editedAnew},
+		"the edit is not observed yet": {twoOfFour(nil, fixture.Unready, fixture.Drained, fixture.Drained),
+			[]func(*deployments.Rollout){editedAnew},
 			"status, 2 → 0", ""},
 		"too few are available": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained), []func(*deployments.Rollout){countReady(-2)},
 			"status, 2 → 0", ""},
-		"too few, while one moves": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained), []func(*deployments.Rollout){countReady(-2), uncounted},
+		"too few, while one moves": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained),
+			[]func(*deployments.Rollout){countReady(-2), uncounted},
 			"2 → 0", "status"},
-		"too few, and one moves on": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained), []func(*deployments.Rollout){countReady(-2), uncounted,
-			waited(steps.DeferStatus, steps.BatchWindow)}, "status, 2 → 0", ""},
+		"too few, and one moves on": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained),
+			[]func(*deployments.Rollout){countReady(-2), uncounted,
+				waited(steps.DeferStatus, steps.BatchWindow)}, "status, 2 → 0", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,8 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 	fixture.PodOf(r, "p", oldRS)
 	fixture.PodOf(r, "q", oldRS)
 	r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{
-		statuses.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, statuses.ReasonMinimumAvailable, "", fixture.Start.Add(-time.Hour))}
+		statuses.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, statuses.ReasonMinimumAvailable, "",
+			fixture.Start.Add(-time.Hour))}
 	for code, want := range map[string]bool{inplace.CodeRefused: true, inplace.CodeFailing: true, inplace.CodeNativeRollout: true,
 		inplace.CodeUninstalled: false} {
 		if _, is := persistedFallback(r.FallBack(inplace.Reason{Code: code})); is != want {

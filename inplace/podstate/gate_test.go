@@ -110,7 +110,8 @@ func TestAwaitsGate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
-			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), func(pod *corev1.Pod) { pod.Status.Conditions = c.conditions })
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1),
+				func(pod *corev1.Pod) { pod.Status.Conditions = c.conditions })
 			if got := readiness.AwaitsGate(pod); got != c.want {
 				t.Errorf("it awaits its gate: %t", got)
 			}
@@ -174,7 +175,8 @@ func TestGateUnseen(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
-			if got := podstate.GateUnseen(fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), c.change), fixture.Start); got != c.want {
+			if got := podstate.GateUnseen(fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), c.change),
+				fixture.Start); got != c.want {
 				t.Errorf("gateUnseen is %v", got)
 			}
 		})

@@ -65,10 +65,12 @@ func TestMayBeOrphan(t *testing.T) {
 	}{
 		"serves":             {func(*corev1.Pod) {}, false},
 		"its gate is closed": {fixture.Drained, true},
-		"its gate is closed, but it is being deleted": {func(pod *corev1.Pod) { fixture.Drained(pod); pod.DeletionTimestamp = &metav1.Time{} }, false},
-		"its gate is closed, but it has failed":       {func(pod *corev1.Pod) { fixture.Drained(pod); pod.Status.Phase = corev1.PodFailed }, false},
-		"pulls for a Deployment":                      {ownedBy("Deployment"), true},
-		"pulls for a DaemonSet":                       {ownedBy("ControllerRevision"), true},
+		"its gate is closed, but it is being deleted": {func(pod *corev1.Pod) { fixture.Drained(pod); pod.DeletionTimestamp = &metav1.Time{} },
+			false},
+		"its gate is closed, but it has failed": {func(pod *corev1.Pod) { fixture.Drained(pod); pod.Status.Phase = corev1.PodFailed },
+			false},
+		"pulls for a Deployment": {ownedBy("Deployment"), true},
+		"pulls for a DaemonSet":  {ownedBy("ControllerRevision"), true},
 		"its pull failed": {func(pod *corev1.Pod) { ownedBy("Deployment")(pod); pod.Status.Phase = corev1.PodFailed },
 			true},
 		"pulls without an owner":        {func(pod *corev1.Pod) { labelled(pod); pod.OwnerReferences = nil }, true},
@@ -76,7 +78,8 @@ func TestMayBeOrphan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
-			if got := podstate.MayBeOrphan(fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), c.change)); got != c.want {
+			if got := podstate.MayBeOrphan(fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1),
+				c.change)); got != c.want {
 				t.Errorf("may be an orphan is %t", got)
 			}
 		})

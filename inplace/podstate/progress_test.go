@@ -49,7 +49,8 @@ func TestPreview(t *testing.T) {
 			"in place: restarts app; 1 pods, 1 at a time, 0 surge pod, forbidden: false"},
 		"there are none": {0, paces("25%", "25%"), inplace.ModeInPlace, fixture.App{Image: "v2"}, "",
 			"in place: restarts app; 0 pods, 0 at a time, 0 surge pod, forbidden: false"},
-		"by strategy": {2, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, inplace.ModeInPlaceOnly, fixture.App{Image: "v2"}, "",
+		"by strategy": {2, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, inplace.ModeInPlaceOnly,
+			fixture.App{Image: "v2"}, "",
 			"recreate: strategy Recreate promises that two versions never run at once; " +
 				"2 pods, 1 at a time, 0 surge pod, forbidden: true"},
 		"not managed": {2, paces("1", "1"), inplace.ModeNone, fixture.App{Image: "v2"}, "",

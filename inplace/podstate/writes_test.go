@@ -81,7 +81,8 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 	for name, undone := range map[string]bool{"on the way": false, "undone": true} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v2", Chart: "2"})
-			from, to := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2", Chart: "2"}, 0)
+			from, to := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b",
+				fixture.App{Image: "v2", Chart: "2"}, 0)
 			pod := fixture.PodOf(r, "p", from, fixture.Ungated)
 			look := func() *replicas.Pod { return r.Planner().Members[0] }
 			before := look()

@@ -44,12 +44,13 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 		want   bool
 		wait   time.Duration
 	}{
-		"its kubelet says so":                {none, 0, true, 0},
-		"seen just now":                      {fixture.AheadSince(fixture.Start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
-		"seen long enough":                   {fixture.AheadSince(fixture.Start), readiness.Lasts, true, 0},
-		"not seen to come":                   {fixture.AheadSince(fixture.Start), 0, false, time.Second + readiness.Lasts},
-		"not seen to come, but long ago":     {fixture.AheadSince(fixture.Start.Add(-time.Second - readiness.Lasts)), 0, true, 0},
-		"its kubelet's clock is behind":      {fixture.AheadSince(fixture.Start.Add(-time.Minute)), time.Millisecond, false, readiness.Lasts - time.Millisecond},
+		"its kubelet says so":            {none, 0, true, 0},
+		"seen just now":                  {fixture.AheadSince(fixture.Start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
+		"seen long enough":               {fixture.AheadSince(fixture.Start), readiness.Lasts, true, 0},
+		"not seen to come":               {fixture.AheadSince(fixture.Start), 0, false, time.Second + readiness.Lasts},
+		"not seen to come, but long ago": {fixture.AheadSince(fixture.Start.Add(-time.Second - readiness.Lasts)), 0, true, 0},
+		"its kubelet's clock is behind": {fixture.AheadSince(fixture.Start.Add(-time.Minute)), time.Millisecond, false,
+			readiness.Lasts - time.Millisecond},
 		"no probe":                           {unprobed, 0, true, 0},
 		"a sidecar has a probe":              {probedSidecar, 0, false, time.Second + readiness.Lasts},
 		"its startup probe may not have run": {readyAfter(time.Second), 0, false, 12 * time.Second},

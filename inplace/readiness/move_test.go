@@ -103,7 +103,8 @@ func TestApplied(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
-			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), append([]func(*corev1.Pod){observed(2)}, c.changes...)...)
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1),
+				append([]func(*corev1.Pod){observed(2)}, c.changes...)...)
 			move := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": c.container}}
 			for _, kind := range []string{"container", "sidecar"} {
 				if applied, wait := move.Applied(pod, c.now); applied != c.applied || wait != c.wait {
@@ -263,7 +264,8 @@ func TestMarkKeepsWhatIsPending(t *testing.T) {
 		t.Errorf("the third mark is %+v: no kubelet has acted on the one before", third)
 	}
 	pod.Status.ObservedGeneration = 3
-	if seen := second.Next(pod, "a", second.Pending(pod, fixture.Start), fixture.Reimaged("app", "v1"), fixture.Start); !seen.Containers["app"].Stopping {
+	if seen := second.Next(pod, "a", second.Pending(pod, fixture.Start), fixture.Reimaged("app", "v1"),
+		fixture.Start); !seen.Containers["app"].Stopping {
 		t.Errorf("the third mark is %+v: the kubelet has acted on the one before, so app stops", seen)
 	}
 	pod.Status.ObservedGeneration = 0

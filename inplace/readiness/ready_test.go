@@ -56,7 +56,8 @@ func TestStoredConditions(t *testing.T) {
 			isTrue, isFalse},
 		"both, and both have run": {readiness.KubeletWriter,
 			[]func(*corev1.Pod){fixture.Probed(every10s, every10s, 15*time.Second)}, isTrue, isTrue},
-		"a restart that ContainersReady does not show": {readiness.KubeletWriter, []func(*corev1.Pod){fixture.Probed(every10s, nil, -time.Minute)},
+		"a restart that ContainersReady does not show": {readiness.KubeletWriter,
+			[]func(*corev1.Pod){fixture.Probed(every10s, nil, -time.Minute)},
 			isTrue, isFalse},
 	}
 	for name, c := range cases {

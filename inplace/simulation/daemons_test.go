@@ -203,7 +203,8 @@ func (w *daemonWorld) check() {
 			continue
 		}
 		if template, err := revision.Template(); err != nil || !w.isAs(pod, template) {
-			w.violated("%s says it is of %s, and has %s instead of %s", pod.Name, revision.Name, fixture.Images(pod), fixture.TemplateImages(template))
+			w.violated("%s says it is of %s, and has %s instead of %s", pod.Name, revision.Name, fixture.Images(pod),
+				fixture.TemplateImages(template))
 		}
 	}
 }

@@ -536,7 +536,8 @@ func (w *world) carryOut(step steps.Step) error {
 			if len(edit.Missing(after.Spec.Tolerations, before.Spec.Tolerations)) > 0 {
 				w.violated("tolerations are taken from %s, which the API server refuses", before.Name)
 			}
-			return fixture.Images(before) != fixture.Images(after) || fixture.Sizes(before) != fixture.Sizes(after) || len(after.Spec.Tolerations) != len(before.Spec.Tolerations)
+			return fixture.Images(before) != fixture.Images(after) || fixture.Sizes(before) != fixture.Sizes(after) ||
+				len(after.Spec.Tolerations) != len(before.Spec.Tolerations)
 		})
 	}
 	return fmt.Errorf("unknown step %T", step)

@@ -80,7 +80,8 @@ func TestMarkFromTheFutureHoldsNoDeadline(t *testing.T) {
 	pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v2"}, 1))
 	running := pod.Status.ContainerStatuses[0].ContainerID
 	for at, want := range map[time.Duration]time.Time{-time.Second: fixture.Start.Add(39 * time.Second), time.Hour: {}} {
-		move := readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {ContainerID: running, At: metav1.NewTime(fixture.Start.Add(at))}}}
+		move := readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {ContainerID: running,
+			At: metav1.NewTime(fixture.Start.Add(at))}}}
 		if by := move.StopsBy(pod, fixture.Start); !by.Equal(want) {
 			t.Errorf("marked %s from now it stops by %s", at, by)
 		}

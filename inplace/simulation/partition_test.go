@@ -216,7 +216,8 @@ func TestUndoToARevisionThatWasStaged(t *testing.T) {
 func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
 	r := fixture.New(6, fixture.App{Image: "v3"})
 	r.Seen.Settings.Partition = "4"
-	sets := map[string]*apps.ReplicaSet{"a": fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v0"}, 2), "b": fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v1"}, 2),
+	sets := map[string]*apps.ReplicaSet{"a": fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v0"}, 2),
+		"b": fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v1"}, 2),
 		"c": fixture.ReplicaSetOf(r, "c", fixture.App{Image: "v2"}, 2), "d": fixture.ReplicaSetOf(r, "d", fixture.App{Image: "v3"}, 0)}
 	for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
 		fixture.PodOf(r, name, sets[name[:1]])

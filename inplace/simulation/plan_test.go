@@ -720,9 +720,11 @@ func TestTurns(t *testing.T) {
 		"two at a time":                              {"50%", make([]func(*corev1.Pod), 4), nil, []string{"old0", "old1"}},
 		"a percentage that rounds to none":           {"10%", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
 		"one that does not serve, beside the budget": {"1", []func(*corev1.Pod){nil, nil, fixture.Unready, nil}, nil, []string{"old2"}},
-		"two that do not serve, with the surge":      {"1", []func(*corev1.Pod){nil, fixture.Unready, fixture.Unready, nil}, nil, []string{"old1", "old2"}},
-		"not one that was just created":              {"1", []func(*corev1.Pod){nil, nil, newPod, nil}, nil, nil},
-		"no more of them than native would replace": {"1", []func(*corev1.Pod){fixture.Unready, fixture.Unready, fixture.Unready, fixture.Unready}, nil,
+		"two that do not serve, with the surge": {"1", []func(*corev1.Pod){nil, fixture.Unready, fixture.Unready, nil}, nil,
+			[]string{"old1", "old2"}},
+		"not one that was just created": {"1", []func(*corev1.Pod){nil, nil, newPod, nil}, nil, nil},
+		"no more of them than native would replace": {"1",
+			[]func(*corev1.Pod){fixture.Unready, fixture.Unready, fixture.Unready, fixture.Unready}, nil,
 			[]string{"old0", "old1"}},
 		"all that never ran": {"1", []func(*corev1.Pod){neverRan, neverRan, neverRan, nil}, nil,
 			[]string{"old0", "old1", "old2"}},
@@ -737,7 +739,8 @@ func TestTurns(t *testing.T) {
 			r := fixture.New(4, fixture.App{Image: "v2"})
 			r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = percent(c.maxUnavailable)
 			r.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = percent("1")
-			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, int32(len(c.old))), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, int32(len(c.new)))
+			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, int32(len(c.old))), fixture.ReplicaSetOf(r, "b",
+				fixture.App{Image: "v2"}, int32(len(c.new)))
 			for i, change := range c.old {
 				fixture.PodOf(r, fmt.Sprintf("old%d", i), oldRS, change)
 			}
@@ -901,8 +904,10 @@ func TestScalingDownWhileAGateCloses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(5, fixture.App{Image: "v2"})
 			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 3), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 3)
-			oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun+revisions.Scaling, fixture.Begun+revisions.Scaling
-			fixture.PodOf(r, "closing", oldRS, fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse), fixture.ConditionIs(corev1.PodReady, c.ready))
+			scaling := fixture.Begun + revisions.Scaling
+			oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = scaling, scaling
+			fixture.PodOf(r, "closing", oldRS, fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse),
+				fixture.ConditionIs(corev1.PodReady, c.ready))
 			fixture.PodOf(r, "q", oldRS)
 			fixture.PodOf(r, "r", oldRS)
 			fixture.PodOf(r, "s", newRS)

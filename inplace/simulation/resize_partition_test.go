@@ -286,7 +286,8 @@ func TestPodAtThePartitionIsGoneBesideAStageThatDoesNotFit(t *testing.T) {
 // TestGateOpensWhileThereIsNoCapacity: a pod that was to restart for its size serves while its node has no capacity, even if another
 // container is to restart, too.
 func TestGateOpensWhileThereIsNoCapacity(t *testing.T) {
-	before, after := fixture.App{Image: "v1", Sidecar: "s1", CPU: "100m", Renews: true}, fixture.App{Image: "v1", Sidecar: "s2", CPU: "200m", Renews: true}
+	before, after := fixture.App{Image: "v1", Sidecar: "s1", CPU: "100m", Renews: true}, fixture.App{Image: "v1", Sidecar: "s2", CPU: "200m",
+		Renews: true}
 	s := newLockstep(t, 3, func(d *apps.Deployment) {
 		partitioned("1")(d)
 		d.Spec.Template = before.Template()

@@ -64,7 +64,8 @@ func TestUndoOfResources(t *testing.T) {
 	s.edits(fixture.App{Image: "v1", CPU: "100m"})
 	s.rest()
 	s.checkEnd()
-	if fixture.Sizes(s.rollout().Seen.Pods[0]) != fixture.Sizes(&corev1.Pod{Spec: fixture.App{Image: "v1", CPU: "100m"}.Template().Typed().Spec}) {
+	if fixture.Sizes(s.rollout().Seen.Pods[0]) != fixture.Sizes(&corev1.Pod{Spec: fixture.App{Image: "v1",
+		CPU: "100m"}.Template().Typed().Spec}) {
 		t.Errorf("it has %s", fixture.Sizes(s.rollout().Seen.Pods[0]))
 	}
 }

@@ -243,7 +243,8 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 	}
 	f.Edit(fixture.App{Image: "v1", Restarted: "1"})
 	rest()
-	f.Expect("mark 2 true false", "renew p1", "close p1", "p1 is 2 app="+fixture.Another, "renew p2", "close p2", "p2 is 2 app="+fixture.Another,
+	f.Expect("mark 2 true false", "renew p1", "close p1", "p1 is 2 app="+fixture.Another, "renew p2", "close p2",
+		"p2 is 2 app="+fixture.Another,
 		"mark 2 false false")
 	f.UpdatedTo("2", fixture.Another)
 	for _, pod := range f.Seen.Pods {
@@ -275,7 +276,8 @@ func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
 	for range 30 {
 		f.Once()
 	}
-	f.Expect("mark 3 true false", "renew p1", "close p1", "p1 is 3 app="+fixture.Another+",mesh=docker.io/library/m1:latest", "mark 3 false false")
+	f.Expect("mark 3 true false", "renew p1", "close p1", "p1 is 3 app="+fixture.Another+",mesh=docker.io/library/m1:latest",
+		"mark 3 false false")
 	if !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
 		t.Error("the pod is not ready")
 	}

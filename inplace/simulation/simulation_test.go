@@ -499,7 +499,8 @@ func (w *world) isAs(pod *corev1.Pod, t apps.Template) bool {
 
 // awaitedAs is isAs without auxiliary containers.
 func (w *world) awaitedAs(pod *corev1.Pod, t apps.Template) bool {
-	return sameImages(w.awaited(fixture.Images(pod)), w.awaited(w.imagesOf(t))) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
+	return sameImages(w.awaited(fixture.Images(pod)),
+		w.awaited(w.imagesOf(t))) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
 }
 
 func restartedAt(t apps.Template) string {
@@ -717,7 +718,8 @@ func (w *world) disturbLoosely() {
 		})
 	case n == 9:
 		w.user("changes the list of annotations", func(d *apps.Deployment) {
-			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", fixture.NoteKey, "example.com/other", "a,"}[w.rng.Intn(4)]
+			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", fixture.NoteKey, "example.com/other",
+				"a,"}[w.rng.Intn(4)]
 		})
 	case n == 6:
 		w.unreachable = !w.unreachable
@@ -878,7 +880,8 @@ func (w *world) finish() {
 		delete(d.Labels, inplace.LabelPartition)
 		if raw := fixture.RawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) ||
 			w.rng.Intn(3) == 0 {
-			a := fixture.App{Image: "v" + strconv.Itoa(1+w.rng.Intn(3)), Sidecar: "s1", CPU: map[bool]string{true: "200m"}[w.sized], Renews: w.renews}
+			a := fixture.App{Image: "v" + strconv.Itoa(1+w.rng.Intn(3)), Sidecar: "s1", CPU: map[bool]string{true: "200m"}[w.sized],
+				Renews: w.renews}
 			if w.meshed {
 				a.Mesh, a.NoSetup = "m1", w.noSetup
 			}

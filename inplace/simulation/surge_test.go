@@ -284,7 +284,8 @@ func TestSurgePodServesUntilAnotherDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v3"})
 			r.Seen.Settings.Surge = true
-			sets := map[string]*apps.ReplicaSet{"a": fixture.ReplicaSetOf(r, "a", fixture.App{Image: "bad"}, 0), "b": fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)}
+			sets := map[string]*apps.ReplicaSet{"a": fixture.ReplicaSetOf(r, "a", fixture.App{Image: "bad"}, 0),
+				"b": fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)}
 			fixture.ReplicaSetOf(r, "c", fixture.App{Image: "v3"}, 0)
 			markAll(r)
 			sets[surger].Labels[inplace.LabelSurgeReplicas] = "1"

@@ -81,8 +81,9 @@ func TestStatusConditions(t *testing.T) {
 	}{
 		"progress moves the time": {func(r *deployments.Rollout) { r.Deployment.Status.UpdatedReplicas = 1 },
 			appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, fixture.Start},
-		"a step back does not": {fewer, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, fixture.Start.Add(-time.Minute)},
-		"too few available":    {fewer, appsv1.DeploymentAvailable, corev1.ConditionFalse, statuses.ReasonMinimumUnavailable, fixture.Start},
+		"a step back does not": {fewer, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated,
+			fixture.Start.Add(-time.Minute)},
+		"too few available": {fewer, appsv1.DeploymentAvailable, corev1.ConditionFalse, statuses.ReasonMinimumUnavailable, fixture.Start},
 		"the deadline passed": {func(r *deployments.Rollout) {
 			progressing(r).LastUpdateTime = metav1.NewTime(fixture.Start.Add(-601 * time.Second))
 		},

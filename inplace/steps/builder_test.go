@@ -37,7 +37,8 @@ func TestOrderOfSteps(t *testing.T) {
 	r := fixture.Updating()
 	r.Seen.Settings = inplace.Settings{}
 	fixture.PodOf(r, "a3", r.ReplicaSets[0], fixture.Drained)
-	fixture.PodOf(r, "b3", r.ReplicaSets[1], func(pod *corev1.Pod) { fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod) })
+	fixture.PodOf(r, "b3", r.ReplicaSets[1],
+		func(pod *corev1.Pod) { fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod) })
 	r.Deployment.Status.ReadyReplicas = 0
 	ranks := map[string]int{"steps.SetGate true": 0, "steps.PatchStatus": 1, "steps.SetGate false": 3}
 	last := 0
