@@ -104,18 +104,18 @@ verify-notice: notice
 	@git diff --exit-code --stat NOTICE || { echo "NOTICE was out of date: commit what make notice has written"; exit 1; }
 
 .PHONY: docs
-docs: ## write docs/reference.md and docs/changes.md from the code
+docs: ## write docs/reference/names.md and docs/reference/changes.md from the code
 	@go build -o $(BIN)/generate ./docs/generate
-	@for page in reference changes; do text=$$($(BIN)/generate $$page); echo "$$text" > docs/$$page.md; done
+	@for page in names changes; do text=$$($(BIN)/generate $$page); echo "$$text" > docs/reference/$$page.md; done
 
 .PHONY: verify-docs
 verify-docs: docs
-	@git diff --exit-code --stat docs/reference.md docs/changes.md || { echo "docs/ was out of date: commit what make docs has written"; exit 1; }
+	@git diff --exit-code --stat docs/reference || { echo "docs/ was out of date: commit what make docs has written"; exit 1; }
 
 .PHONY: verify-performance
-verify-performance: BENCH_OUTPUT = $(CURDIR)/docs/performance
+verify-performance: BENCH_OUTPUT = $(CURDIR)/docs/explanation/performance
 verify-performance: performance
-	@git diff --exit-code --stat docs/performance docs/performance.md || { echo "docs/performance.md was out of date: commit what make performance has written"; exit 1; }
+	@git diff --exit-code --stat docs/explanation/performance docs/explanation/performance.md || { echo "docs/explanation/performance.md was out of date: commit what make performance has written"; exit 1; }
 
 .PHONY: verify-chart
 verify-chart: chart helm ## whether the Helm chart is up to date with manifests/, and both Helm versions render its options

@@ -20,7 +20,7 @@ import (
 	"github.com/stayput/stayput/e2e/changes"
 )
 
-// templateChanges makes every change of docs/changes.md in workloads of both kinds, and random changes. The same rules apply to both kinds.
+// templateChanges makes every change of docs/reference/changes.md in both kinds, and random changes. The same rules apply to both kinds.
 func templateChanges(t *testing.T) {
 	scenarios := map[string]func(*testing.T){"random": randomChanges}
 	var lasting []string

@@ -15,12 +15,12 @@
 //	partition_test.go  updates that stop at a partition until it is lowered
 //	timeline_test.go   what is printed when a test fails, with diagnosis_test.go
 //	scenario_test.go   what a user does: create, edit, wait
-//	changes            the table of docs/changes.md; changes_test.go makes each change, in both kinds
+//	changes            the table of docs/reference/changes.md; changes_test.go makes each change, in both kinds
 //	daemonset_*.go     the same for DaemonSets, where they differ, and their scenarios
 //	meeting_test.go    failures of shared components, with a Deployment and a DaemonSet; leader_test.go, in each phase of a pod's update
 //	meanwhile_test.go  what happens while a change of each kind is in progress: a row for each
 //	bench_test.go      the cost of an update, beside a native one and pods that the bench itself patches (build tag bench, `make bench`)
 //	bench_side_test.go one way to update, and its cost; bench_floor_test.go, the least possible cost
 //	metrics_test.go    the metrics of the managers and the API server at /metrics
-//	report             makes docs/performance.md of the figures
+//	report             makes docs/explanation/performance.md of the figures
 package e2e

@@ -29,11 +29,11 @@ e2e-serving: cluster install ## updates under load, which must not lose a reques
 e2e-chart: cluster helm image uninstall ## install, upgrade and uninstall the Helm chart with Helm 3 and 4; RUN=helm4 for one of them
 	go test -tags e2e,chart -v -count=1 -timeout 60m ./e2e -run '^TestChart$$/$(RUN)'
 
-# No test runs this: docs/kind.md says which parts are the same as in the test cluster.
+# No test runs this: docs/how-to/kind.md says which parts are the same as in the test cluster.
 kind kind-down: override KUBECONFIG := $(CURDIR)/.cluster/kind.kubeconfig
 
 .PHONY: kind
-kind: ## with Docker and kind: a cluster, Stayput and one update in place; see docs/kind.md
+kind: ## with Docker and kind: a cluster, Stayput and one update in place; see docs/how-to/kind.md
 	@mkdir -p $(dir $(KUBECONFIG))
 	@e2e/kind.sh
 
@@ -48,18 +48,18 @@ e2e-monitoring: cluster install ## every expression of manifests/monitoring on a
 	PROMETHEUS=$(BIN)/prometheus go test -tags e2e -v -count=1 -timeout 15m ./e2e -run '^TestMonitoring$$'
 
 # The folder of the figures and the plots, and the name of the page.
-BENCH_OUTPUT ?= $(CURDIR)/docs/performance
+BENCH_OUTPUT ?= $(CURDIR)/docs/explanation/performance
 REPORT = go -C e2e/report build -o $(BIN)/report . && $(BIN)/report $(BENCH_OUTPUT) $(BENCH_OUTPUT).md
 
 # go test prints while it runs only in the folder e2e and without a package argument. The page is written also after a failure.
 .PHONY: bench
-bench: cluster install ## the cost of an update in place, natively and at the least, into docs/performance.md; RUN=pods for some benches; SIMULATED_NODES=1000 RUN='(crowd|fleet)' for thousands of pods
+bench: cluster install ## the cost of an update in place, natively and at the least, into docs/explanation/performance.md; RUN=pods for some benches; SIMULATED_NODES=1000 RUN='(crowd|fleet)' for thousands of pods
 	@mkdir -p $(BENCH_OUTPUT)
 	@measured=0; SIMULATED_NODES='$(SIMULATED_NODES)' BENCH_OUTPUT=$(BENCH_OUTPUT) \
 		go -C e2e test -tags e2e,bench -count=1 -timeout 3h -run '^TestBench$$/$(RUN)' || measured=$$?; $(REPORT); exit $$measured
 
 .PHONY: performance
-performance: ## write docs/performance.md and its plots from the figures of make bench
+performance: ## write docs/explanation/performance.md and its plots from the figures of make bench
 	@$(REPORT)
 
 OTHER_VERSION := $(CURDIR)/.cluster/former

@@ -9,7 +9,7 @@ import (
 // and its ReplicaSets, but never labels (kubectl/pkg/polymorphichelpers/rollback.go). Writing one makes the native controller look at the
 // workload again (updateReplicaSet in pkg/controller/deployment, updateHistory in pkg/controller/daemon).
 //
-// docs/reference.md has the first paragraph of each comment.
+// docs/reference/names.md has the first paragraph of each comment.
 const (
 	// LabelUpdating marks a ReplicaSet whose pods Stayput is moving; pod deletions of its controller are held. On a ControllerRevision it
 	// marks the update revision of an update in progress. Its value is the time when the update started, in Unix seconds; with a suffix, the

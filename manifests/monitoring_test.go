@@ -175,9 +175,9 @@ func TestMonitoringShowsEveryMetric(t *testing.T) {
 	}
 }
 
-// TestAlertsAreExplained checks that each alert has a heading in docs/alerts.md, and a link to it.
+// TestAlertsAreExplained checks that each alert has a heading in docs/reference/alerts.md, and a link to it.
 func TestAlertsAreExplained(t *testing.T) {
-	page := read(t, "../docs/alerts.md")
+	page := read(t, "../docs/reference/alerts.md")
 	explained := []string{}
 	for line := range strings.Lines(page) {
 		if heading, is := strings.CutPrefix(line, "## "); is {
@@ -187,15 +187,15 @@ func TestAlertsAreExplained(t *testing.T) {
 	rules := alerts(t)
 	for name, rule := range rules {
 		if !slices.Contains(explained, name) {
-			t.Errorf("docs/alerts.md says nothing of %s: it needs the heading ## %s", name, name)
+			t.Errorf("docs/reference/alerts.md says nothing of %s: it needs the heading ## %s", name, name)
 		}
-		if want := "docs/alerts.md#" + strings.ToLower(name); !strings.HasSuffix(rule.Annotations["runbook_url"], want) {
+		if want := "docs/reference/alerts.md#" + strings.ToLower(name); !strings.HasSuffix(rule.Annotations["runbook_url"], want) {
 			t.Errorf("%s: runbook_url is %q, want one that ends with %s", name, rule.Annotations["runbook_url"], want)
 		}
 	}
 	for _, heading := range explained {
 		if _, is := rules[heading]; !is {
-			t.Errorf("docs/alerts.md explains %s, which is no alert of monitoring/rules.yaml", heading)
+			t.Errorf("docs/reference/alerts.md explains %s, which is no alert of monitoring/rules.yaml", heading)
 		}
 	}
 }

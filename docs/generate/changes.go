@@ -13,7 +13,7 @@ import (
 //go:embed changes.md.tmpl
 var changesPage string
 
-// row is a case as docs/changes.md shows it.
+// row is a case as docs/reference/changes.md shows it.
 type row struct{ changes.Case }
 
 func rows() []row {

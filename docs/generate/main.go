@@ -1,4 +1,4 @@
-// Command generate prints a page of docs. The page reference has what the code says about commands, labels, events, reasons and metrics.
+// Command generate prints a page of docs. The page names has what the code says about commands, labels, events, reasons and metrics.
 // The page changes has the changes in pod templates that the end-to-end suite makes. The command runs in the repository's root.
 package main
 
@@ -12,10 +12,10 @@ import (
 	"text/template"
 )
 
-//go:embed reference.md.tmpl
+//go:embed names.md.tmpl
 var referencePage string
 
-// reference has the data of the page reference.
+// reference has the data of the page names.
 type reference struct {
 	Usage       string
 	Flags       []help
@@ -38,7 +38,7 @@ func main() {
 
 func generate(out io.Writer, pages ...string) error {
 	switch {
-	case slices.Equal(pages, []string{"reference"}):
+	case slices.Equal(pages, []string{"names"}):
 		r, err := read()
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ func generate(out io.Writer, pages ...string) error {
 	case slices.Equal(pages, []string{"changes"}):
 		return write(out, changesPage, rows())
 	}
-	return fmt.Errorf("pages %q: say reference or changes", pages)
+	return fmt.Errorf("pages %q: say names or changes", pages)
 }
 
 func write(out io.Writer, page string, from any) error {
@@ -58,7 +58,7 @@ func write(out io.Writer, page string, from any) error {
 	return parsed.Execute(out, from)
 }
 
-// read returns the data of the page reference, from the code.
+// read returns the data of the page names, from the code.
 func read() (reference, error) {
 	var r reference
 	for _, part := range []struct {

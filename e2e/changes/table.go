@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Table has the rows of docs/changes.md, in their order.
+// Table has the rows of docs/reference/changes.md, in their order.
 var Table = []Case{
 	{Name: "image of a container", Edit: image(App, "v2"), Decision: "in place: restarts app", Restarts: []string{App}},
 	{Name: "images of two containers", Edit: all(image(App, "v3"), image(Side, "v2")), Decision: "in place: restarts app, side",

@@ -18,7 +18,7 @@ func main() {
 
 func run(arguments []string) error {
 	if len(arguments) != 2 {
-		return errors.New("wants a folder with figures.json and the page to write: report docs/performance docs/performance.md")
+		return errors.New("wants a folder with figures.json and the page to write: report FOLDER PAGE")
 	}
 	folder, page := arguments[0], arguments[1]
 	all, err := read(filepath.Join(folder, "figures.json"))

@@ -99,7 +99,7 @@ rules:
 `
 
 // admissionConfiguration makes the API server call webhooks with the kubeconfig webhookCertificate: Stayput's webhooks are shown the front
-// proxy's certificate, as docs/security.md proposes.
+// proxy's certificate, as docs/explanation/security.md proposes.
 const (
 	admissionConfiguration = `apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
