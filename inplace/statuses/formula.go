@@ -132,7 +132,7 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonFound,
 			fmt.Sprintf("Found new replica set %q", f.New.Name), f.Now))
 	case f.timedOut(current):
-		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonTimedOut, f.timeoutMessage(), f.Now))
+		f.setTimedOut(status, current)
 	case f.renews(current):
 		renewed := *current
 		renewed.LastUpdateTime = metav1.NewTime(f.lastProgress(current))
@@ -199,14 +199,20 @@ func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.Deplo
 	return true
 }
 
-// timeoutMessage returns the native message and what the update waits for. The native controller does not overwrite it, because it
-// writes a condition only when status or reason change.
-func (f Formula) timeoutMessage() string {
-	message := f.subject() + " has timed out progressing."
+// setTimedOut sets the condition of a rollout that has exceeded its deadline: the native message, and what the update waits for. Either
+// controller may see first that the deadline has passed, so the native message alone is completed. The native controller does not overwrite
+// it, because it writes a condition only when status or reason change.
+func (f Formula) setTimedOut(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) {
+	native := f.subject() + " has timed out progressing."
+	timedOut := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonTimedOut, native, f.Now)
 	if f.Waiting != "" {
-		message += " It is " + f.Waiting + "."
+		timedOut.Message += " It is " + f.Waiting + "."
+		if current.Reason == ReasonTimedOut && current.Message == native {
+			timedOut.LastUpdateTime, timedOut.LastTransitionTime = current.LastUpdateTime, current.LastTransitionTime
+			RemoveCondition(status, appsv1.DeploymentProgressing)
+		}
 	}
-	return message
+	SetCondition(status, timedOut)
 }
 
 func (f Formula) subject() string {

@@ -131,6 +131,39 @@ func TestStatusConditions(t *testing.T) {
 	}
 }
 
+// TestTimeoutSaysWhatTheUpdateWaitsFor checks it for whichever controller sees first that the deadline has passed.
+func TestTimeoutSaysWhatTheUpdateWaitsFor(t *testing.T) {
+	const native, completed = `ReplicaSet "b" has timed out progressing.`, `ReplicaSet "b" has timed out progressing. It is waiting for a node.`
+	timedOut := func(message string) appsv1.DeploymentCondition {
+		return statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, statuses.ReasonTimedOut, message,
+			fixture.Start.Add(-time.Minute))
+	}
+	overdue := statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, "", fixture.Start.Add(-time.Hour))
+	for name, test := range map[string]struct {
+		before  appsv1.DeploymentCondition
+		waiting string
+		message string
+		updated time.Time
+	}{
+		"Stayput sees it first":                     {overdue, "waiting for a node", completed, fixture.Start},
+		"Stayput sees it first, and knows no why":   {overdue, "", native, fixture.Start},
+		"the native controller saw it first":        {timedOut(native), "waiting for a node", completed, fixture.Start.Add(-time.Minute)},
+		"it saw it first, and Stayput knows no why": {timedOut(native), "", native, fixture.Start.Add(-time.Minute)},
+		"another reason was written before":         {timedOut(completed), "waiting for a pull", completed, fixture.Start.Add(-time.Minute)},
+	} {
+		r := fixture.Updating()
+		r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{test.before}
+		r.Deployment.Status.UpdatedReplicas, r.Deployment.Status.ReadyReplicas, r.Deployment.Status.AvailableReplicas = 9, 9, 9
+		newRS := r.ReplicaSets[1]
+		newRS.Name = "b"
+		status := (statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets, New: newRS, Waiting: test.waiting, Now: fixture.Start}).NativeStatus()
+		got := conditions.DeploymentCondition(status, appsv1.DeploymentProgressing)
+		if got == nil || got.Message != test.message || !got.LastUpdateTime.Time.Equal(test.updated) {
+			t.Errorf("%s: the condition is %+v", name, got)
+		}
+	}
+}
+
 func TestCompletionIsNeverWritten(t *testing.T) {
 	r := fixture.Updating()
 	oldRS, newRS := r.ReplicaSets[0], r.ReplicaSets[1]
