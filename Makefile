@@ -29,6 +29,7 @@ test-unit: ## the tests that need no cluster
 	go test -timeout 10m ./...
 	go -C manifests/cel test ./...
 	go -C e2e/report test ./...
+	go -C .ci/notice test ./...
 	cd e2e/conformance && $(CLUSTER_ENV) go test ./verdict
 
 # Every fuzz target, as ./package:Target, because go test fuzzes one target at a time. go test writes what it finds into testdata/fuzz of
@@ -58,6 +59,7 @@ verify-go:
 	go -C e2e/cluster vet ./...
 	go -C manifests/cel vet ./...
 	go -C e2e/report vet ./...
+	go -C .ci/notice vet ./...
 
 .PHONY: verify-workflows
 verify-workflows:
@@ -94,10 +96,19 @@ verify-generated: generate
 	@git diff --exit-code --stat -- ':(glob)inplace/**/zz_generated.*' && [ -z "$$(git ls-files --others -- ':(glob)inplace/**/zz_generated.*')" ] || \
 	  { echo "the deep copies were out of date: commit what make generate has written"; exit 1; }
 
+RELEASED_COMMANDS := ./cmd/stayput ./cmd/kubectl-stayput
+
 .PHONY: notice
 notice: ## write NOTICE: the modules linked into the manager and kubectl's plugin, and their licences
 	@go -C .ci/notice build -o $(BIN)/notice .
-	@text=$$($(BIN)/notice LICENSE ./cmd/stayput ./cmd/kubectl-stayput); echo "$$text" > NOTICE
+	@text=$$($(BIN)/notice list LICENSE $(RELEASED_COMMANDS)); echo "$$text" > NOTICE
+
+# ko copies the folder into the image, and does not follow symbolic links. make release takes the files for its archives from there.
+.PHONY: licenses
+licenses: ## write what goes with a binary into cmd/stayput/kodata: LICENSE, NOTICE and THIRD_PARTY_LICENSES, the full texts
+	@go -C .ci/notice build -o $(BIN)/notice .
+	@mkdir -p cmd/stayput/kodata && cp LICENSE NOTICE cmd/stayput/kodata/
+	@text=$$($(BIN)/notice texts LICENSE $(RELEASED_COMMANDS)); echo "$$text" > cmd/stayput/kodata/THIRD_PARTY_LICENSES
 
 .PHONY: verify-notice
 verify-notice: notice

@@ -30,11 +30,9 @@ INSTALLED := $(STAYPUT) get deployment stayput >/dev/null 2>&1
 ISSUING := certificates.cert-manager.io issuers.cert-manager.io
 
 .PHONY: image
-image: ## build Stayput's image; push it to the test cluster, or to KO_DOCKER_REPO
+image: $(if $(KO_DOCKER_REPO),licenses) ## build Stayput's image; push it to the test cluster, or to KO_DOCKER_REPO
 	@mkdir -p $(dir $(BUILT))
 ifdef KO_DOCKER_REPO
-	@# The image has the licences of the modules that are linked: ko copies this folder into the image, and does not follow symbolic links.
-	@mkdir -p cmd/stayput/kodata && cp LICENSE NOTICE cmd/stayput/kodata/
 	@$(KO) build --ldflags '$(LDFLAGS)' --bare --platform linux/amd64,linux/arm64 ./cmd/stayput > $(BUILT)
 else
 	@# The tag is a hash of the binary, so another binary causes a rollout, and the same binary does not.

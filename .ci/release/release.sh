@@ -17,6 +17,9 @@ CHARTS=$REPOSITORY/charts
 DOWNLOADS=https://github.com/stayput/stayput/releases/download
 WORKFLOW=https://github.com/stayput/stayput/.github/workflows/release.yaml
 
+# What `make licenses` has written: LICENSE, NOTICE, and the full texts of the licences of linked modules. ko copies it into the image.
+LEGAL=cmd/stayput/kodata
+
 # The user that Stayput's manifests name, for users who run the image without the manifests.
 USER_ID=65532:65532
 
@@ -24,6 +27,7 @@ check() {
 	[[ $VERSION =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] ||
 		fail "the version is '$VERSION': tag the commit with one such as v1.2.3, or say VERSION=v1.2.3 or DRY_RUN=1"
 	[[ -n $DRY_RUN || -z $(git status --porcelain --untracked-files=no) ]] || fail "the working tree differs from the commit: commit or stash first"
+	[[ -s $LEGAL/THIRD_PARTY_LICENSES ]] || fail "no $LEGAL/THIRD_PARTY_LICENSES: run make licenses, as make release does"
 	[[ -z $DRY_RUN ]] || crane catalog "${REPOSITORY%%/*}" >/dev/null 2>&1 ||
 		fail "no registry answers at ${REPOSITORY%%/*}: make cluster starts one, or say REPOSITORY=HOST:PORT/NAME"
 	rm -rf "$OUT" && mkdir -p "$OUT"
@@ -84,12 +88,13 @@ chart() {
 	sign "$CHARTS/stayput@$(crane digest "$CHARTS/stayput:${VERSION#v}")"
 }
 
-# manifests copies the manifests of dist/, with the image of this release.
+# manifests copies the manifests of dist/, with the image of this release, and the licences of what the image contains.
 manifests() {
 	local file
 	for file in dist/stayput*.yaml; do
 		sed "s|image: ghcr\.io/stayput/stayput:.*|image: $built|" "$file" >"$OUT/$(basename "$file")"
 	done
+	cp "$LEGAL/THIRD_PARTY_LICENSES" "$OUT/"
 	cp manifests/monitoring/rules.yaml "$OUT/stayput-rules.yaml"
 	cp manifests/monitoring/dashboard.json "$OUT/stayput-dashboard.json"
 }
@@ -108,7 +113,7 @@ archive() {
 	local os=$1 arch=$2 folder=$work/plugin-$1-$2 name=kubectl-stayput_$1_$2.tar.gz binary=kubectl-stayput
 	[[ $os != windows ]] || binary+=.exe
 	mkdir "$folder"
-	cp LICENSE NOTICE "$folder/"
+	cp "$LEGAL"/* "$folder/"
 	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "$LDFLAGS" -o "$folder/$binary" ./cmd/kubectl-stayput
 	tar --create --gzip --owner 0 --group 0 --numeric-owner --sort name --mtime "@$(git log -1 --format=%ct)" --file "$OUT/$name" --directory "$folder" .
 	cat >>"$OUT/stayput.krew.yaml" <<-EOF
@@ -137,6 +142,7 @@ pulled() {
 		crane config --platform "$platform" "$IMAGE:$VERSION" | grep -q "\"User\":\"$USER_ID\"" || fail "$IMAGE:$VERSION does not run as $USER_ID"
 		crane export --platform "$platform" "$IMAGE:$VERSION" - | tar --list --absolute-names >"$work/files"
 		grep -q 'ko-app/stayput$' "$work/files" || fail "$IMAGE:$VERSION for $platform has no binary: $(<"$work/files")"
+		grep -q 'var/run/ko/THIRD_PARTY_LICENSES$' "$work/files" || fail "$IMAGE:$VERSION for $platform has no licences: $(<"$work/files")"
 		echo "$IMAGE:$VERSION for $platform: $(grep -c . "$work/files") files"
 	done
 	sbom=$IMAGE:$(crane digest "$IMAGE:$VERSION" | tr : -).sbom
@@ -167,6 +173,7 @@ runs() {
 	crane export --platform "linux/$arch" "$IMAGE:$VERSION" - | tar --extract --directory "$work/root"
 	quietly "$work/root/ko-app/stayput" --help
 	tar --extract --gzip --file "$OUT/kubectl-stayput_linux_$arch.tar.gz" --directory "$work/root"
+	cmp "$work/root/THIRD_PARTY_LICENSES" "$work/root/var/run/ko/THIRD_PARTY_LICENSES" || fail "archive and image have different licences"
 	binary=$("$work/root/kubectl-stayput" version) && [[ $binary = *"$VERSION"* ]] || fail "the plugin says that it is '$binary', not $VERSION"
 	echo "$binary"
 }
