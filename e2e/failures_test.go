@@ -37,8 +37,8 @@ func toRecreate(s *stage) {
 }
 
 // handOver begins an update in place, calls happens, and checks that the update ends natively. It waits until a pod restarts: anything that
-// happens in the moment in which a gate closes comes too late for the native controller, which still counts that pod (see Limits in
-// README.md).
+// happens in the moment in which a gate closes comes too late for the native controller, which still counts that pod (see
+// docs/explanation/limits.md).
 func handOver(t *testing.T, happens func(*stage)) {
 	s := newStage(t, labelled)
 	s.create(web(3, slow))

@@ -112,7 +112,7 @@ func (c inPlaceChange) begin(s *stage, name string) {
 
 // partial returns nil in the middle of the update: one pod has the change and is Ready, the kubelet of a second pod has reported it as not
 // ready with the change, and a third is untouched. At one pod at a time Stayput begins with no other pod while the second pod's container
-// becomes ready. Its gate may already be open: see README, Limits.
+// becomes ready. Its gate may already be open: see docs/explanation/limits.md.
 func (c inPlaceChange) partial(now workload) error {
 	var done, begun, untouched int
 	for _, pod := range now.pods {

@@ -1,5 +1,5 @@
 // Package manifests has Stayput's manifests, for kustomize. It has no code, only tests that the manifests agree with the program and with
-// what the README says about webhooks.
+// what docs/explanation/limits.md says about webhooks.
 package manifests
 
 import (

@@ -389,7 +389,7 @@ func (j *invariants) readySet(w *world, name string, pod *corev1.Pod) {
 		delete(j.out, name)
 	}
 	// If the label is removed in the second in which a kubelet learns of a gate and of the patch, no policy corrects what it reports
-	// meanwhile: see README.
+	// meanwhile: see docs/explanation/limits.md.
 	corrected := !w.says || w.mode.Manages()
 	if ready && readiness.Gated(pod) && !runs && corrected &&
 		slices.ContainsFunc(w.dated(pod), func(name string) bool { return !j.listed.Has(name) }) {

@@ -5,7 +5,7 @@ import "k8s.io/apimachinery/pkg/util/version"
 // exception is a test that contradicts a promise of Stayput. It must fail, and in the way that follows from the promise.
 type exception struct {
 	Test string
-	// Contradicts is the sentence of the README that the test contradicts, and How says in which way.
+	// Contradicts is the sentence of docs/explanation/limits.md that the test contradicts, and How says in which way.
 	Contradicts, How string
 	// Event is the reason of the event that Stayput emits when it keeps the promise.
 	Event string

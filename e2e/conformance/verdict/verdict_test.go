@@ -13,16 +13,19 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// The sentences that exceptions quote must be in the README.
-func TestExceptionsQuoteTheReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../../README.md")
+// limits is the page that exceptions quote.
+const limits = "../../../docs/explanation/limits.md"
+
+// The sentences that exceptions quote must be on the page.
+func TestExceptionsQuoteTheLimits(t *testing.T) {
+	page, err := os.ReadFile(limits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := regexp.MustCompile(`\s+`).ReplaceAllString(string(readme), " ")
+	text := regexp.MustCompile(`\s+`).ReplaceAllString(string(page), " ")
 	for _, each := range exceptions {
 		if !strings.Contains(text, each.Contradicts) {
-			t.Errorf("%s: the README does not say %q", each.Test, each.Contradicts)
+			t.Errorf("%s: %s does not say %q", each.Test, limits, each.Contradicts)
 		}
 	}
 }
