@@ -1,6 +1,6 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
-# These targets break components on purpose. So they never use the cluster of the caller's KUBECONFIG.
-e2e demo e2e-chart e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+# These targets break components on purpose, or need images of the test cluster. So they never use the cluster of the caller's KUBECONFIG.
+e2e demo recording e2e-chart e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -61,6 +61,11 @@ bench: cluster install ## the cost of an update in place, natively and at the le
 .PHONY: performance
 performance: ## write docs/explanation/performance.md and its plots from the figures of make bench
 	@$(REPORT)
+
+.PHONY: recording
+recording: cluster install plugin ## record an update in place on the test cluster, into docs/recording.svg
+	@go build -o $(BIN)/recording ./e2e/recording
+	@PATH="$(BIN):$$PATH" $(BIN)/recording docs/recording.svg
 
 OTHER_VERSION := $(CURDIR)/.cluster/former
 FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || git rev-parse HEAD^)
