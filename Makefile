@@ -123,6 +123,16 @@ docs: ## write docs/reference/names.md and docs/reference/changes.md from the co
 verify-docs: docs
 	@git diff --exit-code --stat docs/reference || { echo "docs/ was out of date: commit what make docs has written"; exit 1; }
 
+.PHONY: verify-prose
+verify-prose: ## whether the pages' links and anchors exist, and their English is plain
+	go run ./docs/check
+
+.PHONY: docs-site
+docs-site: ## build the site of docs/ into .cluster/site, and check its links
+	CGO_ENABLED=0 go -C .ci/hugo build -o $(BIN)/hugo github.com/gohugoio/hugo
+	$(BIN)/hugo --source docs/site --destination $(BIN)/../site --cleanDestinationDir --noBuildLock --panicOnWarning --quiet
+	go run ./docs/check -site .cluster/site
+
 .PHONY: verify-performance
 verify-performance: BENCH_OUTPUT = $(CURDIR)/docs/explanation/performance
 verify-performance: performance

@@ -1,5 +1,5 @@
-// Command check reads the Markdown of the repository and says what is wrong with it: links that lead nowhere, and English that is not plain.
-// It runs in the repository's root.
+// Command check reads the Markdown of the repository and says what is wrong with it: links that lead nowhere, and English that is not
+// plain. It runs in the repository's root.
 //
 //	go run ./docs/check                      all pages; a violation makes it fail
 //	go run ./docs/check docs/how-to/kind.md  only these pages

@@ -18,7 +18,7 @@ const (
 
 // forbidden are words that plain English does without, and what to write instead.
 var forbidden = map[string]string{
-	"nobody":   "name who or what does not, or write \"no one\" out of the sentence",
+	"nobody":   "name what does not, or say that nothing does",
 	"somebody": "address the reader: \"you\"",
 	"anybody":  "name the people: \"users who may ...\"",
 	"whoever":  "name the people: \"users who ...\"",
@@ -83,7 +83,8 @@ func checkProse(out io.Writer, pages []*page) []violation {
 		long = append(long, tooLong...)
 		found = append(found, p.unplain()...)
 		if c.mean() > meanLimit {
-			found = append(found, violation{p.path, 1, fmt.Sprintf("a sentence has %.1f words on average; %.0f are allowed", c.mean(), meanLimit)})
+			what := fmt.Sprintf("a sentence has %.1f words on average, %.0f are allowed: split long ones", c.mean(), meanLimit)
+			found = append(found, violation{p.path, 1, what})
 		}
 	}
 	fmt.Fprintf(out, "%-50s %v\n\n", "all that are counted", total)
@@ -117,8 +118,9 @@ func (p *page) count() (c counts, long []violation) {
 func (p *page) unplain() []violation {
 	var found []violation
 	for _, s := range p.prose {
-		for _, word := range forbiddenWords.FindAllString(s.text, -1) {
-			found = append(found, violation{p.path, s.line, fmt.Sprintf("%q: %s", word, forbidden[strings.ToLower(word)])})
+		for _, at := range forbiddenWords.FindAllStringIndex(s.text, -1) {
+			word, line := s.text[at[0]:at[1]], s.line+strings.Count(s.text[:at[0]], "\n")
+			found = append(found, violation{p.path, line, fmt.Sprintf("%q: %s", word, forbidden[strings.ToLower(word)])})
 		}
 	}
 	return found
