@@ -1,0 +1,3 @@
+package flux
+
+import _ "github.com/fluxcd/cli-utils/pkg/kstatus/status"
