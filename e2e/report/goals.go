@@ -162,7 +162,7 @@ func (g goal) target() string {
 }
 
 // isMissed marks a goal that is missed.
-const isMissed = "**missed**"
+const isMissed = "**not met**"
 
 // measured returns the figures of the goal.
 func (g goal) measured(f figures) string {

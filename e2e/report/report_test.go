@@ -48,13 +48,13 @@ func goalOf(t *testing.T, part string) goal {
 func TestGoals(t *testing.T) {
 	type row struct{ target, measured, verdict string }
 	for part, want := range map[string]row{
-		"DaemonSet of three nodes, no": {"≤ 0.5 × native; ≤ 1.25 × floor", "0.5 × native (4 : 8); 2 × floor (4 : 2)", "**missed**"},
-		"claim":                        {"0; ≤ 1.15 × floor", "0; 2 × floor (4 : 2)", "**missed**"},
+		"DaemonSet of three nodes, no": {"≤ 0.5 × native; ≤ 1.25 × floor", "0.5 × native (4 : 8); 2 × floor (4 : 2)", "**not met**"},
+		"claim":                        {"0; ≤ 1.15 × floor", "0; 2 × floor (4 : 2)", "**not met**"},
 		"1,000 nodes":                  {"≤ 1 × native; ≤ 1 × native", "0.5 × native (4 : 8); 0.8 × native (8 : 10)", "met"},
-		"beyond drain":                 {"≤ 0.3 s; ≤ 1 s", "0.5 s; 0.5 s", "**missed**"},
-		"of 3,000; beside":             {"≤ 10 ms; ≤ 1.2 × that of 300", "7 ms; 1.4 × that of 300", "**missed**"},
+		"beyond drain":                 {"≤ 0.3 s; ≤ 1 s", "0.5 s; 0.5 s", "**not met**"},
+		"of 3,000; beside":             {"≤ 10 ms; ≤ 1.2 × that of 300", "7 ms; 1.4 × that of 300", "**not met**"},
 		"Deployment of 3,000, 10 %":    {"none", "2.5 × native (20 : 8); 2 × native (6 : 3); 3", ""}, // no goal
-		"replicas: 6":                  {"0", "3", "**missed**"},
+		"replicas: 6":                  {"0", "3", "**not met**"},
 		"replicas: 3":                  {"0", "not measured", ""}, // five updates are not ten
 	} {
 		g, f := goalOf(t, part), some()
@@ -125,7 +125,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, part := range []string{
-		"| 0.5 × native (4 : 8); 2 × floor (4 : 2) | **missed** |", "### " + twenty, "takes 20 s in place and 8 s natively",
+		"| 0.5 × native (4 : 8); 2 × floor (4 : 2) | **not met** |", "### " + twenty, "takes 20 s in place and 8 s natively",
 		"| " + resized + " | VPA's way | 2 (0.25 × native) | 4 (0.4 × native) | 0 | not measured |",
 		"| seconds until rolled out, p50 | 8 | 4 | 2 |", "](performance/updated-20.svg)",
 		"](performance/cpu.svg)", "](performance/resized-12.svg)",
