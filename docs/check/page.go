@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -45,6 +46,7 @@ func repositoryFiles() ([]string, error) {
 			files = append(files, file)
 		}
 	}
+	slices.Sort(files)
 	return files, nil
 }
 
