@@ -140,6 +140,7 @@ func TestTogether(t *testing.T) {
 		"tolerate":  tolerate,
 		"plugin":    plugin,
 		"auxiliary": auxiliary,
+		"examples":  examples,
 		"meanwhile": meanwhile,
 	}
 	for name, theme := range themes {

@@ -1,0 +1,90 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/stayput/stayput/e2e/pages"
+)
+
+// standIns are images of the test cluster's registry in place of those that pages and examples name, which it does not have. The test
+// application takes its port from PORT, as hello-app does, and answers GET /. Nothing but these names is changed.
+var standIns = strings.NewReplacer(
+	"us-docker.pkg.dev/google-samples/containers/gke/hello-app:1.0", appImage("v1"),
+	"us-docker.pkg.dev/google-samples/containers/gke/hello-app:2.0", appImage("v2"),
+	"tomcat:10.1-jdk21", appImage("v3"),
+	"ollama/ollama:0.12.6", appImage("v4"),
+	"ollama/ollama:0.13.5", appImage("v5"),
+)
+
+// reader is a user who runs what a page shows, in a clone of the repository, with kubectl's plugin on the PATH.
+type reader struct {
+	*stage
+	folder     string
+	kubeconfig string
+}
+
+// reader returns a user whose current namespace is that of the stage.
+func (s *stage) reader() reader {
+	s.Helper()
+	r := reader{stage: s, folder: s.TempDir()}
+	r.kubeconfig = filepath.Join(r.folder, "kubeconfig")
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := clientcmd.ResolveLocalPaths(config); err != nil {
+		s.Fatal(err)
+	}
+	config.Contexts[config.CurrentContext].Namespace = s.namespace
+	if err := clientcmd.WriteToFile(*config, r.kubeconfig); err != nil {
+		s.Fatal(err)
+	}
+	r.copyExamples()
+	return r
+}
+
+// copyExamples copies the examples, with images that the nodes can pull.
+func (r reader) copyExamples() {
+	r.Helper()
+	if err := os.Mkdir(filepath.Join(r.folder, "examples"), 0o755); err != nil {
+		r.Fatal(err)
+	}
+	for _, file := range exampleFiles(r.T) {
+		content := standIns.Replace(contentOf(r.T, filepath.Join("examples", file)))
+		for line := range strings.Lines(content) {
+			if _, image, is := strings.Cut(line, " image: "); is && !strings.HasPrefix(image, registry) {
+				r.Errorf("%s: standIns has no image in place of %s", file, image)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(r.folder, "examples", file), []byte(content), 0o644); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// run runs a command as it is shown, and checks its output if that is shown.
+func (r reader) run(page string, command pages.Command) {
+	r.Helper()
+	shell := exec.CommandContext(r.Context(), "bash", "-o", "pipefail", "-c", standIns.Replace(command.Text))
+	shell.Dir = r.folder
+	shell.Env = append(os.Environ(), "KUBECONFIG="+r.kubeconfig, "PATH="+binaries+string(os.PathListSeparator)+os.Getenv("PATH"))
+	output, err := shell.CombinedOutput()
+	r.Logf("%s:%d: $ %s\n%s", page, command.Line, command.Text, output)
+	if err != nil {
+		r.Fatalf("%s:%d: %s: %v", page, command.Line, command.Text, err)
+	}
+	if command.Output == nil {
+		return
+	}
+	shown := strings.Split(standIns.Replace(strings.Join(command.Output, "\n")), "\n")
+	if differs := pages.Differs(shown, string(output)); differs != "" {
+		r.Errorf("%s:%d: $ %s\n%s", page, command.Line, command.Text, differs)
+	}
+}
