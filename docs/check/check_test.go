@@ -74,6 +74,19 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+func TestMentions(t *testing.T) {
+	a := parse("docs/a.md", []byte("# Title\n\n## Step\n"))
+	expect(t, lines(newTree([]string{"docs/a.md"}, []*page{a}).mentionsIn("main.go", []byte(strings.Join([]string{
+		"// See docs/a.md, docs/a.md#step, or https://github.com/stayput/stayput/blob/main/docs/a.md#step.",
+		"// See docs/b.md.",
+		"// See https://github.com/stayput/stayput/blob/main/docs/a.md#stop.",
+		"// README.md and my-docs are no links, but README.md#why is one.",
+	}, "\n")))),
+		"main.go:2: link docs/b.md: there is no file docs/b.md",
+		"main.go:3: link https://github.com/stayput/stayput/blob/main/docs/a.md#stop: docs/a.md has no heading #stop; it has #step, #title",
+		"main.go:4: link README.md#why: there is no file README.md")
+}
+
 func TestEveryKindOfLinkIsRead(t *testing.T) {
 	p := parse("a.md", []byte(strings.Join([]string{
 		"# Title [one](1.md)",

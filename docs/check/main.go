@@ -60,10 +60,11 @@ func check(out io.Writer, site string, named []string) ([]violation, error) {
 		found = append(found, checkForm(p)...)
 	}
 	found = append(found, checkProse(out, pages)...)
-	if len(named) == 0 {
-		found = append(found, tree.checkReach()...)
+	if len(named) > 0 {
+		return found, nil
 	}
-	return found, nil
+	mentions, err := tree.checkMentions(files)
+	return slices.Concat(found, mentions, tree.checkReach()), err
 }
 
 // selected returns the pages with the names, or all pages if there are none.
