@@ -1,3 +1,0 @@
-package flux
-
-import _ "github.com/fluxcd/cli-utils/pkg/kstatus/status"
