@@ -7,7 +7,7 @@ import (
 )
 
 // The labels of a namespace or a workload that say how updates are carried out. The workload's label overrides the namespace's.
-// docs/reference/names.md has the first paragraph of each comment.
+// docs/reference/settings.md has the first paragraph of each comment.
 const (
 	// LabelUpdate says how template edits are carried out: `in-place`, in running pods where that is possible, or `in-place-only`, where all
 	// other edits are rejected. On a workload it overrides the namespace's label, and may also be `recreate`, which leaves updates to the

@@ -27,7 +27,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// These are the reasons of the events that Stayput records: on workloads, and the last one on pods. docs/reference/names.md
+// These are the reasons of the events that Stayput records: on workloads, and the last one on pods. docs/reference/events.md
 // is generated from these comments.
 const (
 	// EventStarted tells that pods begin to be moved to a new revision.

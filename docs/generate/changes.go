@@ -1,17 +1,14 @@
 package main
 
 import (
-	_ "embed"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/stayput/stayput/e2e/changes"
 )
-
-//go:embed changes.md.tmpl
-var changesPage string
 
 // row is a case as docs/reference/changes.md shows it.
 type row struct{ changes.Case }
@@ -40,15 +37,26 @@ func (r row) Told() string {
 	return strings.ReplaceAll(told, "|", `\|`)
 }
 
-// Conditions returns the labels and annotations that the workload must have. Flags that the managers must have are in the name of the case.
-func (r row) Conditions() string {
-	return strings.Join(append(conditions("label", r.Labels), conditions("annotation", r.Annotations)...), " and ")
+// withLabel is the end of names that repeat what Conditions returns.
+var withLabel = regexp.MustCompile(", with (the label `[^`]+`|that label)$")
+
+// Change returns the name of the case without the labels that it needs.
+func (r row) Change() string {
+	if len(r.Labels) == 0 {
+		return r.Name
+	}
+	return withLabel.ReplaceAllString(r.Name, "")
 }
 
-func conditions(kind string, entries map[string]string) []string {
+// Conditions returns the labels and annotations that the workload must have. Flags that the managers must have are in the name of the case.
+func (r row) Conditions() string {
+	return strings.Join(append(conditions(r.Labels), conditions(r.Annotations)...), ", ")
+}
+
+func conditions(entries map[string]string) []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		all = append(all, fmt.Sprintf("%s `%s: %s` on the workload", kind, key, entries[key]))
+		all = append(all, fmt.Sprintf("`%s: %s`", key, entries[key]))
 	}
 	return all
 }

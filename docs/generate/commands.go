@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+)
+
+const (
+	manager = "./cmd/stayput"
+	plugin  = "./cmd/kubectl-stayput"
 )
 
 // help is the description of flags that commands print.
@@ -16,33 +20,51 @@ type help struct {
 	Text     string
 }
 
-// flagged matches a command with flags in the program's own documentation: "stayput [manager] [flags]   ...".
-var flagged = regexp.MustCompile(`(?m)^stayput \[?([a-z]+)\]?.* \[flags\]`)
+// commandLine is the data of the page.
+type commandLine struct {
+	Usage       string
+	Flags       []help
+	Environment []constant
+	PluginUsage string
+	PluginFlags []help
+}
 
-// commands returns the usage of the program, as in the comment of its package, and the flags of its commands, as the commands print them.
-func commands(program string) (usage string, flags []help, err error) {
-	files, err := parse(program)
-	if err != nil {
-		return "", nil, err
+// readCommands returns what the programs say of themselves.
+func readCommands() (c commandLine, err error) {
+	if c.Usage, err = usageOf(manager); err != nil {
+		return c, err
 	}
+	for _, command := range withFlags.FindAllStringSubmatch(c.Usage, -1) {
+		if c.Flags, err = addHelp(c.Flags, command[1]); err != nil {
+			return c, err
+		}
+	}
+	if c.PluginUsage, err = output(plugin, "help"); err != nil {
+		return c, err
+	}
+	c.PluginUsage, _, _ = strings.Cut(c.PluginUsage, "\n\n")
+	plan, err := helpOf(plugin, "plan")
+	if err != nil {
+		return c, err
+	}
+	status, err := helpOf(plugin, "status")
+	if err != nil {
+		return c, err
+	}
+	c.PluginFlags = []help{{[]string{"plan"}, ownFlags(plan, status)}, {[]string{"status"}, ownFlags(status, plan)}}
+	return c, constants(manager, in("environment.go", "env"), &c.Environment)
+}
+
+// withFlags matches a command with flags in the program's own documentation: "stayput [manager] [flags]   ...".
+var withFlags = regexp.MustCompile(`(?m)^stayput \[?([a-z]+)\]?.* \[flags\]`)
+
+// usageOf returns the usage of a program from the comment of its package.
+func usageOf(program string) (usage string, err error) {
+	files, err := parse(program)
 	for _, file := range files {
 		usage += indented(file.Doc.Text())
 	}
-	folder, err := os.MkdirTemp("", "stayput-docs-")
-	if err != nil {
-		return "", nil, err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	binary := filepath.Join(folder, "stayput")
-	if output, err := exec.Command("go", "build", "-o", binary, program).CombinedOutput(); err != nil {
-		return "", nil, fmt.Errorf("go build %s: %w\n%s", program, err, output)
-	}
-	for _, match := range flagged.FindAllStringSubmatch(usage, -1) {
-		if flags, err = addHelp(flags, binary, match[1]); err != nil {
-			return "", nil, err
-		}
-	}
-	return usage, flags, nil
+	return usage, err
 }
 
 // indented returns the indented lines of a comment: its code.
@@ -56,18 +78,51 @@ func indented(comment string) string {
 	return lines.String()
 }
 
-// addHelp asks a command for its flags, and adds them. Commands with the same flags share one entry.
-func addHelp(known []help, binary, command string) ([]help, error) {
-	asked := exec.Command(binary, command, "-h")
-	asked.Env = []string{} // some defaults come from the environment
-	output, err := asked.CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("stayput %s -h: %w\n%s", command, err, output)
-	}
-	_, text, _ := strings.Cut(string(output), "\n") // Usage of ...
+// addHelp asks a command of the manager for its flags, and adds them. Commands with the same flags share one entry.
+func addHelp(known []help, command string) ([]help, error) {
+	text, err := helpOf(manager, command)
 	if same := slices.IndexFunc(known, func(h help) bool { return h.Text == text }); same >= 0 {
 		known[same].Commands = append(known[same].Commands, command)
-		return known, nil
+		return known, err
 	}
-	return append(known, help{Commands: []string{command}, Text: text}), nil
+	return append(known, help{Commands: []string{command}, Text: text}), err
+}
+
+// helpOf returns the flags of a command as the program prints them.
+func helpOf(program, command string) (string, error) {
+	text, err := output(program, command, "-h")
+	_, flags, found := strings.Cut(text, "\n") // Usage of ...
+	if err == nil && !found {
+		err = fmt.Errorf("%s %s -h prints no flags: %q", program, command, text)
+	}
+	return flags, err
+}
+
+// output runs a program of this repository. Without the environment of a pod, so that defaults do not come from there.
+func output(program string, arguments ...string) (string, error) {
+	command := exec.Command("go", append([]string{"run", program}, arguments...)...)
+	command.Env = append(os.Environ(), "POD_NAMESPACE=", "POD_NAME=")
+	text, err := command.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w\n%s", program, strings.Join(arguments, " "), err, text)
+	}
+	return string(text), err
+}
+
+var flagName = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`)
+
+// ownFlags returns the lines of a help text without the flags of every kubectl command, some of whose defaults depend on the machine. Those
+// are the flags of the other command as well, apart from Stayput's.
+func ownFlags(text, other string) string {
+	inherited := map[string]bool{}
+	for _, match := range flagName.FindAllStringSubmatch(other, -1) {
+		inherited[match[1]] = !strings.HasPrefix(match[1], "stayput-")
+	}
+	var own strings.Builder
+	for line := range strings.Lines(text) {
+		if name := flagName.FindStringSubmatch(line); name == nil || !inherited[name[1]] {
+			own.WriteString(line)
+		}
+	}
+	return own.String()
 }

@@ -1,15 +1,50 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"strings"
 )
 
-// event is the reason of an event, with its type.
+// event is the reason of an event, with its type and what users do about it.
 type event struct {
 	constant
-	Type string
+	Type, Advice string
+}
+
+// eventsPage is the data of the page.
+type eventsPage struct {
+	Events            []event
+	Reasons, Failures []advised
+	Conditions        []condition
+}
+
+// readEvents returns what Stayput tells of updates, apart from metrics.
+func readEvents() (eventsPage, error) {
+	page := eventsPage{Conditions: writtenConditions()}
+	err := events("controller/report", &page.Events)
+	for i, each := range page.Events {
+		advice, has := adviceOnEvents[each.Value]
+		if !has {
+			return page, fmt.Errorf("there is no advice about event %s", each.Value)
+		}
+		page.Events[i].Advice = advice
+	}
+	for _, part := range []struct {
+		into         *[]advised
+		folder, file string
+		prefix       string
+	}{
+		{&page.Reasons, "inplace", "", "Code"},
+		{&page.Failures, "controller/report", "report.go", "failed"},
+	} {
+		var found []constant
+		err = errors.Join(err, constants(part.folder, in(part.file, part.prefix), &found))
+		all, unadvised := withAdvice(found, adviceOnReasons)
+		*part.into, err = all, errors.Join(err, unadvised)
+	}
+	return page, err
 }
 
 // events appends the constants named Event... to into, with their types. The types come from calls event(object, corev1.EventType...,
@@ -29,7 +64,7 @@ func events(folder string, into *[]event) error {
 		if !used {
 			return fmt.Errorf("%s: no call event(object, type, %s, note), so its type is not known", folder, reason.Name)
 		}
-		*into = append(*into, event{reason, kind})
+		*into = append(*into, event{constant: reason, Type: kind})
 	}
 	return nil
 }

@@ -1,91 +1,76 @@
-// Command generate prints a page of docs. The page names has what the code says about commands, labels, events, reasons and metrics.
-// The page changes has the changes in pod templates that the end-to-end suite makes. The command runs in the repository's root.
+// Command generate writes the pages of docs/reference that follow from the code: each page from a template beside this file and from what
+// the code says about labels, flags, events, reasons, metrics, commands and Helm values. It runs in the repository's root and is given the
+// folder to write to.
 package main
 
 import (
-	_ "embed"
+	"embed"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
 )
 
-//go:embed names.md.tmpl
-var referencePage string
+//go:embed *.md.tmpl
+var templates embed.FS
 
-// reference has the data of the page names.
-type reference struct {
-	Usage       string
-	Flags       []help
-	Settings    []constant
-	Marks       []constant
-	Events      []event
-	Reasons     []constant
-	Failures    []constant
-	Decisions   []constant
-	Metrics     []metric
-	Environment []constant
+// pages are the functions that read the data of the pages, by the pages' names.
+var pages = map[string]func() (any, error){
+	"changes":      func() (any, error) { return rows(), nil },
+	"settings":     func() (any, error) { return readSettings() },
+	"events":       func() (any, error) { return readEvents() },
+	"metrics":      func() (any, error) { return readMetrics() },
+	"command-line": func() (any, error) { return readCommands() },
+	"helm-values":  func() (any, error) { return readValues("charts/stayput/values.yaml") },
+	"names":        func() (any, error) { return readNames() },
 }
 
 func main() {
-	if err := generate(os.Stdout, os.Args[1:]...); err != nil {
+	if err := generate(os.Args[1:]...); err != nil {
 		fmt.Fprintln(os.Stderr, "docs/generate:", err)
 		os.Exit(1)
 	}
 }
 
-func generate(out io.Writer, pages ...string) error {
-	switch {
-	case slices.Equal(pages, []string{"names"}):
-		r, err := read()
-		if err != nil {
+// generate writes all pages into a folder.
+func generate(arguments ...string) error {
+	if len(arguments) != 1 {
+		return errors.New("say the folder to write to, and nothing else")
+	}
+	for _, page := range slices.Sorted(maps.Keys(pages)) {
+		var text strings.Builder
+		if err := write(&text, page); err != nil {
+			return fmt.Errorf("page %s: %w", page, err)
+		}
+		trimmed := strings.TrimRight(text.String(), "\n") + "\n"
+		if err := os.WriteFile(filepath.Join(arguments[0], page+".md"), []byte(trimmed), 0o644); err != nil {
 			return err
 		}
-		return write(out, referencePage, r)
-	case slices.Equal(pages, []string{"changes"}):
-		return write(out, changesPage, rows())
 	}
-	return fmt.Errorf("pages %q: say names or changes", pages)
+	return nil
 }
 
-func write(out io.Writer, page string, from any) error {
-	parsed, err := template.New("page").Funcs(template.FuncMap{"join": strings.Join}).Parse(page)
+// write writes one page.
+func write(out io.Writer, page string) error {
+	data, err := pages[page]()
 	if err != nil {
 		return err
 	}
-	return parsed.Execute(out, from)
+	name := page + ".md.tmpl"
+	parsed, err := template.New(name).Funcs(template.FuncMap{"join": strings.Join}).ParseFS(templates, name)
+	if err != nil {
+		return err
+	}
+	return parsed.Execute(out, data)
 }
 
-// read returns the data of the page names, from the code.
-func read() (reference, error) {
-	var r reference
-	for _, part := range []struct {
-		into   *[]constant
-		folder string
-		which  func(constant) bool
-	}{
-		{&r.Settings, "inplace", in("settings.go", "Label")},
-		{&r.Settings, "inplace", in("partition.go", "Label")},
-		{&r.Settings, "inplace", in("rules.go", "Annotation")},
-		{&r.Settings, "inplace", in("auxiliary.go", "Annotation")},
-		{&r.Marks, "inplace", in("names.go", "Label", "Annotation", "Condition")},
-		{&r.Reasons, "inplace", in("", "Code")},
-		{&r.Failures, "controller/report", in("report.go", "failed")},
-		{&r.Decisions, "webhook", func(c constant) bool { return c.kind == "decision" && c.Value != "" }},
-		{&r.Environment, "cmd/stayput", in("environment.go", "env")},
-	} {
-		if err := constants(part.folder, part.which, part.into); err != nil {
-			return r, err
-		}
-	}
-	err := events("controller/report", &r.Events)
-	if err == nil {
-		r.Metrics, err = metrics()
-	}
-	if err == nil {
-		r.Usage, r.Flags, err = commands("./cmd/stayput")
-	}
-	return r, err
+// readNames returns the names that Stayput itself sets on objects.
+func readNames() (marks []constant, err error) {
+	err = constants("inplace", in("names.go", "Label", "Annotation", "Condition"), &marks)
+	return marks, err
 }

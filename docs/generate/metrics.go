@@ -22,6 +22,21 @@ type metric struct {
 	Labels           []string
 }
 
+// metricsPage is the data of the page.
+type metricsPage struct {
+	Metrics   []metric
+	Decisions []constant
+}
+
+// readMetrics returns the metrics, and the values of the label decision.
+func readMetrics() (page metricsPage, err error) {
+	if page.Metrics, err = metrics(); err != nil {
+		return page, err
+	}
+	ofDecisions := func(c constant) bool { return c.kind == "decision" && c.Value != "" }
+	return page, constants("webhook", ofDecisions, &page.Decisions)
+}
+
 // metrics returns the metrics that a manager registers, without controller-runtime's.
 func metrics() ([]metric, error) {
 	report.RegisterMetrics(ctrlmetrics.Registry)

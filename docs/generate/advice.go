@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/statuses"
+)
+
+// adviceOnEvents says what users do about an event.
+var adviceOnEvents = map[string]string{
+	"InPlaceUpdateStarted":     "Nothing. `kubectl stayput status deploy/NAME` shows the progress",
+	"InPlaceUpdateCompleted":   nothing,
+	"InPlaceUpdateStalled":     "Correct what the event names, or run `kubectl rollout undo`. The update goes on by itself",
+	"InPlaceUpdateAtPartition": "Look at the updated pods. Then lower the [partition](../how-to/staged-rollouts.md), or undo",
+	"InPlaceUpdateFellBack":    "Nothing at once: the native controller ends the update. The [reason](#reasons) says what to change",
+	"UpdateRecreatesPods":      "Nothing, if you expect new pods. Else see the [reason](#reasons)",
+	"ImagePullFailed":          "Correct the image, the registry or the pull secret. Or run `kubectl rollout undo`",
+	"PrePullSkipped":           "Look at the reason: [images](../how-to/images.md)",
+	"DryRunSkipped":            "Make room in the quota, or let the webhook that the event names support dry runs",
+	"WebhookBypassed":          "See the alert [StayputWebhookBypassed](alerts.md#stayputwebhookbypassed)",
+	"UpdatedInPlace":           nothing,
+}
+
+const (
+	nothing       = "Nothing"
+	expectNewPods = "Expect new pods, or take this change out of the edit"
+)
+
+// adviceOnReasons says what users do about a reason why an update is native.
+var adviceOnReasons = map[string]string{
+	inplace.CodeTemplateField:   expectNewPods,
+	inplace.CodeContainers:      expectNewPods,
+	inplace.CodeInitContainer:   "Expect new pods: the init container has to run",
+	inplace.CodeImage:           "Name an image",
+	inplace.CodeAnnotation:      "If the annotation forces no restart, list it: [settings](settings.md#annotations)",
+	inplace.CodeAnnotationList:  "Correct the list that the message names",
+	inplace.CodeDownwardAPI:     "Expect new pods, or let the pod read the label from the API",
+	inplace.CodeSchedulingLabel: expectNewPods,
+	inplace.CodeStartupProbe:    "Add a readiness probe to the container. For sidecars: expect new pods",
+	inplace.CodeRestartPolicy:   expectNewPods,
+	inplace.CodeRestart:         "Expect new pods, or see [restarts](../how-to/restarts.md)",
+	inplace.CodeResources:       "See [CPU and memory](../how-to/resources.md)",
+	inplace.CodeMode:            "Set the label `stayput.dev/update`, if you want updates in place",
+	inplace.CodeDeleting:        nothing,
+	inplace.CodeFellBack:        "Look for the event `InPlaceUpdateFellBack`. The next edit is made in place again",
+	inplace.CodeStrategy:        "Use another strategy, if you want updates in place",
+	inplace.CodeMaxUnavailable:  "Allow one unavailable pod, or surge pods: [settings](settings.md#labels)",
+	inplace.CodeRevisionGone:    "Nothing: the pod is replaced once",
+	inplace.CodeHousekeeping:    nothing,
+	inplace.CodeRewrittenImage:  "Let the webhook that rewrites images support dry runs",
+	inplace.CodeCannotCreate:    "If the template has fields newer than Stayput, upgrade Stayput",
+	inplace.CodeNativeRollout:   "Wait for that rollout. If it comes again, see [StayputWebhookBypassed](alerts.md#stayputwebhookbypassed)",
+	inplace.CodeBypassed:        "See the alert [StayputWebhookBypassed](alerts.md#stayputwebhookbypassed)",
+	inplace.CodeUnbalanced:      "Report it, with the manager's log",
+	inplace.CodeTooLarge:        "Lower `revisionHistoryLimit`, or split the workload: [limits](../explanation/limits.md)",
+	inplace.CodeNotAdmitted:     "Correct the template, or the policy that the message names",
+	inplace.CodeRefused:         "See [policies](../how-to/policies.md)",
+	inplace.CodeNotResized:      "Make room on the node, or ask for less: [CPU and memory](../how-to/resources.md)",
+	inplace.CodeInjected:        "Nothing: the new pods get what admission adds. See [service meshes](../how-to/service-meshes.md)",
+	inplace.CodeOldKubelet:      "Upgrade the node's kubelet to 1.32 or newer",
+	inplace.CodeFailing:         "Look at the manager's log and at the API server",
+	inplace.CodeHoldExpired:     "Look at the managers: does one lead?",
+	inplace.CodeUninstalled:     "Nothing: native controllers go on",
+	"Deleted":                   nothing,
+	"Stalled":                   "Look for the event `InPlaceUpdateStalled`",
+}
+
+// advised is a constant with what users do about it.
+type advised struct {
+	constant
+	Advice string
+}
+
+// withAdvice adds advice to constants. Each must have some.
+func withAdvice(of []constant, advice map[string]string) ([]advised, error) {
+	var all []advised
+	for _, c := range of {
+		what, has := advice[c.Value]
+		if !has {
+			return nil, fmt.Errorf("there is no advice about %s", c.Value)
+		}
+		all = append(all, advised{c, what})
+	}
+	return all, nil
+}
+
+// condition is a condition that Stayput writes.
+type condition struct{ Of, Type, Status, Reason, Doc string }
+
+// writtenConditions returns the conditions with the names that the code has for them.
+func writtenConditions() []condition {
+	gate, progressing := string(inplace.ConditionServing), "Progressing"
+	yes, no, unknown := string(corev1.ConditionTrue), string(corev1.ConditionFalse), string(corev1.ConditionUnknown)
+	return []condition{
+		{"pod", gate, yes, readiness.ReasonCreated, "The gate was opened for the first time"},
+		{"pod", gate, no, readiness.ReasonUpdating, "The gate is closed: the pod has its turn"},
+		{"pod", gate, yes, readiness.ReasonReopened, "The gate was opened again after the pod's turn"},
+		{"pod", gate, yes, readiness.ReasonNodeUnknown, "The gate was opened while the pod's node was unreachable"},
+		{"Deployment", progressing, unknown, statuses.ReasonPartition, "Only the partition stops the rollout"},
+	}
+}

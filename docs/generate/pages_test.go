@@ -1,0 +1,73 @@
+package main
+
+import (
+	"go/ast"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stayput/stayput/e2e/changes"
+)
+
+// TestAdviceIsAboutSomething checks that each advice is about an event or a reason that exists. The generator checks the reverse.
+func TestAdviceIsAboutSomething(t *testing.T) {
+	t.Chdir("../..")
+	page, err := readEvents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(page.Events); got != len(adviceOnEvents) {
+		t.Errorf("there are %d events, and advice about %d", got, len(adviceOnEvents))
+	}
+	if got := len(page.Reasons) + len(page.Failures); got != len(adviceOnReasons) {
+		t.Errorf("there are %d reasons, and advice about %d", got, len(adviceOnReasons))
+	}
+}
+
+// TestFieldsOfThePlanAreListed checks that the page names each field of the plugin's JSON.
+func TestFieldsOfThePlanAreListed(t *testing.T) {
+	page, err := templates.ReadFile("command-line.md.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := parse("../../cmd/kubectl-stayput")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := 0
+	for _, file := range files {
+		ast.Inspect(file, func(node ast.Node) bool {
+			field, is := node.(*ast.Field)
+			if !is || field.Tag == nil || !strings.HasPrefix(field.Tag.Value, "`json:") {
+				return true
+			}
+			name, _, _ := strings.Cut(reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("json"), ",")
+			if fields++; !strings.Contains(string(page), "`"+name+"`") {
+				t.Errorf("command-line.md.tmpl does not name the field %s", name)
+			}
+			return true
+		})
+	}
+	if fields < 10 {
+		t.Errorf("found only %d fields in the plugin", fields)
+	}
+}
+
+func TestFlagsOfKubectlAreLeftOut(t *testing.T) {
+	shared := "  -n, --namespace string   the scope\n      --stayput-namespace string   where Stayput runs\n"
+	got := ownFlags(shared+"  -w, --watch   go on\n", shared+"  -k, --kustomize folder   a folder\n")
+	if want := "      --stayput-namespace string   where Stayput runs\n  -w, --watch   go on\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestCaseWithoutItsLabel(t *testing.T) {
+	labels := map[string]string{"b": "2", "a": "1"}
+	with := row{changes.Case{Name: "restart, with the label `a=1`", Labels: labels, Annotations: map[string]string{"c": "3"}}}
+	if got := with.Change(); got != "restart" {
+		t.Errorf("got %q, want restart", got)
+	}
+	if got := with.Conditions(); got != "`a: 1`, `b: 2`, `c: 3`" {
+		t.Errorf("got %s", got)
+	}
+}
