@@ -141,6 +141,7 @@ func TestTogether(t *testing.T) {
 		"plugin":    plugin,
 		"auxiliary": auxiliary,
 		"examples":  examples,
+		"readings":  readings,
 		"meanwhile": meanwhile,
 	}
 	for name, theme := range themes {

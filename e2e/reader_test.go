@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -69,22 +70,45 @@ func (r reader) copyExamples() {
 	}
 }
 
+// lookAgain is how long a command that only shows something is repeated until it shows what the page does: ten seconds and more may pass
+// before a reader looks.
+const lookAgain = 20 * time.Second
+
 // run runs a command as it is shown, and checks its output if that is shown.
 func (r reader) run(page string, command pages.Command) {
 	r.Helper()
-	shell := exec.CommandContext(r.Context(), "bash", "-o", "pipefail", "-c", standIns.Replace(command.Text))
+	began := time.Now()
+	for {
+		output, err := r.output(command.Text)
+		differs := ""
+		if command.Output != nil {
+			differs = pages.Differs(strings.Split(standIns.Replace(strings.Join(command.Output, "\n")), "\n"), output)
+		}
+		if (err != nil || differs != "") && onlyShows(command.Text) && time.Since(began) < lookAgain {
+			time.Sleep(time.Second / 2)
+			continue
+		}
+		r.Logf("%s:%d: $ %s\n%s", page, command.Line, command.Text, output)
+		if err != nil {
+			r.Fatalf("%s:%d: %s: %v", page, command.Line, command.Text, err)
+		}
+		if differs != "" {
+			r.Errorf("%s:%d: $ %s\n%s", page, command.Line, command.Text, differs)
+		}
+		return
+	}
+}
+
+// onlyShows reports whether a command may be repeated.
+func onlyShows(command string) bool {
+	return strings.HasPrefix(command, "kubectl ") && (strings.Contains(command, " get ") || strings.Contains(command, " stayput status"))
+}
+
+// output returns what a command prints, to both of its outputs.
+func (r reader) output(command string) (string, error) {
+	shell := exec.CommandContext(r.Context(), "bash", "-o", "pipefail", "-c", standIns.Replace(command))
 	shell.Dir = r.folder
 	shell.Env = append(os.Environ(), "KUBECONFIG="+r.kubeconfig, "PATH="+binaries+string(os.PathListSeparator)+os.Getenv("PATH"))
 	output, err := shell.CombinedOutput()
-	r.Logf("%s:%d: $ %s\n%s", page, command.Line, command.Text, output)
-	if err != nil {
-		r.Fatalf("%s:%d: %s: %v", page, command.Line, command.Text, err)
-	}
-	if command.Output == nil {
-		return
-	}
-	shown := strings.Split(standIns.Replace(strings.Join(command.Output, "\n")), "\n")
-	if differs := pages.Differs(shown, string(output)); differs != "" {
-		r.Errorf("%s:%d: $ %s\n%s", page, command.Line, command.Text, differs)
-	}
+	return string(output), err
 }
