@@ -18,6 +18,8 @@
 //	changes            the table of docs/reference/changes.md; changes_test.go makes each change, in both kinds
 //	daemonset_*.go     the same for DaemonSets, where they differ, and their scenarios
 //	meeting_test.go    failures of shared components, with a Deployment and a DaemonSet; leader_test.go, in each phase of a pod's update
+//	examples_test.go   each file of examples is applied, and updated by the commands in its comment
+//	pages_test.go      the commands of README and tutorials; reader_test.go runs them, and pages reads them out of the pages
 //	meanwhile_test.go  what happens while a change of each kind is in progress: a row for each
 //	bench_test.go      the cost of an update, beside a native one and pods that the bench itself patches (build tag bench, `make bench`)
 //	bench_side_test.go one way to update, and its cost; bench_floor_test.go, the least possible cost

@@ -45,7 +45,7 @@ var allExamples = map[string]example{
 		before: gpuOnEachNode, meanwhile: modelLoaded, after: modelIsThere},
 }
 
-// examples applies each file of examples in a namespace of its own, updates it by the commands in its comment, and checks that the pods stay.
+// examples applies each file of examples in a namespace of its own, and updates it by the commands in its comment. The pods must stay.
 func examples(t *testing.T) {
 	scenarios := map[string]func(*testing.T){}
 	for _, file := range exampleFiles(t) {

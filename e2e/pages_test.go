@@ -18,19 +18,19 @@ import (
 	"github.com/stayput/stayput/e2e/pages"
 )
 
-// walk is a page whose commands are run in their order, by one reader.
+// walk is a page that takes its readers from nothing to the end. One reader runs its commands in their order.
 type walk struct {
 	page string
 	// namespace is the one that the page makes and deletes.
 	namespace string
 	workload  string
-	// restarts are those of the whole page, of a pod that restarts least and of one that restarts most.
+	// restarts are those of the whole page.
 	restarts restarts
 }
 
 // readings runs every command of the tutorials and the README, and checks what it prints.
 func readings(t *testing.T) {
-	scenarios := map[string]func(*testing.T){}
+	scenarios := map[string]func(*testing.T){"README": readmeRead}
 	for name, w := range map[string]walk{
 		"first update":   {"docs/tutorials/first-update.md", "hello", "web", restarts{"app": exactly(2)}},
 		"staged rollout": {"docs/tutorials/staged-rollout.md", "stages", "canary", restarts{"app": {1, 3}}},
@@ -68,6 +68,7 @@ func (w walk) read(t *testing.T) {
 		}
 		r.run(w.page, command)
 	}
+	r.runSpans(w.page)
 	if finish != nil {
 		t.Errorf("%s does not delete namespace %s at the end", w.page, w.namespace)
 	}
@@ -107,12 +108,55 @@ func absent(ctx context.Context, namespace string) error {
 	return errors.Join(err, errors.New("namespace "+namespace+" is still there"))
 }
 
+// readmeRead runs the commands of the README that need no more than a Deployment in a namespace called shop.
+func readmeRead(t *testing.T) {
+	const page = "README.md"
+	commands, err := pages.OfPage(contentOf(t, page))
+	if err != nil {
+		t.Fatalf("%s: %v", page, err)
+	}
+	s := newStage(t, unlabelled)
+	s.create(web(4))
+	before := s.pods("web")
+	s.begin("in place", inPlace)
+	r := s.reader()
+	r.shop = s.namespace
+	var said strings.Builder
+	for _, command := range commands {
+		if elsewhere(t, page, command) {
+			continue
+		}
+		said.WriteString(r.run(page, command))
+		if strings.Contains(command.Text, updateLabel) {
+			s.managed("web") // an API server learns of a label within a second
+		}
+	}
+	s.expectIn(said.String(), "Warning: stayput: in place: restarts app")
+	s.completes("web")
+	s.kept("web", before, once)
+	r.runSpans(page)
+}
+
+// runSpans runs the commands that stand between words or in tables.
+func (r reader) runSpans(page string) {
+	r.Helper()
+	for _, command := range pages.Spans(contentOf(r.T, page), "kubectl", "helm", "make", "go") {
+		if !slices.Contains(mentionedOnly, command.Text) && !elsewhere(r.T, page, command) {
+			r.run(page, command)
+		}
+	}
+}
+
+// mentionedOnly are no commands but names of commands, in sentences.
+var mentionedOnly = []string{"kubectl apply", "kubectl rollout restart", "kubectl set image", "kubectl edit", "kubectl rollout undo"}
+
 // notHere are commands that this test does not run, with the reason. What they name must exist.
 var notHere = []struct {
 	command *regexp.Regexp
 	reason  string
 }{
-	{regexp.MustCompile(`^make (cluster|demo|test|install|uninstall|kind|bench)\b`), "the cluster and Stayput are there; these targets are tested by use"},
+	{regexp.MustCompile(`^make `), "it builds, starts or tests what the reader has already"},
+	{regexp.MustCompile(`^helm `), "make e2e-chart installs, tests, upgrades and uninstalls the chart with Helm 3 and 4"},
 	{regexp.MustCompile(`^export `), "the reader has the cluster's kubeconfig and programs"},
 	{regexp.MustCompile(`^go build -o /usr/local/bin/kubectl-stayput `), "make plugin has built it"},
 }
@@ -137,6 +181,7 @@ func elsewhere(t *testing.T, page string, command pages.Command) bool {
 func missing(t *testing.T, command string) []string {
 	t.Helper()
 	var lost []string
+	command, _, _ = strings.Cut(command, " # ")
 	words := strings.Fields(command)
 	for _, word := range words[1:] {
 		switch {

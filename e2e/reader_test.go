@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ var standIns = strings.NewReplacer(
 	"tomcat:10.1-jdk21", appImage("v3"),
 	"ollama/ollama:0.12.6", appImage("v4"),
 	"ollama/ollama:0.13.5", appImage("v5"),
+	"registry.example/app:v2", appImage("v2"),
 )
 
 // reader is a user who runs what a page shows, in a clone of the repository, with kubectl's plugin on the PATH.
@@ -29,6 +31,19 @@ type reader struct {
 	*stage
 	folder     string
 	kubeconfig string
+	// shop is the namespace in place of the one that the README calls shop and does not make.
+	shop string
+}
+
+// shop is that name as a word of its own.
+var shop = regexp.MustCompile(`\bshop\b`)
+
+// here returns text of a page with the names of this cluster.
+func (r reader) here(text string) string {
+	if r.shop != "" {
+		text = shop.ReplaceAllLiteralString(text, r.shop)
+	}
+	return standIns.Replace(text)
 }
 
 // reader returns a user whose current namespace is that of the stage.
@@ -74,15 +89,15 @@ func (r reader) copyExamples() {
 // before a reader looks.
 const lookAgain = 20 * time.Second
 
-// run runs a command as it is shown, and checks its output if that is shown.
-func (r reader) run(page string, command pages.Command) {
+// run runs a command as it is shown, checks its output if that is shown, and returns it.
+func (r reader) run(page string, command pages.Command) string {
 	r.Helper()
 	began := time.Now()
 	for {
 		output, err := r.output(command.Text)
 		differs := ""
 		if command.Output != nil {
-			differs = pages.Differs(strings.Split(standIns.Replace(strings.Join(command.Output, "\n")), "\n"), output)
+			differs = pages.Differs(strings.Split(r.here(strings.Join(command.Output, "\n")), "\n"), output)
 		}
 		if (err != nil || differs != "") && onlyShows(command.Text) && time.Since(began) < lookAgain {
 			time.Sleep(time.Second / 2)
@@ -95,7 +110,7 @@ func (r reader) run(page string, command pages.Command) {
 		if differs != "" {
 			r.Errorf("%s:%d: $ %s\n%s", page, command.Line, command.Text, differs)
 		}
-		return
+		return output
 	}
 }
 
@@ -106,7 +121,7 @@ func onlyShows(command string) bool {
 
 // output returns what a command prints, to both of its outputs.
 func (r reader) output(command string) (string, error) {
-	shell := exec.CommandContext(r.Context(), "bash", "-o", "pipefail", "-c", standIns.Replace(command))
+	shell := exec.CommandContext(r.Context(), "bash", "-o", "pipefail", "-c", r.here(command))
 	shell.Dir = r.folder
 	shell.Env = append(os.Environ(), "KUBECONFIG="+r.kubeconfig, "PATH="+binaries+string(os.PathListSeparator)+os.Getenv("PATH"))
 	output, err := shell.CombinedOutput()

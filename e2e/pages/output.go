@@ -36,8 +36,8 @@ func plain(line string) string {
 
 // Differs returns how the actual output differs from the shown one, or nothing.
 //
-// Names of pods, hashes, UIDs, ages, times, addresses and names of nodes match any others. So does "..." within a line, and a line "..." any
-// lines. The number of spaces does not matter, and neither does the order of lines: tables are in the order of names, which differ, and
+// Names of pods, hashes, UIDs, ages, times, addresses and names of nodes match any others. So does "..." within a line, and a line "..."
+// any lines. The number of spaces does not matter, and neither does the order of lines: tables are in the order of names, which differ, and
 // warnings come by another way than the rest. All other words must be the same, and no line may be too many.
 func Differs(shown []string, actual string) string {
 	var exact, patterns []string

@@ -75,7 +75,8 @@ func TestPagesThatAreRefused(t *testing.T) {
 }
 
 func TestCommandsOfAManifest(t *testing.T) {
-	got, err := pages.OfManifest("# What it shows. A $ sign.\n#\n#   $ kubectl get pods\n#   NAME\nkind: Pod # more\n#   $ kubectl get nodes\n")
+	got, err := pages.OfManifest("# What it shows. A $ sign.\n#\n#   $ kubectl get pods\n#   NAME\n" +
+		"kind: Pod # more\n#   $ kubectl get nodes\n")
 	want := []pages.Command{{Line: 3, Text: "kubectl get pods", Output: []string{"NAME"}}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, error %v; want %+v", got, err, want)
