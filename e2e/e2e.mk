@@ -75,3 +75,10 @@ e2e-upgrade: cluster ## managers of two versions at a time, with updates in prog
 	@rm -rf $(OTHER_VERSION); mkdir -p $(OTHER_VERSION); git archive $(FROM) | tar -x -C $(OTHER_VERSION)
 	@$(MAKE) -C $(OTHER_VERSION) --no-print-directory install BIN=$(BIN) KUBECONFIG=$(KUBECONFIG)
 	OTHER_VERSION=$(OTHER_VERSION) go test -tags e2e -v -count=1 -timeout 30m ./e2e -run '^TestUpgrade$$'
+
+# The neighbours' own code comes from the Go module proxy and compiles for minutes, so make test does not run this.
+NEIGHBOURS := e2e/neighbours $(patsubst %/go.mod,%,$(wildcard e2e/neighbours/*/go.mod))
+
+.PHONY: neighbours
+neighbours: ## what docs/how-to says about Argo CD, Flux, Kyverno and others, against their own code; needs no cluster
+	@for module in $(NEIGHBOURS); do (set -x; go -C $$module test -count=1 ./...); done
