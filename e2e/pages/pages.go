@@ -12,7 +12,9 @@ package pages
 
 import (
 	"fmt"
+	"iter"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -33,8 +35,11 @@ const (
 	quoted = "#   "
 )
 
-// OfPage returns the commands of a Markdown page, in their order. A block with a prompt in another language than console is an error, since
-// its commands would not be run.
+// usual are programs whose names begin a command, also without a prompt.
+var usual = []string{"kubectl", "helm", "make"}
+
+// OfPage returns the commands of a Markdown page, in their order. A command in a block of another language than console and sh is an error,
+// since it would not be run.
 func OfPage(markdown string) ([]Command, error) {
 	var found []Command
 	language, inside := "", false
@@ -48,7 +53,7 @@ func OfPage(markdown string) ([]Command, error) {
 			found = console(found, i+1, trimmed)
 		case language == "sh":
 			found = script(found, i+1, trimmed)
-		case strings.HasPrefix(trimmed, prompt):
+		case strings.HasPrefix(trimmed, prompt), begins(trimmed, usual):
 			return nil, fmt.Errorf("line %d: a command in a block of language %q, which is neither console nor sh", i+1, language)
 		}
 	}
@@ -116,33 +121,50 @@ func runnable(found []Command) error {
 	return nil
 }
 
-// span is code between words.
+// span is code between words. It may go on in the next line.
 var span = regexp.MustCompile("`([^`]+)`")
 
 // Spans returns the commands that stand between words or in a table, between single backquotes: those that begin with one of these
 // programs and have arguments. Blocks are not searched.
 func Spans(markdown string, programs ...string) []Command {
 	var found []Command
-	inside := false
-	for i, line := range lines(markdown) {
-		if strings.HasPrefix(strings.TrimSpace(line), fence) {
-			inside = !inside
-			continue
-		}
-		for _, match := range span.FindAllStringSubmatch(line, -1) {
-			if text := strings.TrimPrefix(match[1], prompt); !inside && begins(text, programs) {
-				found = append(found, Command{Line: i + 1, Text: text})
+	for first, paragraph := range paragraphs(markdown) {
+		for _, at := range span.FindAllStringSubmatchIndex(paragraph, -1) {
+			text := strings.TrimPrefix(strings.Join(strings.Fields(paragraph[at[2]:at[3]]), " "), prompt)
+			if begins(text, programs) {
+				found = append(found, Command{Line: first + strings.Count(paragraph[:at[0]], "\n"), Text: text})
 			}
 		}
 	}
 	return found
 }
 
-func begins(text string, programs []string) bool {
-	for _, program := range programs {
-		if strings.HasPrefix(text, program+" ") {
-			return true
+// paragraphs yields the number of each paragraph's first line, and the paragraph. Blocks are left out.
+func paragraphs(markdown string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		first, inside := 0, false
+		var text []string
+		for i, line := range append(lines(markdown), "") {
+			trimmed := strings.TrimSpace(line)
+			isFence := strings.HasPrefix(trimmed, fence)
+			if isFence {
+				inside = !inside
+			}
+			if !inside && !isFence && trimmed != "" {
+				if len(text) == 0 {
+					first = i + 1
+				}
+				text = append(text, line)
+				continue
+			}
+			if len(text) > 0 && !yield(first, strings.Join(text, "\n")) {
+				return
+			}
+			text = nil
 		}
 	}
-	return false
+}
+
+func begins(text string, programs []string) bool {
+	return slices.ContainsFunc(programs, func(program string) bool { return strings.HasPrefix(text, program+" ") })
 }

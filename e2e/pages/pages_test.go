@@ -10,7 +10,7 @@ import (
 
 const page = `# Page
 
-Text with $ signs, and ` + "`kubectl get pods`, `kubectl`, `make demo`" + `.
+Text with $ signs, and ` + "`kubectl get pods`, `kubectl`, `make\n  demo`" + `.
 
 ` + "```console" + `
 $ kubectl get pods
@@ -41,11 +41,11 @@ kind: Deployment
 func TestCommandsOfAPage(t *testing.T) {
 	got, err := pages.OfPage(page)
 	want := []pages.Command{
-		{Line: 6, Text: "kubectl get pods", Output: []string{"NAME   READY", "web    1/1"}},
-		{Line: 10, Text: "kubectl label deployment web key=value", Output: []string{"deployment.apps/web labeled"}},
-		{Line: 13, Text: "true"},
-		{Line: 20, Text: "make demo"},
-		{Line: 22, Text: "helm install --wait"},
+		{Line: 7, Text: "kubectl get pods", Output: []string{"NAME   READY", "web    1/1"}},
+		{Line: 11, Text: "kubectl label deployment web key=value", Output: []string{"deployment.apps/web labeled"}},
+		{Line: 14, Text: "true"},
+		{Line: 21, Text: "make demo"},
+		{Line: 23, Text: "helm install --wait"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, error %v; want %+v", got, err, want)
@@ -66,6 +66,7 @@ func TestPagesThatAreRefused(t *testing.T) {
 		"```console\n$ kubectl get pods":                  "no end",
 		"```console\n$ kubectl apply -f - <<EOF\na\n```":  "not a whole command",
 		"```sh\nmake \\\n```":                             "not a whole command",
+		"```\nmake demo # so\n```":                        "neither console nor sh",
 		"```yaml\na: 1\n```\n\n```text\n$ make help\n```": "line 6",
 	} {
 		if got, err := pages.OfPage(page); err == nil || !strings.Contains(err.Error(), part) {
