@@ -70,3 +70,14 @@ func TestSameMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestApplication reads the Application of the page as strictly as the API server does.
+func TestApplication(t *testing.T) {
+	var application appv1.Application
+	if err := yaml.UnmarshalStrict([]byte(page.YAML(t, "install-gitops.md", "kind: Application")), &application); err != nil {
+		t.Fatal(err)
+	}
+	if source := application.Spec.Source; source.Helm == nil || source.Helm.ValuesIsEmpty() {
+		t.Errorf("the Application has no values: %v", source)
+	}
+}
