@@ -25,4 +25,5 @@
 //	bench_side_test.go one way to update, and its cost; bench_floor_test.go, the least possible cost
 //	metrics_test.go    the metrics of the managers and the API server at /metrics
 //	report             makes docs/explanation/performance.md of the figures
+//	recording          makes docs/recording.svg of a real update, for README
 package e2e
