@@ -4,7 +4,7 @@ go 1.26.0
 
 tool k8s.io/kube-state-metrics/v2
 
-require k8s.io/kube-state-metrics/v2 v2.18.0
+require k8s.io/kube-state-metrics/v2 v2.18.0 // indirect
 
 require (
 	cel.dev/expr v0.24.0 // indirect

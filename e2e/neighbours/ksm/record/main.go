@@ -48,12 +48,12 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }()
 	program := filepath.Join(folder, "kube-state-metrics")
 	if err := command("go", "build", "-o", program, "k8s.io/kube-state-metrics/v2"); err != nil {
 		return err
 	}
-	defer command("kubectl", "delete", "namespace", namespace, "--wait=false")
+	defer func() { _ = command("kubectl", "delete", "namespace", namespace, "--wait=false") }()
 	if err := create(); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func run() error {
 	if err := update(); err != nil {
 		return err
 	}
-	print(os.Stdout, scrapes)
+	printSeries(os.Stdout, scrapes)
 	return nil
 }
 
@@ -141,14 +141,16 @@ func scrape(scrapes chan<- map[string]string) {
 				values[line[:at]] = line[at+1:]
 			}
 		}
-		response.Body.Close()
+		if err := response.Body.Close(); err != nil {
+			log.Print(err)
+		}
 		scrapes <- values
 	}
 }
 
-// print writes a line for each series: its name, a tab, and its values in promtool's notation. When a series ends, it is stale, as
+// printSeries writes a line for each series: its name, a tab, and its values in promtool's notation. When a series ends, it is stale, as
 // Prometheus marks it.
-func print(out io.Writer, scrapes <-chan map[string]string) {
+func printSeries(out io.Writer, scrapes <-chan map[string]string) {
 	all := map[string][]string{}
 	n := 0
 	for values := range scrapes {
@@ -187,13 +189,13 @@ func runs(values []string) string {
 		for i+n < len(values) && values[i+n] == values[i] {
 			n++
 		}
-		switch {
-		case values[i] == "stale":
+		switch values[i] {
+		case "stale":
 			text = append(text, "stale")
 			if n > 1 {
 				text = append(text, fmt.Sprintf("_x%d", n-1))
 			}
-		case values[i] == "_":
+		case "_":
 			text = append(text, fmt.Sprintf("_x%d", n))
 		default:
 			text = append(text, fmt.Sprintf("%sx%d", values[i], n-1))
