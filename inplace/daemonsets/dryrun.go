@@ -12,12 +12,13 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-func (v *planner) needsDryRun() bool {
+// NeedsDryRun implements engine.Planner.
+func (v *planner) NeedsDryRun() bool {
 	return v.updateRevision != nil && v.NewPods.UpdateRevision == "" && v.unfinished()
 }
 
-// dryRun adds the request for a dry run of a pod on the node of a pod that is to be updated.
-func (v *planner) dryRun() podstate.Turns {
+// AskDryRun implements engine.Planner. The pod of the dry run is for the node of a pod that is to be updated.
+func (v *planner) AskDryRun() podstate.Turns {
 	turns := podstate.Turns{}
 	for _, m := range v.pods {
 		turns[&m.State] = m.Restarts() && readiness.Closed(m.Pod)
@@ -26,7 +27,6 @@ func (v *planner) dryRun() podstate.Turns {
 	if Updating(v.updateRevision) {
 		v.renew()
 	}
-	v.Phase(steps.PhaseWaiting, dryrun.Asking)
 	for m := range v.pending() {
 		if m.Needs().InPlace() {
 			template := podTemplate(v.DaemonSet, v.updateRevision, m.Pod.Spec.NodeName)

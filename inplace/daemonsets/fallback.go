@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -16,12 +17,14 @@ import (
 // pods have the update revision already, it labels the update revision. That ends the hold and nudges the native controller (updateHistory
 // in pkg/controller/daemon/daemon_controller.go). A partially patched pod has no revision's hash, so the native controller replaces it.
 func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
-	v := r.planner()
-	v.LeaveToNative(v.DaemonSet, v.TemplateHash(), v.unfinished(), why)
-	v.fallBack()
-	v.Phase(steps.PhaseNative, why.Message)
-	return v.finish(nil)
+	return engine.FallBack(r.planner(), why)
 }
+
+// LeftToDo implements engine.Planner.
+func (v *planner) LeftToDo() bool { return v.unfinished() }
+
+// FallBack implements engine.Planner.
+func (v *planner) FallBack(inplace.Reason) { v.fallBack() }
 
 // fallBack removes the marks. The native controller does not retry by itself what was held. So as long as pods are left, it is nudged.
 func (v *planner) fallBack() {
@@ -48,10 +51,8 @@ func (r Rollout) Nudge() []steps.Step {
 	}}
 }
 
-// cleanUp removes all that Stayput has left behind where the native controller updates, or has nothing to do. An update that Stayput had
-// begun falls back.
-func (v *planner) cleanUp() {
-	v.OpenGates(nil)
+// CleanUp implements engine.Planner. An update that Stayput had begun falls back.
+func (v *planner) CleanUp() {
 	v.openResizeNoted()
 	v.keepFallback()
 	v.prePull().Finish(v.Decided.Reasons)

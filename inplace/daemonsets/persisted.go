@@ -9,7 +9,7 @@ import (
 // nudge it. It does so by an annotation on a pod, since that controller watches pods: updatePod in
 // pkg/controller/daemon/daemon_controller.go.
 func (v *planner) keepFallback() {
-	left := v.unfinished() && v.Seen.Mode.Manages() && v.fallbackPersisted()
+	left := v.unfinished() && v.Seen.Mode.Manages() && v.Seen.FellBack(v.DaemonSet.Spec.Template)
 	v.ForgetFallback(v.DaemonSet, v.Seen.PersistedFallback, left)
 	if !left || v.updateRevision != nil && revisions.FellBack(v.updateRevision) {
 		return

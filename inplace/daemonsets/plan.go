@@ -11,6 +11,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -19,7 +20,7 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Plan returns the next steps. It derives them only from what was observed, so it may be called at any moment and by any caller.
+// Plan returns the next steps.
 //
 // It has no step for the status. A denied DELETE is no error to the DaemonSet controller, which goes on counting pods by their hash label
 // and writes the status itself (syncDaemonSet in pkg/controller/daemon/daemon_controller.go).
@@ -27,36 +28,36 @@ func (r Rollout) Plan() steps.Plan {
 	if r.untouched() {
 		return steps.NativePlan(r.Seen.Mode)
 	}
-	v := r.planner()
-	if !v.Decided.Held {
-		v.cleanUp()
-		return v.finish(nil)
-	}
-	v.applyPartition()
+	return engine.Plan(r.begin)
+}
+
+func (r Rollout) begin() engine.Planner { return r.planner() }
+
+// PodProgress returns what users need to know of each live pod, by name.
+func (r Rollout) PodProgress() []podstate.PodProgress {
+	return r.planner().Update.PodProgress(slices.ContainsFunc(r.Revisions, Updating), false)
+}
+
+// Started implements engine.Planner.
+func (v *planner) Started() time.Time { return revisions.StartedAt(v.began()) }
+
+// ProceedingPhase implements engine.Planner.
+func (v *planner) ProceedingPhase(progress string) { v.Phase(steps.PhaseUpdating, progress) }
+
+// Impossible implements engine.Planner.
+func (v *planner) Impossible() *inplace.Reason {
 	v.Unresized = podstate.NotResized(&v.PlanBuilder, v.Pods(), true, podstate.ResizeDeadline(nil), v.Seen.Now)
 	if v.Unresized != nil && !v.Partition.HoldsPods() {
-		return r.FallBack(*v.Unresized)
+		return v.Unresized
 	}
-	if reason := cmp.Or(v.bypassedAgain(), v.againstDryRun()); reason != nil {
-		return r.FallBack(*reason)
-	}
-	if v.needsDryRun() {
-		return v.finish(v.dryRun())
-	}
-	return v.finish(v.update())
+	return cmp.Or(v.bypassedAgain(), v.againstDryRun())
 }
 
-// update plans an update in place. It returns the pods that have their turn.
-func (v *planner) update() podstate.Turns {
-	v.ForgetFallback(v.DaemonSet, v.Seen.PersistedFallback, false)
+// Proceed implements engine.Planner.
+func (v *planner) Proceed() (podstate.Turns, *inplace.Reason) {
 	turns := v.proceed()
 	v.OpenGates(turns)
-	return turns
-}
-
-// applyPartition finds the partition budget, and the pods at the partition.
-func (v *planner) applyPartition() {
-	v.Partition = podstate.PartitionBudgetOf(v.Seen.Settings.Partition, max(v.desired(), len(v.pods)), v.Pods())
+	return turns, nil
 }
 
 // proceed plans what is next. It marks the update first: a manager that finds the mark later knows that the native controller needs a

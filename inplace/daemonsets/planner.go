@@ -54,7 +54,7 @@ type marks struct{ updating, fallback, renewed, current string }
 
 func (r Rollout) planner() *planner {
 	v := &planner{
-		Rollout: r, Update: engine.NewUpdate(r.DaemonSet, &r.Seen), updateRevision: r.UpdateRevision(),
+		Rollout: r, Update: engine.NewUpdate(r.workload(), &r.Seen), updateRevision: r.UpdateRevision(),
 		wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
 		places: placesOf(r.DaemonSet), placed: map[string][]types.UID{},
 		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
@@ -81,12 +81,19 @@ func (r Rollout) planner() *planner {
 		}
 	}
 	v.Decided = v.decide()
+	v.Workload.Replicas = v.desired()
+	v.Partition = podstate.PartitionBudgetOf(v.Seen.Settings.Partition, max(v.Workload.Replicas, len(v.pods)), v.Pods())
 	return v
+}
+
+func (r Rollout) workload() engine.Workload {
+	return engine.Workload{Object: r.DaemonSet, Kind: "DaemonSet", Template: r.DaemonSet.Spec.Template,
+		MinReadySeconds: r.DaemonSet.Spec.MinReadySeconds}
 }
 
 func (v *planner) daemonPod(pod *corev1.Pod) *daemonPod {
 	m := &daemonPod{revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
-	m.State = v.StateOf(pod, v.origin(pod, m.revision), v.DaemonSet.Spec.MinReadySeconds)
+	m.State = v.StateOf(pod, v.origin(pod, m.revision))
 	return m
 }
 

@@ -85,14 +85,10 @@ func (r Rollout) workloadReason(updateRevision *apps.ControllerRevision) *inplac
 	case r.DaemonSet.Surges():
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/rollingUpdate/maxSurge",
 			Message: "maxSurge asks for a new pod before the old one goes"}
-	case updateRevision != nil && revisions.FellBack(updateRevision), r.fallbackPersisted():
+	case updateRevision != nil && revisions.FellBack(updateRevision), r.Seen.FellBack(r.DaemonSet.Spec.Template):
 		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the DaemonSet controller"}
 	}
 	return nil
-}
-
-func (r Rollout) fallbackPersisted() bool {
-	return r.DaemonSet.Spec.Template.IsPersisted(r.Seen.PersistedFallback)
 }
 
 // TemplateHash returns the hash by which a persisted fallback names the update: see revisions.Fallback.
@@ -141,7 +137,6 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 // wait for. It may be Ready, and on its way to a revision that is gone.
 func (r Rollout) holdsReplacement(m *daemonPod) (bool, inplace.Reason) {
 	v := r.planner()
-	v.applyPartition()
 	switch {
 	case v.Decided.Held && !v.partitionLeaves(m.Pod):
 		return true, inplace.Reason{Message: "the pod stays at the partition"}

@@ -14,9 +14,9 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// needsDryRun reports whether pods are to change and it is not known what admission does to new pods. While the rollout is paused no pod
+// NeedsDryRun implements engine.Planner. While the rollout is paused no pod
 // begins to move, but pods go back.
-func (v *Planner) needsDryRun() bool {
+func (v *Planner) NeedsDryRun() bool {
 	return v.NewRS != nil && v.NewPods.UpdateRevision == "" && v.unfinished() && (!v.paused() || v.AnyUpdating() || v.anyPartiallyPatched())
 }
 
@@ -24,8 +24,8 @@ func (v *Planner) anyPartiallyPatched() bool {
 	return slices.ContainsFunc(v.Members, func(m *replicas.Pod) bool { return m.PartiallyPatched() })
 }
 
-// dryRun asks for a dry run. Until there is an answer everything stays as it is, and pods keep their turns.
-func (v *Planner) dryRun() podstate.Turns {
+// AskDryRun implements engine.Planner.
+func (v *Planner) AskDryRun() podstate.Turns {
 	v.Result.DryRun = newPodOf(v.NewRS.Rs)
 	v.Result.DryRun.Claims = readiness.ClaimsOf(v.NewRS.Rs.Spec.Template.Typed().Spec)
 	p := pace{turns: podstate.Turns{}, partition: v.Partition}
@@ -34,7 +34,6 @@ func (v *Planner) dryRun() podstate.Turns {
 	v.checkPartition(p)
 	v.patchSets(nil) // renews the hold
 	v.patchStatus(nil)
-	v.Phase(steps.PhaseWaiting, dryrun.Asking)
 	return p.turns
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -19,15 +20,19 @@ func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 	if why.Code == inplace.CodeUninstalled {
 		r.Seen.OldDryRun = dryrun.Result{Unknown: why.Message}
 	}
-	v := r.Planner()
-	v.LeaveToNative(v.Deployment, v.TemplateHash(), v.unfinished() || v.Overfull(), why)
+	return engine.FallBack(r.Planner(), why)
+}
+
+// LeftToDo implements engine.Planner.
+func (v *Planner) LeftToDo() bool { return v.unfinished() || v.Overfull() }
+
+// FallBack implements engine.Planner.
+func (v *Planner) FallBack(why inplace.Reason) {
 	v.goBack()
 	v.unmarkSeen(why)
 	v.forgetSurge()
 	v.markFallback()
 	v.patchSets(nil)
-	v.Phase(steps.PhaseNative, why.Message)
-	return v.finish(nil)
 }
 
 func (v *Planner) markFallback() {
@@ -66,9 +71,8 @@ func (r Rollout) Nudge() []steps.Step {
 	return nudged
 }
 
-// cleanUp removes everything of Stayput's where the native controllers update the workload, or have nothing to do.
-func (v *Planner) cleanUp() {
-	v.OpenGates(nil)
+// CleanUp implements engine.Planner.
+func (v *Planner) CleanUp() {
 	v.prePull().Finish(v.Decided.Reasons)
 	v.goBack()
 	if v.AnyUpdating() && v.NewRS != nil && v.unfinished() && !v.Seen.Mode.Manages() {

@@ -8,8 +8,9 @@ import (
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
-// impossible returns why pods and replicas prevent an update in place; nil if they do not.
-func (v *Planner) impossible() *inplace.Reason {
+// Impossible implements engine.Planner.
+func (v *Planner) Impossible() *inplace.Reason {
+	v.Unresized = v.notResized()
 	if v.nativeRolloutBegun() {
 		return &inplace.Reason{Code: inplace.CodeNativeRollout, Message: "the Deployment controller has begun a rollout with new pods"}
 	}

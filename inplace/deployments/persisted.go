@@ -17,7 +17,7 @@ import (
 // keepFallback nudges the Deployment controller where no label on the update revision does, as long as that controller has something left
 // to do. It changes a time in the status that has no other meaning.
 func (v *Planner) keepFallback(left bool) {
-	left = left && v.Seen.Mode.Manages() && v.fallbackPersisted()
+	left = left && v.Seen.Mode.Manages() && v.Seen.FellBack(v.Deployment.Spec.Template)
 	v.ForgetFallback(v.Deployment, v.Seen.PersistedFallback, left)
 	if !left || v.NewRS != nil && revisions.FellBack(v.NewRS.Rs) {
 		return
@@ -39,7 +39,7 @@ func (v *Planner) nudgeDeleters(left bool) {
 	if !v.Seen.Mode.Manages() {
 		return // nothing is held there, and only marks may be written
 	}
-	persistedFallback := left && v.fallbackPersisted()
+	persistedFallback := left && v.Seen.FellBack(v.Deployment.Spec.Template)
 	for _, s := range v.Sets {
 		expired, wait := revisions.Expiry(s.Rs.Labels, v.Seen.Now)
 		switch {

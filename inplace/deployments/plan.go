@@ -1,44 +1,34 @@
 package deployments
 
 import (
+	"cmp"
+	"time"
+
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Plan returns the next steps. It derives them only from what was observed, so any caller may call it at any moment.
+// Plan returns the next steps.
 func (r Rollout) Plan() steps.Plan {
 	if r.untouched() {
 		return steps.NativePlan(r.Seen.Mode)
 	}
+	return engine.Plan(func() engine.Planner { return r.Planner() })
+}
+
+// PodProgress returns what users need to know of each live pod, by name.
+func (r Rollout) PodProgress() []podstate.PodProgress {
 	v := r.Planner()
-	if !v.Decided.Held {
-		v.cleanUp()
-		return v.finish(nil)
-	}
-	v.Unresized = v.notResized()
-	if reason := v.impossible(); reason != nil {
-		return r.FallBack(*reason)
-	}
-	if v.needsDryRun() {
-		return v.finish(v.dryRun())
-	}
-	return v.PlanUpdate()
+	return v.Update.PodProgress(v.AnyUpdating(), v.paused())
 }
 
-// PlanUpdate returns the plan of an update. If its replicas do not add up, nothing of that plan is written, and the update falls back.
-func (v *Planner) PlanUpdate() steps.Plan {
-	turns, reason := v.update()
-	if reason != nil {
-		return v.FallBack(*reason)
-	}
-	return v.finish(turns)
-}
-
-// update plans an update in place from beginning to end; each part decides whether it has something to do. It returns the pods that have
-// their turn, or why the update cannot go on in place.
-func (v *Planner) update() (podstate.Turns, *inplace.Reason) {
-	v.ForgetFallback(v.Deployment, v.Seen.PersistedFallback, false)
+// Proceed implements engine.Planner. Each part decides whether it has something to do. If the replicas do not add up, it returns that as the
+// reason.
+func (v *Planner) Proceed() (podstate.Turns, *inplace.Reason) {
 	p := v.pace(v.prePull().Advance(v.paused()))
 	v.OpenGates(p.turns)
 	v.noteSurge()  // proceed begins with these notes, and rewrites them where it adds or removes surge pods
@@ -53,6 +43,33 @@ func (v *Planner) update() (podstate.Turns, *inplace.Reason) {
 	v.patchSets(balance)
 	v.patchStatus(p.turns)
 	return p.turns, nil
+}
+
+// Started implements engine.Planner.
+func (v *Planner) Started() time.Time {
+	var started time.Time
+	for _, s := range v.Sets {
+		if revisions.Updating(s.Rs) {
+			started = revisions.StartedAt(s.Rs.Labels[inplace.LabelUpdating])
+		}
+	}
+	return started
+}
+
+// ProceedingPhase implements engine.Planner.
+func (v *Planner) ProceedingPhase(progress string) {
+	switch {
+	case v.paused():
+		v.Phase(steps.PhasePaused, progress)
+	case v.stage != "":
+		v.Phase(steps.PhasePartition, v.stage)
+	case v.Partition.Flaw(v.Pods()) != "":
+		v.Phase(steps.PhaseStalled, v.Waiting)
+	case statuses.Overdue(v.Deployment):
+		v.Phase(steps.PhaseStalled, cmp.Or(v.whyNoSurgePod(), progress))
+	default:
+		v.Phase(steps.PhaseUpdating, progress)
+	}
 }
 
 // proceed takes the next step with the ReplicaSets.

@@ -36,7 +36,7 @@ type Planner struct {
 
 // Planner returns a planner. It looks at everything once, in the order in which one fact depends on another.
 func (r Rollout) Planner() *Planner {
-	v := &Planner{Rollout: r, Update: engine.NewUpdate(r.Deployment, &r.Seen), origins: map[*replicas.Set]podstate.PodRevision{}}
+	v := &Planner{Rollout: r, Update: engine.NewUpdate(r.workload(), &r.Seen), origins: map[*replicas.Set]podstate.PodRevision{}}
 	v.Decided = r.Decision()
 	newRS, _ := v.Decided.UpdateRevision.(*apps.ReplicaSet)
 	for _, rs := range r.OldestFirst() {
@@ -66,6 +66,11 @@ func (r Rollout) Planner() *Planner {
 	return v
 }
 
+func (r Rollout) workload() engine.Workload {
+	return engine.Workload{Object: r.Deployment, Kind: "Deployment", Template: r.Deployment.Spec.Template,
+		Replicas: int(apps.Desired(r.Deployment)), MinReadySeconds: r.Deployment.Spec.MinReadySeconds}
+}
+
 // changeFrom returns what a pod with the template of that ReplicaSet needs to become a pod of the update revision; nil while there is
 // none.
 func (v *Planner) changeFrom(rs *apps.ReplicaSet) *edit.Change {
@@ -76,7 +81,7 @@ func (v *Planner) changeFrom(rs *apps.ReplicaSet) *edit.Change {
 	return &change
 }
 
-func (v *Planner) desired() int { return int(apps.Desired(v.Deployment)) }
+func (v *Planner) desired() int { return v.Workload.Replicas }
 
 func (v *Planner) paused() bool { return v.Deployment.Spec.Paused }
 

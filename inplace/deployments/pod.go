@@ -10,7 +10,7 @@ import (
 )
 
 func (v *Planner) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Pod {
-	return &replicas.Pod{State: v.StateOf(pod, v.origin(owner), v.Deployment.Spec.MinReadySeconds), Owner: owner}
+	return &replicas.Pod{State: v.StateOf(pod, v.origin(owner)), Owner: owner}
 }
 
 func (v *Planner) origin(owner *replicas.Set) podstate.PodRevision {

@@ -132,7 +132,7 @@ func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 		return &inplace.Reason{Code: inplace.CodeDeleting, Message: "the Deployment is being deleted"}
 	case r.Seen.Unread != "":
 		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Seen.Unread}
-	case newRS != nil && revisions.FellBack(newRS), slices.ContainsFunc(r.ReplicaSets, r.standIns()), r.fallbackPersisted():
+	case newRS != nil && revisions.FellBack(newRS), slices.ContainsFunc(r.ReplicaSets, r.standIns()), r.Seen.FellBack(d.Spec.Template):
 		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the Deployment controller"}
 	case recreate && apps.Desired(d) > recreateMaxReplicas:
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/strategy/type",
@@ -155,11 +155,6 @@ func (r Rollout) standIns() func(*apps.ReplicaSet) bool {
 		_, hash, progress := strings.Cut(rs.Labels[inplace.LabelFallback], revisions.StandsFor)
 		return progress && hash == wanted()
 	}
-}
-
-// fallbackPersisted reports whether the persisted fallback is of this update.
-func (r Rollout) fallbackPersisted() bool {
-	return r.Deployment.Spec.Template.IsPersisted(r.Seen.PersistedFallback)
 }
 
 // TemplateHash returns the hash by which marks and persisted fallbacks identify the update while there is no update revision: see

@@ -52,6 +52,11 @@ func (s Snapshot) Untouched() bool {
 	return podstate.Untouched(s.Mode, s.Pull.PrePullPods, s.PersistedFallback, s.Pods)
 }
 
+// FellBack reports whether the update to this template has a persisted fallback.
+func (s Snapshot) FellBack(template apps.Template) bool {
+	return template.IsPersisted(s.PersistedFallback)
+}
+
 // DecideEdit returns what an edit of the template does. Decision is asked only if the edit itself forbids nothing.
 func (s Snapshot) DecideEdit(before, after apps.Template, decision func() steps.Decision) steps.EditDecision {
 	return steps.DecideEdit(edit.Compare(before, after, s.Rules), s.Mode, s.Settings.Partition, decision)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
@@ -21,6 +22,7 @@ import (
 // Update is a plan in the making: what a kind derives from its snapshot, and the steps so far.
 type Update struct {
 	steps.PlanBuilder
+	Workload Workload
 	// Decided is whether Stayput makes the update.
 	Decided steps.Decision
 	// NewPods is what is known of new pods of the update revision.
@@ -38,15 +40,30 @@ type Update struct {
 	seen      *Snapshot
 }
 
+// Workload is what a plan needs of the workload itself.
+type Workload struct {
+	metav1.Object
+	// Kind is the name of its kind, as Deployment.
+	Kind     string
+	Template apps.Template
+	// Replicas is how many pods it wants.
+	Replicas int
+	// MinReadySeconds is how long a pod must be Ready to be available.
+	MinReadySeconds int32
+}
+
 // NewUpdate begins a plan for a workload.
-func NewUpdate(workload metav1.Object, seen *Snapshot) Update {
-	return Update{PlanBuilder: steps.PlanBuilder{Batches: seen.Batches}, NodesByName: nodes.ByName(seen.Nodes),
+func NewUpdate(workload Workload, seen *Snapshot) Update {
+	return Update{PlanBuilder: steps.PlanBuilder{Batches: seen.Batches}, Workload: workload, NodesByName: nodes.ByName(seen.Nodes),
 		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), seen: seen}
 }
 
+// Base returns the Update itself: see Planner.
+func (u *Update) Base() *Update { return u }
+
 // StateOf returns the state of a live pod that has that revision.
-func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision, minReadySeconds int32) podstate.State {
-	s := podstate.StateOf(&u.PlanBuilder, pod, revision, u.NewPods, u.seen.Ahead, minReadySeconds, u.seen.Now)
+func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstate.State {
+	s := podstate.StateOf(&u.PlanBuilder, pod, revision, u.NewPods, u.seen.Ahead, u.Workload.MinReadySeconds, u.seen.Now)
 	node := u.NodesByName[pod.Spec.NodeName]
 	s.Auxiliary, s.Unreachable = u.auxiliary, nodes.KnownUnreachable(node)
 	s.Infeasible = s.WhyInfeasible(node)
@@ -107,10 +124,10 @@ func (u *Update) PrePull(reserved int, owner prepull.PodOwner, pods iter.Seq[*po
 
 // PodProgress returns what users need to know of each pod. Updating is whether a revision is marked, paused whether the user has paused the
 // rollout.
-func (u *Update) PodProgress(kind string, updating, paused bool) []podstate.PodProgress {
+func (u *Update) PodProgress(updating, paused bool) []podstate.PodProgress {
 	replaces := ""
 	if !u.Decided.Held && !updating {
-		replaces = kind + " controller"
+		replaces = u.Workload.Kind + " controller"
 	}
 	var all []podstate.PodProgress
 	for s := range u.Pods() {
@@ -123,38 +140,9 @@ func (u *Update) PodProgress(kind string, updating, paused bool) []podstate.PodP
 	return all
 }
 
-// LeaveToNative begins to leave the update to the native controller. If pods are left for that controller, the fallback is persisted.
-// Gates open, and pre-pull pods are deleted. The kind decides what happens to marks and pods.
-func (u *Update) LeaveToNative(workload metav1.Object, templateHash string, left bool, why inplace.Reason) {
-	u.Decided = steps.Decision{UpdateRevision: u.Decided.UpdateRevision, Reasons: inplace.Reasons{why}}
-	if left {
-		u.PersistFallback(workload, templateHash, why)
-	}
-	u.OpenGates(nil)
-	u.DeletePrePullPods(u.seen.Pull.PrePullPods, why.Message)
-}
-
-// Finish returns the plan, with what every plan has: the decision, the progress and the phase. Kind is the name of the kind, replicas how
-// many pods the workload wants, and started when its update started. If the update goes on, held sets its phase.
-func (u *Update) Finish(kind string, replicas int32, started time.Time, turns podstate.Turns, held func(progress string)) steps.Plan {
-	u.Arrange()
-	u.Result.Decision, u.Result.NoDryRun = u.Decided, u.NewPods.Unknown
-	u.Result.Progress = u.progress(turns, replicas, started)
-	switch {
-	case u.Result.Phase != "":
-	case !u.Decided.Held && len(u.Decided.Reasons) > 0:
-		u.Phase(steps.PhaseNative, u.Decided.Reasons.String())
-	case !u.Decided.Held && u.Result.Progress.Moving == 0:
-		u.Phase(steps.PhaseIdle, "every pod runs what the "+kind+" says")
-	default:
-		held(u.PlanBuilder.Progress())
-	}
-	return u.Result
-}
-
 // progress counts the pods. Surge pods do not count.
-func (u *Update) progress(turns podstate.Turns, replicas int32, started time.Time) steps.Progress {
-	progress := steps.Progress{Replicas: replicas, Started: started}
+func (u *Update) progress(turns podstate.Turns, started time.Time) steps.Progress {
+	progress := steps.Progress{Replicas: int32(u.Workload.Replicas), Started: started}
 	for s := range u.Pods() {
 		switch {
 		case s.Surge:

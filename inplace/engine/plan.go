@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// Planner plans one update of one kind of workload. Its methods stand in the order in which Plan calls them. Those that plan add their steps
+// to the Update. What all kinds have in common stands in Plan and FallBack, and in the Update.
+type Planner interface {
+	// Base returns what every kind has.
+	Base() *Update
+	// Started returns when the update in progress began; zero if none is in progress.
+	Started() time.Time
+	// CleanUp removes what Stayput has left where the native controller makes the update, or has nothing to do.
+	CleanUp()
+	// Impossible returns why pods, replicas or admission prevent the update in place; nil if they do not.
+	Impossible() *inplace.Reason
+	// NeedsDryRun reports whether pods are to change and it is not known what admission makes of new pods.
+	NeedsDryRun() bool
+	// AskDryRun asks for the dry run. Until there is an answer everything stays as it is. It returns the pods that keep their turns.
+	AskDryRun() podstate.Turns
+	// Proceed takes the next steps. It returns the pods that have their turn, or why the update cannot go on in place.
+	Proceed() (podstate.Turns, *inplace.Reason)
+	// LeftToDo reports whether the native controllers would have something left to do.
+	LeftToDo() bool
+	// FallBack leaves marks and pods as the native controller needs them, and nudges it.
+	FallBack(why inplace.Reason)
+	// ProceedingPhase sets the phase of an update that goes on.
+	ProceedingPhase(progress string)
+}
+
+// Plan returns the next steps. It derives them only from what was observed, so any caller may call it at any moment. Begin returns a planner
+// that has planned nothing yet. If the update turns out to be impossible, nothing of the plan so far is written, and the update falls back.
+func Plan(begin func() Planner) steps.Plan {
+	p := begin()
+	u := p.Base()
+	if !u.Decided.Held {
+		u.OpenGates(nil)
+		p.CleanUp()
+		return finish(p, nil)
+	}
+	if reason := p.Impossible(); reason != nil {
+		return FallBack(begin(), *reason)
+	}
+	if p.NeedsDryRun() {
+		turns := p.AskDryRun()
+		u.Phase(steps.PhaseWaiting, dryrun.Asking)
+		return finish(p, turns)
+	}
+	u.ForgetFallback(u.Workload, u.seen.PersistedFallback, false)
+	turns, reason := p.Proceed()
+	if reason != nil {
+		return FallBack(begin(), *reason)
+	}
+	return finish(p, turns)
+}
+
+// FallBack returns the plan by which the update falls back to the native controller. Gates open as soon as that is safe, and pre-pull pods
+// are deleted. If pods are left for the native controller, the fallback is persisted.
+func FallBack(p Planner, why inplace.Reason) steps.Plan {
+	u := p.Base()
+	u.Decided = steps.Decision{UpdateRevision: u.Decided.UpdateRevision, Reasons: inplace.Reasons{why}}
+	if p.LeftToDo() {
+		u.PersistFallback(u.Workload, u.Workload.Template.Hash(), why)
+	}
+	u.OpenGates(nil)
+	u.DeletePrePullPods(u.seen.Pull.PrePullPods, why.Message)
+	p.FallBack(why)
+	u.Phase(steps.PhaseNative, why.Message)
+	return finish(p, nil)
+}
+
+// finish returns the plan, with what every plan has: the decision, the progress and the phase.
+func finish(p Planner, turns podstate.Turns) steps.Plan {
+	u := p.Base()
+	u.Arrange()
+	u.Result.Decision, u.Result.NoDryRun = u.Decided, u.NewPods.Unknown
+	u.Result.Progress = u.progress(turns, p.Started())
+	switch {
+	case u.Result.Phase != "":
+	case !u.Decided.Held && len(u.Decided.Reasons) > 0:
+		u.Phase(steps.PhaseNative, u.Decided.Reasons.String())
+	case !u.Decided.Held && u.Result.Progress.Moving == 0:
+		u.Phase(steps.PhaseIdle, "every pod runs what the "+u.Workload.Kind+" says")
+	default:
+		p.ProceedingPhase(u.Progress())
+	}
+	return u.Result
+}
