@@ -6,36 +6,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/dryrun"
-	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/steps"
 )
-
-// NeedsDryRun implements engine.Planner.
-func (v *planner) NeedsDryRun() bool {
-	return v.updateRevision != nil && v.NewPods.UpdateRevision == "" && v.unfinished()
-}
-
-// AskDryRun implements engine.Planner. The pod of the dry run is for the node of a pod that is to be updated.
-func (v *planner) AskDryRun() podstate.Turns {
-	turns := podstate.Turns{}
-	for _, m := range v.pods {
-		turns[&m.State] = m.Restarts() && readiness.Closed(m.Pod)
-	}
-	v.OpenGates(turns)
-	if Updating(v.updateRevision) {
-		v.renew()
-	}
-	for m := range v.pending() {
-		if m.Needs().InPlace() {
-			template := podTemplate(v.DaemonSet, v.updateRevision, m.Pod.Spec.NodeName)
-			v.Result.DryRun = &steps.DryRun{UpdateRevision: v.updateRevision.UID, Pod: dryrun.NewPod(template, v.DaemonSet, "DaemonSet")}
-			break
-		}
-	}
-	return turns
-}
 
 // podTemplate returns what CreatePodTemplate and ReplaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util/daemonset_util.go
 // return.
@@ -61,15 +32,4 @@ func podTemplate(d *apps.DaemonSet, updateRevision *apps.ControllerRevision, nod
 	)["nodeSelectorTerms"] = []corev1.NodeSelectorTerm{
 		{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}
 	return tree
-}
-
-// againstDryRun returns why pods that can be updated in place cannot become what new pods would be; nil if they can.
-func (v *planner) againstDryRun() *inplace.Reason {
-	return v.AgainstDryRun(func(yield func(*podstate.State) bool) {
-		for m := range v.pending() {
-			if m.Needs().InPlace() && !yield(&m.State) {
-				return
-			}
-		}
-	})
 }

@@ -149,7 +149,7 @@ func TestDaemonFallbackPersisted(t *testing.T) {
 		for _, pod := range f.Seen.Pods {
 			nudged[pod.Annotations[inplace.AnnotationNudged]] = true
 		}
-		f.Seen.Now = f.Seen.Now.Add(revisions.NudgeDaemonSetEvery)
+		f.Seen.Now = f.Seen.Now.Add(revisions.NudgeUnretriedEvery)
 	}
 	delete(nudged, "")
 	if len(nudged) != 3 {

@@ -11,5 +11,5 @@ func (v *Planner) prePull() *prepull.PrePull {
 	if v.NewRS == nil {
 		return v.PrePull(reserve, prepull.PodOwner{}, nil)
 	}
-	return v.PrePull(reserve, prepull.OwnedByDeployment(v.Deployment, v.NewRS.Rs), v.Pods())
+	return v.PrePull(reserve, prepull.OwnedBy(v.Deployment, v.NewRS.Rs.UID, "Deployment", v.Deployment), v.Pods())
 }

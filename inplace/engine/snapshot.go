@@ -52,6 +52,19 @@ func (s Snapshot) Untouched() bool {
 	return podstate.Untouched(s.Mode, s.Pull.PrePullPods, s.PersistedFallback, s.Pods)
 }
 
+// Unmanaged returns why Stayput leaves the workload alone, whatever the update is; nil if it does not.
+func (s Snapshot) Unmanaged(w Workload) *inplace.Reason {
+	switch {
+	case !s.Mode.Manages():
+		return s.Mode.Reason()
+	case w.GetDeletionTimestamp() != nil:
+		return &inplace.Reason{Code: inplace.CodeDeleting, Message: "the " + w.Kind + " is being deleted"}
+	case s.Unread != "":
+		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: s.Unread}
+	}
+	return nil
+}
+
 // FellBack reports whether the update to this template has a persisted fallback.
 func (s Snapshot) FellBack(template apps.Template) bool {
 	return template.IsPersisted(s.PersistedFallback)

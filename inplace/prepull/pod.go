@@ -43,22 +43,12 @@ type PodOwner struct {
 	Controller metav1.OwnerReference
 }
 
-// OwnedByDeployment returns an owner with the Deployment itself as controller. The Deployment controller adopts only ReplicaSets.
-func OwnedByDeployment(d *apps.Deployment, updateRevision *apps.ReplicaSet) PodOwner {
-	return PodOwner{d, updateRevision.UID, controlledBy("Deployment", d)}
-}
-
-// OwnedByDaemonSet returns an owner with the revision as controller. If the DaemonSet were the controller, the DaemonSet controller
-// would take the pre-pull pod for one of its pods (claimPods by ControllerRef in pkg/controller/controller_ref_manager.go), and
-// delete it.
-func OwnedByDaemonSet(ds *apps.DaemonSet, updateRevision *apps.ControllerRevision) PodOwner {
-	return PodOwner{ds, updateRevision.UID, controlledBy("ControllerRevision", updateRevision)}
-}
-
-func controlledBy(kind string, owner metav1.Object) metav1.OwnerReference {
-	reference := apps.ControllerRef(owner, kind)
+// OwnedBy returns an owner whose pre-pull pods are for that revision and are controlled by that object, which must be one whose native
+// controller does not take them for pods of its own.
+func OwnedBy(workload metav1.Object, updateRevision types.UID, kind string, controller metav1.Object) PodOwner {
+	reference := apps.ControllerRef(controller, kind)
 	reference.BlockOwnerDeletion = nil // the garbage collector need not wait for a pre-pull pod
-	return *reference
+	return PodOwner{workload, updateRevision, *reference}
 }
 
 // Name returns the name of the pre-pull pod on the node. It is the same for every attempt, so an attempt from an outdated cache

@@ -13,11 +13,12 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// How often an update revision is nudged whose update fell back. The Deployment controller drops a key after 15 failures, about 164 s, and
-// would look again only after hours; the DaemonSet controller does not even try twice.
+// How often a native controller is nudged whose update fell back. NudgeEvery is for controllers that retry what was refused: the Deployment
+// controller drops a key after 15 failures, about 164 s, and would look again only after hours. NudgeUnretriedEvery is for those that do
+// not even try twice, as the DaemonSet controller.
 const (
 	NudgeEvery          = time.Minute
-	NudgeDaemonSetEvery = 10 * time.Second
+	NudgeUnretriedEvery = 10 * time.Second
 )
 
 // WhyNudge is the description of a step whose only purpose is to nudge.

@@ -61,7 +61,7 @@ func TestPrePullPodNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, newRS := range []*apps.ReplicaSet{{ObjectMeta: metav1.ObjectMeta{UID: "a"}}, {ObjectMeta: metav1.ObjectMeta{UID: "b"}}} {
 		for _, node := range []string{"n1", "n2"} {
-			name := prepull.OwnedByDeployment(long, newRS).Name(node)
+			name := prepull.OwnedBy(long, newRS.UID, "Deployment", long).Name(node)
 			if len(name) > 63 || strings.Contains(name, ".-") || seen[name] {
 				t.Errorf("%q is no name for update revision %s on %s", name, newRS.UID, node)
 			}
@@ -70,9 +70,9 @@ func TestPrePullPodNames(t *testing.T) {
 	}
 }
 
-func TestDaemonPrePullPodsHaveTheRevisionForController(t *testing.T) {
+func TestControllerOfPrePullPods(t *testing.T) {
 	f := fixture.NewFleet(t, 1)
-	owner := prepull.OwnedByDaemonSet(f.DaemonSet, f.Revisions[0]).Controller
+	owner := prepull.OwnedBy(f.DaemonSet, f.Revisions[0].UID, "ControllerRevision", f.Revisions[0]).Controller
 	if owner.Kind != "ControllerRevision" || owner.UID != "1" || !*owner.Controller {
 		t.Errorf("the controller is %+v", owner)
 	}

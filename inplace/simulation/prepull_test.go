@@ -55,7 +55,7 @@ func updateRevisionIs(image string) func(*deployments.Rollout) {
 func prePullPodOn(node string, state corev1.ContainerState, changes ...func(*corev1.Pod)) func(*deployments.Rollout) {
 	return func(r *deployments.Rollout) {
 		at := slices.IndexFunc(r.Seen.Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
-		prePullPod := prepull.NewPod(prepull.OwnedByDeployment(r.Deployment, r.UpdateRevision()), r.Seen.Pods[at],
+		prePullPod := prepull.NewPod(prepull.OwnedBy(r.Deployment, r.UpdateRevision().UID, "Deployment", r.Deployment), r.Seen.Pods[at],
 			[]prepull.VolumeImage{{Reference: "app:2", Policy: corev1.PullIfNotPresent}}, r.Seen.Pull.WaitImage)
 		prePullPod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: prepull.WaitContainer, State: state}}
 		for _, change := range changes {

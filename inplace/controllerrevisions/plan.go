@@ -1,4 +1,4 @@
-package daemonsets
+package controllerrevisions
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -20,33 +19,20 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Plan returns the next steps.
-//
-// It has no step for the status. A denied DELETE is no error to the DaemonSet controller, which goes on counting pods by their hash label
-// and writes the status itself (syncDaemonSet in pkg/controller/daemon/daemon_controller.go).
-func (r Rollout) Plan() steps.Plan {
-	if r.untouched() {
-		return steps.NativePlan(r.Seen.Mode)
-	}
-	return engine.Plan(r.begin)
-}
-
-func (r Rollout) begin() engine.Planner { return r.planner() }
-
 // PodProgress returns what users need to know of each live pod, by name.
-func (r Rollout) PodProgress() []podstate.PodProgress {
-	return r.planner().Update.PodProgress(slices.ContainsFunc(r.Revisions, Updating), false)
+func (v *Planner) PodProgress() []podstate.PodProgress {
+	return v.Update.PodProgress(slices.ContainsFunc(v.Owned, revisions.Updating[*apps.ControllerRevision]), false)
 }
 
 // Started implements engine.Planner.
-func (v *planner) Started() time.Time { return revisions.StartedAt(v.began()) }
+func (v *Planner) Started() time.Time { return revisions.StartedAt(v.began()) }
 
 // ProceedingPhase implements engine.Planner.
-func (v *planner) ProceedingPhase(progress string) { v.Phase(steps.PhaseUpdating, progress) }
+func (v *Planner) ProceedingPhase(progress string) { v.Phase(steps.PhaseUpdating, progress) }
 
 // Impossible implements engine.Planner.
-func (v *planner) Impossible() *inplace.Reason {
-	v.Unresized = podstate.NotResized(&v.PlanBuilder, v.Pods(), true, podstate.ResizeDeadline(nil), v.Seen.Now)
+func (v *Planner) Impossible() *inplace.Reason {
+	v.Unresized = podstate.NotResized(&v.PlanBuilder, v.Pods(), true, podstate.ResizeDeadline(nil), v.seen.Now)
 	if v.Unresized != nil && !v.Partition.HoldsPods() {
 		return v.Unresized
 	}
@@ -54,7 +40,7 @@ func (v *planner) Impossible() *inplace.Reason {
 }
 
 // Proceed implements engine.Planner.
-func (v *planner) Proceed() (podstate.Turns, *inplace.Reason) {
+func (v *Planner) Proceed() (podstate.Turns, *inplace.Reason) {
 	turns := v.proceed()
 	v.OpenGates(turns)
 	return turns, nil
@@ -62,12 +48,12 @@ func (v *planner) Proceed() (podstate.Turns, *inplace.Reason) {
 
 // proceed plans what is next. It marks the update first: a manager that finds the mark later knows that the native controller needs a
 // nudge.
-func (v *planner) proceed() podstate.Turns {
+func (v *Planner) proceed() podstate.Turns {
 	switch {
-	case v.updateRevision == nil:
-		v.Phase(steps.PhaseWaiting, "the DaemonSet controller has not created the update revision")
+	case v.UpdateRevision == nil:
+		v.Phase(steps.PhaseWaiting, "the "+v.Workload.Kind+" controller has not created the update revision")
 		return nil
-	case !Updating(v.updateRevision):
+	case !revisions.Updating(v.UpdateRevision):
 		v.mark()
 		return nil
 	}
@@ -80,8 +66,8 @@ func (v *planner) proceed() podstate.Turns {
 
 // move moves each pod one step further. Pods that do not serve anyway go first and cost no budget, as natively, so an undo always gets
 // through. It returns the pods that have their turn, among those that can be updated in place.
-func (v *planner) move(blocked podstate.Blocked) podstate.Turns {
-	budget, turns, partition := v.DaemonSet.MaxUnavailable(v.desired())-v.unavailable(), podstate.Turns{}, v.Partition
+func (v *Planner) move(blocked podstate.Blocked) podstate.Turns {
+	budget, turns, partition := v.kind.Budget(v.Live), podstate.Turns{}, v.Partition
 	for m := range v.pending() {
 		turns[&m.State] = blocked.MayStart(&m.State) && m.Restarts() && !m.AwaitsCapacity() && readiness.Closed(m.Pod) && partition.Take(&m.State)
 	}
@@ -89,7 +75,7 @@ func (v *planner) move(blocked podstate.Blocked) podstate.Turns {
 		switch replaced := m.WhyReplaced() != nil; {
 		case replaced && !m.Available:
 			partition.Take(&m.State) // it may be replaced at any moment
-		case !replaced && v.reachable(m.Pod):
+		case !replaced && v.kind.Reachable(m.Pod):
 			v.moveOne(m, blocked, turns, &partition, &budget)
 		}
 	}
@@ -98,8 +84,8 @@ func (v *planner) move(blocked podstate.Blocked) podstate.Turns {
 }
 
 // idleFirst returns the pods in the order in which they use up the partition budget.
-func (v *planner) idleFirst() []*daemonPod {
-	var idle, serving []*daemonPod
+func (v *Planner) idleFirst() []*Pod {
+	var idle, serving []*Pod
 	for m := range v.pending() {
 		if m.Available {
 			serving = append(serving, m)
@@ -110,8 +96,8 @@ func (v *planner) idleFirst() []*daemonPod {
 	return append(idle, serving...)
 }
 
-// partitionLeaves reports whether the partition budget allows another pod in place of this one.
-func (v *planner) partitionLeaves(pod *corev1.Pod) bool {
+// PartitionLeaves reports whether the partition budget allows another pod in place of this one.
+func (v *Planner) PartitionLeaves(pod *corev1.Pod) bool {
 	partition := v.Partition
 	for _, m := range v.idleFirst() {
 		if takes := partition.Take(&m.State); m.Pod.UID == pod.UID {
@@ -122,7 +108,7 @@ func (v *planner) partitionLeaves(pod *corev1.Pod) bool {
 }
 
 // checkPartition sets the phase if the update waits only for the partition, or if the partition is not valid.
-func (v *planner) checkPartition() {
+func (v *Planner) checkPartition() {
 	stage, flaw, unresized := v.Partition.Waits(v.Pods()), v.Partition.Flaw(v.Pods()), v.Partition.Unresized(v.Unresized)
 	switch {
 	case flaw != "":
@@ -134,14 +120,14 @@ func (v *planner) checkPartition() {
 	}
 }
 
-func (v *planner) moveOne(m *daemonPod, blocked podstate.Blocked, turns podstate.Turns, partition *podstate.PartitionBudget, budget *int) {
+func (v *Planner) moveOne(m *Pod, blocked podstate.Blocked, turns podstate.Turns, partition *podstate.PartitionBudget, budget *int) {
 	drain := v.DrainState(&m.State, turns)
 	v.Again(drain.Left)
-	starting, grownIn := m.Starting(v.Seen.Now)
+	starting, grownIn := m.Starting(v.seen.Now)
 	switch {
 	case m.Resizing && !m.Resizes():
 	case m.MidResize(), m.TakesTurns() && drain.Over, m.NoRestart() && partition.Take(&m.State):
-		v.Step(m.advance(v.updateRevision, turns[&m.State], v.Seen.Now))
+		v.Step(m.advance(v.UpdateRevision, turns[&m.State], v.seen.Now))
 	case !m.mayBegin(blocked, turns):
 	case starting && !turns[&m.State]:
 		v.Again(grownIn)
@@ -155,26 +141,26 @@ func (v *planner) moveOne(m *daemonPod, blocked podstate.Blocked, turns podstate
 }
 
 // mayBegin reports whether only the partition and the budget can keep the pod from what is next.
-func (m *daemonPod) mayBegin(blocked podstate.Blocked, turns podstate.Turns) bool {
+func (m *Pod) mayBegin(blocked podstate.Blocked, turns podstate.Turns) bool {
 	return (m.ResizesAlive() || m.Restarts() && !turns[&m.State]) && blocked.MayStart(&m.State)
 }
 
 // start drains a pod first if it can be drained.
-func (v *planner) start(m *daemonPod, turns podstate.Turns) {
+func (v *Planner) start(m *Pod, turns podstate.Turns) {
 	switch {
-	case !m.Resizes() && !m.VolumesFresh(&v.PlanBuilder, v.Seen.Now):
+	case !m.Resizes() && !m.VolumesFresh(&v.PlanBuilder, v.seen.Now):
 		return
 	case m.ResizesAlive() || !m.Drains():
-		v.Step(m.advance(v.updateRevision, false, v.Seen.Now))
+		v.Step(m.advance(v.UpdateRevision, false, v.seen.Now))
 		return
 	}
 	turns[&m.State] = true
-	v.Step(podstate.CloseGate(m.Pod, v.Seen.Now, m.Needs().OfContainers().String()))
+	v.Step(podstate.CloseGate(m.Pod, v.seen.Now, m.Needs().OfContainers().String()))
 }
 
 // advance returns the patch for the pod's next write on its way to the update revision. Drained says whether the pod had a turn. The patch
 // also sets the identity, so that the hash says at every moment what the pod's spec is.
-func (m *daemonPod) advance(updateRevision *apps.ControllerRevision, drained bool, now time.Time) steps.PatchPod {
+func (m *Pod) advance(updateRevision *apps.ControllerRevision, drained bool, now time.Time) steps.PatchPod {
 	w, hash := m.NextWrite(), updateRevision.Labels[inplace.LabelRevisionHash]
 	if w.Resizes {
 		return m.Resize(w, w.Describe(m.revision.Name, updateRevision.Name))
@@ -191,31 +177,31 @@ func (m *daemonPod) advance(updateRevision *apps.ControllerRevision, drained boo
 
 // identify returns the operations that give the pod that hash. They remove the label pod-template-generation: the native controller takes
 // it as equivalent to the hash, and it would be stale.
-func (m *daemonPod) identify(hash string) []jsonpatch.Operation {
+func (m *Pod) identify(hash string) []jsonpatch.Operation {
 	return patches.SetEntries("labels", m.Pod.Labels,
 		[2]string{inplace.LabelRevisionHash, hash}, [2]string{inplace.LabelTemplateGeneration, ""})
 }
 
 // mark marks the update revision: the update is in progress.
-func (v *planner) mark() {
+func (v *Planner) mark() {
 	v.Phase(steps.PhaseUpdating, "mark the update revision")
-	began := cmp.Or(v.began(), times.Seconds(v.Seen.Now))
-	for _, each := range v.Revisions {
+	began := cmp.Or(v.began(), times.Seconds(v.seen.Now))
+	for _, each := range v.Owned {
 		v.set(each, func(m *marks) { m.fallback = v.renewFallback(each, m.fallback) })
 	}
 	v.markCurrent(began)
-	signed := maps.Clone(v.updateRevision.Labels)
-	signed[labelUpdating] = began
-	v.set(v.updateRevision, func(m *marks) { m.updating, m.renewed = began, v.NextRenewal(signed, v.Seen.Now) })
+	signed := maps.Clone(v.UpdateRevision.Labels)
+	signed[inplace.LabelUpdating] = began
+	v.set(v.UpdateRevision, func(m *marks) { m.updating, m.renewed = began, v.NextRenewal(signed, v.seen.Now) })
 	v.patchRevisions()
 }
 
 // began returns the mark of the update in progress; empty if none is. An edit in the middle of an update, or an undo, does not start
 // another update.
-func (v *planner) began() string {
-	for _, each := range v.Revisions {
-		if Updating(each) {
-			return each.Labels[labelUpdating]
+func (v *Planner) began() string {
+	for _, each := range v.Owned {
+		if revisions.Updating(each) {
+			return each.Labels[inplace.LabelUpdating]
 		}
 	}
 	return ""
@@ -224,35 +210,35 @@ func (v *planner) began() string {
 // markCurrent notes which revisions, besides the update revision, pods had when the update began, unless that is noted already. It takes
 // extra writes, so it is done only where there is a partition. By then a pod may be partially patched; it has the update revision's hash in
 // its mark already.
-func (v *planner) markCurrent(began string) {
-	if v.Seen.Settings.Partition == "" || v.currentMarked(began) {
+func (v *Planner) markCurrent(began string) {
+	if v.seen.Settings.Partition == "" || v.currentMarked(began) {
 		return
 	}
-	for _, each := range v.Revisions {
+	for _, each := range v.Owned {
 		v.set(each, func(m *marks) { m.current = "" })
 	}
 	for m := range v.pending() {
-		if m.revision != nil && m.revision.ControllerRevision != v.updateRevision {
+		if m.revision != nil && m.revision.ControllerRevision != v.UpdateRevision {
 			v.set(m.revision.ControllerRevision, func(m *marks) { m.current = began })
 		}
 	}
 }
 
-func (v *planner) currentMarked(began string) bool {
-	return slices.ContainsFunc(v.Revisions, func(each *apps.ControllerRevision) bool {
+func (v *Planner) currentMarked(began string) bool {
+	return slices.ContainsFunc(v.Owned, func(each *apps.ControllerRevision) bool {
 		return revisions.IsCurrent(each.Labels[inplace.LabelCurrent], began)
 	})
 }
 
 // isCurrent reports whether pods had the revision when the update began. If that is not noted for any revision, it reports true.
-func (v *planner) isCurrent(one *apps.ControllerRevision) bool {
+func (v *Planner) isCurrent(one *apps.ControllerRevision) bool {
 	began := v.began()
 	return revisions.IsCurrent(one.Labels[inplace.LabelCurrent], began) || !v.currentMarked(began)
 }
 
 // unmark removes the marks that other updates, or this one, have left.
-func (v *planner) unmark() {
-	for _, each := range v.Revisions {
+func (v *Planner) unmark() {
+	for _, each := range v.Owned {
 		v.set(each, func(m *marks) {
 			m.updating, m.current = "", ""
 			m.fallback = v.renewFallback(each, m.fallback)
@@ -261,37 +247,37 @@ func (v *planner) unmark() {
 }
 
 // renew renews the hold on the update revision of an update in progress: see revisions.HoldLasts.
-func (v *planner) renew() {
-	for _, each := range v.Revisions {
-		if each != v.updateRevision {
+func (v *Planner) renew() {
+	for _, each := range v.Owned {
+		if each != v.UpdateRevision {
 			v.set(each, func(m *marks) { m.updating = "" }) // only now: the time at which the update began must not be lost
 		}
 	}
-	v.markCurrent(v.updateRevision.Labels[labelUpdating])
-	v.set(v.updateRevision, func(m *marks) { m.renewed = v.NextRenewal(v.updateRevision.Labels, v.Seen.Now) })
+	v.markCurrent(v.UpdateRevision.Labels[inplace.LabelUpdating])
+	v.set(v.UpdateRevision, func(m *marks) { m.renewed = v.NextRenewal(v.UpdateRevision.Labels, v.seen.Now) })
 	v.patchRevisions()
 }
 
 // renewFallback returns the next value of LabelFallback. It changes as long as the native controller has something left to do, and is empty
 // when that is over.
-func (v *planner) renewFallback(each *apps.ControllerRevision, value string) string {
+func (v *Planner) renewFallback(each *apps.ControllerRevision, value string) string {
 	if value == "" {
 		return ""
 	}
-	return v.NextNudge(value, each == v.updateRevision && v.unfinished(), revisions.NudgeDaemonSetEvery, v.Seen.Now)
+	return v.NextNudge(value, each == v.UpdateRevision && v.Unfinished(), revisions.NudgeUnretriedEvery, v.seen.Now)
 }
 
-func (v *planner) set(each *apps.ControllerRevision, change func(*marks)) {
+func (v *Planner) set(each *apps.ControllerRevision, change func(*marks)) {
 	m := v.marks[each]
 	change(&m)
 	v.marks[each] = m
 }
 
 // patchRevisions adds the steps that write the changed marks.
-func (v *planner) patchRevisions() {
-	for _, each := range v.Revisions {
+func (v *Planner) patchRevisions() {
+	for _, each := range v.Owned {
 		operations := patches.SetEntries("labels", each.Labels,
-			[2]string{labelUpdating, v.marks[each].updating}, [2]string{inplace.LabelFallback, v.marks[each].fallback},
+			[2]string{inplace.LabelUpdating, v.marks[each].updating}, [2]string{inplace.LabelFallback, v.marks[each].fallback},
 			[2]string{inplace.LabelRenewed, v.marks[each].renewed}, [2]string{inplace.LabelCurrent, v.marks[each].current})
 		if len(operations) > 0 {
 			v.Step(steps.PatchRevision{Revision: each, Operations: patches.Guarded(each, operations...), Why: "marks"})

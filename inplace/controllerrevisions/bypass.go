@@ -1,4 +1,4 @@
-package daemonsets
+package controllerrevisions
 
 import (
 	"github.com/stayput/stayput/inplace"
@@ -12,14 +12,14 @@ import (
 // bypassed returns the first and the last pod that was created in the middle of the update without a gate; nil if there are none. The API
 // server did not ask the webhooks about the creation of such a pod, and so neither about the deletion of the pod before it. That deletion
 // alone shows nothing, since every user may delete a pod.
-func (v *planner) bypassed() (first, last *daemonPod) {
-	if v.updateRevision == nil || !Updating(v.updateRevision) {
+func (v *Planner) bypassed() (first, last *Pod) {
+	if v.UpdateRevision == nil || !revisions.Updating(v.UpdateRevision) {
 		return nil, nil
 	}
-	begun := revisions.StartedAt(v.updateRevision.Labels[labelUpdating])
-	for _, m := range v.pods {
+	begun := revisions.StartedAt(v.UpdateRevision.Labels[inplace.LabelUpdating])
+	for _, m := range v.Live {
 		created := m.Pod.CreationTimestamp
-		forgotten, _ := times.Since(created.Time, podstate.BypassMemory, v.Seen.Now)
+		forgotten, _ := times.Since(created.Time, podstate.BypassMemory, v.seen.Now)
 		if forgotten || readiness.Gated(m.Pod) || !created.After(begun) {
 			continue
 		}
@@ -34,23 +34,23 @@ func (v *planner) bypassed() (first, last *daemonPod) {
 }
 
 // bypassedAgain returns why the update falls back, if there was more than one bypass; nil if there may have been only one.
-func (v *planner) bypassedAgain() *inplace.Reason {
+func (v *Planner) bypassedAgain() *inplace.Reason {
 	first, last := v.bypassed()
 	if first == nil || last.Pod.CreationTimestamp.Sub(first.Pod.CreationTimestamp.Time) <= podstate.QuietAfterBypass {
 		return nil
 	}
 	return &inplace.Reason{Code: inplace.CodeBypassed,
-		Message: "the DaemonSet controller replaces pods although its writes should be held: the API server does not reach Stayput's webhooks"}
+		Message: "the " + v.Workload.Kind + " controller replaces pods although its writes should be held: the API server does not reach Stayput's webhooks"}
 }
 
 // quiet reports whether only Stayput replaces pods, as far as is known by now. If not, it sets the phase and its message.
-func (v *planner) quiet() bool {
+func (v *Planner) quiet() bool {
 	_, last := v.bypassed()
 	if last == nil {
 		return true
 	}
 	v.Result.Bypassed = "pod " + last.Pod.Name + " was created without its readiness gate"
-	quiet, wait := times.Since(last.Pod.CreationTimestamp.Time, podstate.QuietAfterBypass, v.Seen.Now)
+	quiet, wait := times.Since(last.Pod.CreationTimestamp.Time, podstate.QuietAfterBypass, v.seen.Now)
 	if !quiet {
 		v.Again(wait)
 		v.Phase(steps.PhaseWaiting, v.Result.Bypassed)

@@ -1,0 +1,205 @@
+package daemonsets_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+func TestDaemonBudget(t *testing.T) {
+	for _, test := range []struct {
+		value   string
+		at      int
+		changes func(*fixture.Fleet)
+	}{
+		{"1", 1, nil},
+		{"2", 2, nil},
+		{"50%", 3, nil}, // of five, rounded up
+		{"100%", 5, nil},
+		{"2", 1, func(f *fixture.Fleet) { f.Seen.Pods = f.Seen.Pods[1:] }}, // a node without a pod counts
+		{"2", 2, func(f *fixture.Fleet) { f.Ail("p1") }},                   // a pod that does not serve counts, and is updated without taking more of the budget
+		{"1", 1, func(f *fixture.Fleet) { f.Ail("p5") }},
+		{"2", 2, func(f *fixture.Fleet) { f.AddNode("n6").Spec.Taints = fixture.Taint("NoExecute") }}, // a node that runs no pod does not count
+		{"1", 0, func(f *fixture.Fleet) { fixture.Unready(f.Seen.Pods[0]); f.Away("n1") }},
+		{"2", 1, func(f *fixture.Fleet) { fixture.Unready(f.Seen.Pods[0]); f.Away("n1") }},
+	} {
+		f := fixture.NewFleet(t, 5, fixture.MaxUnavailable(test.value))
+		if test.changes != nil {
+			test.changes(f)
+		}
+		f.Edit(fixture.App{Image: "bad"})
+		f.Rest()
+		if at := slices.DeleteFunc(slices.Clone(f.Steps),
+			func(step string) bool { return !strings.HasSuffix(step, "app=bad") }); len(at) != test.at {
+			t.Errorf("maxUnavailable %s: %d pods at a time, want %d: %q", test.value, len(at), test.at, f.Steps)
+		}
+	}
+}
+
+func TestDaemonOnAnUnreachableNodeFollowsLater(t *testing.T) {
+	f := fixture.NewFleet(t, 2, fixture.MaxUnavailable("2"))
+	f.Away("n2")
+	fixture.Unready(f.Seen.Pods[1])
+	f.Edit(fixture.App{Image: "v2"})
+	f.Rest()
+	f.Expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
+	f.Node("n2").Status.Conditions[0].Status = corev1.ConditionTrue
+	f.Rest()
+	f.UpdatedTo("2", "v2")
+}
+
+// TestDaemonOfARevisionThatIsGoneMakesCapacity: a pod that is partially patched to a revision that is gone must be replaced. It is Ready
+// and not available, so it takes the budget of the pods for which its deletion would wait. If its deletion were held, nothing would ever
+// happen.
+func TestDaemonOfARevisionThatIsGoneMakesCapacity(t *testing.T) {
+	f := fixture.NewFleet(t, 2)
+	f.Edit(fixture.App{Image: "v2"})
+	f.Once()
+	f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = podstate.HashPartial
+	f.Seen.Pods[0].Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "gone", Generation: 1,
+		Containers: map[string]readiness.MovedContainer{"app": {Image: "v3",
+			ContainerID: f.Seen.Pods[0].Status.ContainerStatuses[0].ContainerID}}}.String()}
+	if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held || why.Code != inplace.CodeRevisionGone {
+		t.Errorf("deletion held: %t, %+v", held, why)
+	}
+	if held, _ := f.HoldsDeletion(f.Seen.Pods[1]); !held {
+		t.Error("the deletion of the other pod is not held")
+	}
+}
+
+func TestDaemonsNative(t *testing.T) {
+	one := intstr.FromInt32(1)
+	for name, test := range map[string]struct {
+		change func(*fixture.Fleet)
+		code   string
+	}{
+		"env": {func(f *fixture.Fleet) { f.Edit(fixture.App{Image: "v1", Env: "a"}) }, inplace.CodeTemplateField},
+		"OnDelete": {func(f *fixture.Fleet) { f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType },
+			inplace.CodeStrategy},
+		"maxSurge": {func(f *fixture.Fleet) {
+			f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
+		}, inplace.CodeStrategy},
+		"opted out": {func(f *fixture.Fleet) { f.Seen.Mode = inplace.ModeRecreate }, inplace.CodeMode},
+		"deleting":  {func(f *fixture.Fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: fixture.Start} }, inplace.CodeDeleting},
+		"too large": {func(f *fixture.Fleet) { f.Seen.Unread = "too large" }, inplace.CodeTooLarge},
+		"fallen back": {func(f *fixture.Fleet) {
+			f.UpdateRevision().Labels[inplace.LabelFallback] = times.Seconds(fixture.Start)
+		},
+			inplace.CodeFellBack},
+		"the old revision is gone": {func(f *fixture.Fleet) { f.Revisions = f.Revisions[1:] }, inplace.CodeRevisionGone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture.NewFleet(t, 2)
+			f.Edit(fixture.App{Image: "v2"})
+			test.change(f)
+			decision := f.Decision()
+			if decision.Held || len(decision.Reasons) == 0 || decision.Reasons[0].Code != test.code {
+				t.Errorf("decision is %+v, want it native for %s", decision, test.code)
+			}
+			if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held != (test.code == inplace.CodeDeleting) || why.Code != test.code {
+				t.Errorf("deletion held: %t, %+v, want it allowed for %s", held, why, test.code)
+			}
+			if plan := f.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
+				t.Errorf("%s with steps %v", plan.Phase, plan.Steps)
+			}
+		})
+	}
+}
+
+func TestHoldsDeletion(t *testing.T) {
+	const housekept = inplace.CodeHousekeeping
+	for name, test := range map[string]struct {
+		change func(*fixture.Fleet, *corev1.Pod)
+		code   string // empty: held
+	}{
+		"untouched":          {func(*fixture.Fleet, *corev1.Pod) {}, ""},
+		"moved a moment ago": {func(_ *fixture.Fleet, pod *corev1.Pod) { pod.Labels[inplace.LabelRevisionHash] = "2" }, ""},
+		"restarts without gate": {func(_ *fixture.Fleet, pod *corev1.Pod) {
+			pod.Labels[inplace.LabelRevisionHash] = podstate.HashPartial
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "2"}.String()}
+		}, ""},
+		"undone before the stale deletion": {func(f *fixture.Fleet, _ *corev1.Pod) { f.Edit(fixture.App{Image: "v1"}) }, ""},
+		"no revision yet":                  {func(f *fixture.Fleet, _ *corev1.Pod) { f.Revisions = f.Revisions[:1] }, ""},
+		"node not ready":                   {func(f *fixture.Fleet, _ *corev1.Pod) { f.Away("n1") }, ""},
+		"cordoned": {func(f *fixture.Fleet, _ *corev1.Pod) {
+			f.Node("n1").Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+		}, ""},
+		"tainted NoSchedule, where it may stay": {func(f *fixture.Fleet,
+			_ *corev1.Pod) {
+			f.Node("n1").Spec.Taints = fixture.Taint("NoSchedule")
+		}, ""},
+		"tainted NoExecute": {func(f *fixture.Fleet,
+			_ *corev1.Pod) {
+			f.Node("n1").Spec.Taints = fixture.Taint("NoExecute")
+		}, housekept},
+		"node gone":         {func(f *fixture.Fleet, _ *corev1.Pod) { f.Seen.Nodes = f.Seen.Nodes[1:] }, housekept},
+		"no node left":      {func(f *fixture.Fleet, _ *corev1.Pod) { f.Seen.Nodes = []*corev1.Node{} }, housekept},
+		"node not selected": {func(f *fixture.Fleet, _ *corev1.Pod) { f.Place(`"nodeSelector":{"disk":"ssd"}`) }, housekept},
+		"node selected": {func(f *fixture.Fleet, _ *corev1.Pod) {
+			f.Place(`"nodeSelector":{"disk":"ssd"}`)
+			f.Node("n1").Labels = map[string]string{"disk": "ssd"}
+		}, ""},
+		"node not affine": {func(f *fixture.Fleet, _ *corev1.Pod) {
+			f.Place(`"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+				{"matchExpressions":[{"key":"disk","operator":"In","values":["ssd"]}]}]}}}`)
+		}, housekept},
+		"failed":         {func(_ *fixture.Fleet, pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, housekept},
+		"succeeded":      {func(_ *fixture.Fleet, pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }, housekept},
+		"not scheduled":  {func(_ *fixture.Fleet, pod *corev1.Pod) { pod.Spec.NodeName = "" }, housekept},
+		"one of several": {func(f *fixture.Fleet, _ *corev1.Pod) { f.AddPod("p9", "n1") }, housekept},
+		"one is going": {func(f *fixture.Fleet, _ *corev1.Pod) {
+			f.AddPod("p9", "n1").DeletionTimestamp = &metav1.Time{Time: fixture.Start}
+		}, ""},
+		"not in place": {func(f *fixture.Fleet, _ *corev1.Pod) { f.Edit(fixture.App{Image: "v1", Env: "a"}) }, inplace.CodeTemplateField},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture.NewFleet(t, 2)
+			f.Edit(fixture.App{Image: "v2"})
+			test.change(f, f.Seen.Pods[0])
+			held, why := f.HoldsDeletion(f.Seen.Pods[0])
+			if held != (test.code == "") || why.Code != test.code {
+				t.Errorf("held is %t, %+v; want %q", held, why, test.code)
+			}
+		})
+	}
+}
+
+// TestDaemonsOfADaemonSetBeingDeletedStay: the native controller does nothing to a DaemonSet that is being deleted, once it knows of the
+// deletion. The leader no longer renews the hold.
+func TestDaemonsOfADaemonSetBeingDeletedStay(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fixture.Fleet)
+		held   bool
+		code   string
+	}{
+		"updated in place": {func(*fixture.Fleet) {}, true, inplace.CodeDeleting},
+		"long ago":         {func(f *fixture.Fleet) { f.HeldSince = f.Seen.Now.Add(-time.Hour) }, true, inplace.CodeDeleting},
+		"one of the update revision": {func(f *fixture.Fleet) { f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2" }, true,
+			inplace.CodeDeleting},
+		"its node is gone": {func(f *fixture.Fleet) { f.Seen.Nodes = f.Seen.Nodes[1:] }, false, inplace.CodeHousekeeping},
+		"not managed":      {func(f *fixture.Fleet) { f.Seen.Mode = inplace.ModeNone }, false, inplace.CodeMode},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture.NewFleet(t, 2)
+			f.Edit(fixture.App{Image: "v2"})
+			f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: fixture.Start}
+			test.change(f)
+			if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held != test.held || why.Code != test.code {
+				t.Errorf("held is %t, %+v; want %t, %s", held, why, test.held, test.code)
+			}
+		})
+	}
+}
