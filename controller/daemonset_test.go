@@ -73,13 +73,13 @@ const controllerRevisionJSON = `{
 }`
 
 func (c *cluster) daemonReconciler() *Reconciler {
-	live := observe.Reader{Reader: c}
+	live := c.Observer()
 	return &Reconciler{
 		cached: kinds.DaemonSets.Source(live), live: kinds.DaemonSets.Source(live),
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
 		leadership: c.leadership(),
-		writer:     write.Writer{Client: c, Live: c},
+		writer:     write.Writer{Client: c, Live: c, Fallbacks: fixture.Fallbacks},
 		Reporter:   report.New(kinds.DaemonSets, c.Recorder, c.metrics),
 	}
 }
@@ -137,8 +137,8 @@ func TestReconcileFallsBackForADaemonSet(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), fixture.Request); err != nil {
 		t.Fatal(err)
 	}
-	if revision := c.controllerRevision("web-new"); !revisions.FellBack(revision) || revisions.Updating(revision) {
-		t.Errorf("labels of the update revision are %v, want the mark of a fallback", revision.Labels)
+	if revision := c.controllerRevision("web-new"); !c.fellBack("agent") || revisions.Updating(revision) {
+		t.Errorf("fell back: %t; labels of the update revision are %v", c.fellBack("agent"), revision.Labels)
 	}
 	fixture.WantTold(t, c.Recorder, "Warning "+report.EventFellBack+" Left to the DaemonSet controller: ")
 }
@@ -148,8 +148,8 @@ func TestUninstallFallsBackForDaemonSets(t *testing.T) {
 	if err := shutdown.Uninstall(t.Context(), c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if !revisions.FellBack(c.controllerRevision("web-new")) {
-		t.Error("an update that may be held did not fall back")
+	if !revisions.Nudged(c.controllerRevision("web-new")) {
+		t.Error("the DaemonSet controller is not nudged")
 	}
 }
 

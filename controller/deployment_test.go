@@ -151,13 +151,13 @@ func TestReconcileFallsBackForWhatIsRefused(t *testing.T) {
 	r := c.reconciler(nil)
 	c.start(r)
 	c.reconcile(r)
-	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] == "" {
-		t.Error("the new ReplicaSet has no mark of a fallback")
+	if !c.fellBack(c.Snapshot().Read.Deployment.UID) {
+		t.Error("the update did not fall back")
 	}
 	fixture.WantTold(t, c.Recorder, "policy no-marks")
 }
 
-// TestReconcilePersistsAFallbackThatIsRefused has a policy that refuses marks, and so also the label of a fallback. No
+// TestReconcilePersistsAFallbackThatIsRefused has a policy that refuses all writes to ReplicaSets. No
 // pod may be taken out of service for an update that Stayput then cannot make.
 func TestReconcilePersistsAFallbackThatIsRefused(t *testing.T) {
 	c := newCluster(t)
@@ -214,7 +214,7 @@ func TestReconcileRetriesWhatFails(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "etcd is away") {
 		t.Errorf("error %v, want that of the API server", err)
 	}
-	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] != "" {
+	if c.fellBack(c.Snapshot().Read.Deployment.UID) {
 		t.Error("fell back although nothing was refused")
 	}
 }

@@ -52,7 +52,7 @@ func (h *dryRunServer) create(ctx context.Context, to client.WithWatch, object c
 }
 
 // fellBack reports whether the update fell back.
-func (h *dryRunServer) fellBack() bool { return revisions.FellBack(h.ReplicaSet("web-new")) }
+func (h *dryRunServer) fellBack() bool { return h.cluster.fellBack(h.Snapshot().Read.Deployment.UID) }
 
 func (h *dryRunServer) begun() bool { return revisions.Updating(h.ReplicaSet("web-new")) }
 
@@ -262,7 +262,7 @@ func TestDryRunOfADaemonPod(t *testing.T) {
 	if owner == nil || owner.Kind != "DaemonSet" || h.pod.GetLabels()["controller-revision-hash"] != "new" {
 		t.Errorf("asked for %v", h.pod)
 	}
-	if !revisions.FellBack(h.controllerRevision("web-new")) {
+	if !h.cluster.fellBack("agent") {
 		t.Error("the update did not fall back")
 	}
 }

@@ -36,6 +36,12 @@ func TestFallbacksGoWithTheirWorkloads(t *testing.T) {
 	}
 }
 
+// fellBack reports whether the update of a workload fell back.
+func (c *cluster) fellBack(workload types.UID) bool {
+	c.T.Helper()
+	return revisions.Fallbacks(c.fallbacks().Data).Of(workload).Hash != ""
+}
+
 func (c *cluster) fallbacks() *corev1.ConfigMap {
 	c.T.Helper()
 	fallbacks := &corev1.ConfigMap{}

@@ -32,6 +32,7 @@ func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, ro
 	remembered.Observe(rollout.Snapshot().Pods, time.Now())
 	seen := rollout.Snapshot()
 	seen.Endpoints, seen.Ahead, seen.Batches = endpoints, remembered.Ahead, remembered.Batches
+	seen.Fallback = remembered.KnownFallback(seen.Fallback)
 	plan, err := r.planWithQuotas(ctx, workload, rollout)
 	remembered.Planned(plan, time.Now())
 	return plan, err

@@ -170,8 +170,10 @@ func (r *Reconciler) fallBack(
 // carryOut makes the steps, and remembers the versions that it has written.
 func (r *Reconciler) carryOut(ctx context.Context, workload types.NamespacedName, todo []steps.Step) write.Outcome {
 	done := r.writer.CarryOut(ctx, todo)
+	remembered := r.memories.recall(workload)
 	for _, made := range done.Writes {
-		r.memories.recall(workload).Versions.Remember(made.After)
+		remembered.Versions.Remember(made.After)
+		remembered.Made(made.Step)
 	}
 	return done
 }

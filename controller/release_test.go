@@ -37,9 +37,6 @@ func TestUninstallFallsBack(t *testing.T) {
 	if revisions.Updating(c.ReplicaSet("web-old")) || revisions.Updating(c.ReplicaSet("web-new")) {
 		t.Error("a ReplicaSet is still marked as updating")
 	}
-	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] == "" {
-		t.Error("the new ReplicaSet has no mark of a fallback")
-	}
 	if !conditions.IsTrue(c.Pod(created), inplace.ConditionServing) {
 		t.Error("a new pod's gate is not open")
 	}
@@ -62,8 +59,8 @@ func TestUninstallRetriesAfterConflicts(t *testing.T) {
 	if err := shutdown.Uninstall(t.Context(), c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] == "" {
-		t.Error("the new ReplicaSet has no mark of a fallback after the conflicts")
+	if !revisions.Nudged(c.ReplicaSet("web-new")) {
+		t.Error("the Deployment controller is not nudged after the conflicts")
 	}
 }
 

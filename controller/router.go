@@ -213,7 +213,7 @@ func (r router) labelled(ctx context.Context, namespace string) bool {
 	return err != nil || mode.Manages()
 }
 
-// isMarked reports whether a revision is part of an update of Stayput, or of one that fell back.
+// isMarked reports whether a revision is part of an update of Stayput, or of one after which the native controller is nudged.
 func isMarked(object client.Object) bool {
-	return revisions.Updating(object) || revisions.FellBack(object)
+	return revisions.Updating(object) || revisions.Nudged(object)
 }

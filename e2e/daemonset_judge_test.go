@@ -94,7 +94,7 @@ func ownsContent(entry metav1.ManagedFieldsEntry) bool {
 func withoutMarks(labels map[string]string) map[string]string {
 	others := maps.Clone(labels)
 	maps.DeleteFunc(others, func(key, _ string) bool {
-		return slices.Contains([]string{updatingLabel, fallbackLabel, renewedLabel, currentLabel}, key)
+		return slices.Contains([]string{updatingLabel, renewedLabel, currentLabel}, key)
 	})
 	return others
 }

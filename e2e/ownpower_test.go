@@ -214,8 +214,8 @@ func powerWithoutLabel(t *testing.T) {
 	e := newEstate(t, unlabelled, withGate)
 	e.granted(map[string]error{
 		"opening a gate":                   e.mergeStatus(e.pod, withCondition(servingGate, "True", "Serving")),
-		"the mark of a ReplicaSet":         e.merge(e.set, metadata("labels", map[string]string{fallbackLabel: "1"})),
-		"the mark of a ControllerRevision": e.merge(e.revision, metadata("labels", map[string]string{fallbackLabel: "1"})),
+		"the mark of a ReplicaSet":         e.merge(e.set, metadata("labels", map[string]string{renewedLabel: "1"})),
+		"the mark of a ControllerRevision": e.merge(e.revision, metadata("labels", map[string]string{renewedLabel: "1"})),
 		"what a ReplicaSet notes of others": e.merge(e.set,
 			metadata("annotations", map[string]string{"deployment.kubernetes.io/max-replicas": "2"})),
 	})

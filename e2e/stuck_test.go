@@ -25,8 +25,8 @@ func stuck(t *testing.T) {
 	}, "a webhook that does not answer"))
 }
 
-// replicaSetsRefused refuses Stayput's writes of ReplicaSets. Without a mark no update begins, and the mark of a fallback cannot be set
-// either.
+// replicaSetsRefused refuses Stayput's writes of ReplicaSets. Without a mark no update begins, and no label can nudge
+// the Deployment controller.
 func replicaSetsRefused(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3))

@@ -97,7 +97,7 @@ func describeSet(set *appsv1.ReplicaSet) string {
 
 func marksOf(revision metav1.Object) string {
 	marks := ""
-	for _, label := range []string{updatingLabel, fallbackLabel} {
+	for _, label := range []string{updatingLabel, renewedLabel} {
 		if value, marked := revision.GetLabels()[label]; marked {
 			marks += fmt.Sprintf(" %s=%s", strings.TrimPrefix(label, "stayput.dev/"), value)
 		}

@@ -26,7 +26,6 @@ const (
 	updatingLabel      = "stayput.dev/updating"
 	renewedLabel       = "stayput.dev/renewed"
 	currentLabel       = "stayput.dev/current"
-	fallbackLabel      = "stayput.dev/fallback"
 	decisionAnnotation = "stayput.dev/decision"
 	moveAnnotation     = "stayput.dev/move"
 	servingGate        = "stayput.dev/serving"

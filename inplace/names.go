@@ -17,15 +17,10 @@ const (
 	//
 	// See revisions.Scaling for the suffix.
 	LabelUpdating = "stayput.dev/updating"
-	// LabelFallback marks an update revision whose update fell back to the native controller. Its value is the time of the last nudge, in
-	// Unix seconds: writing it makes that controller look at the workload again. With a hash after the time, it stands for an update
-	// revision that did not exist yet.
-	//
-	// See revisions.StandsFor for the hash.
-	LabelFallback = "stayput.dev/fallback"
 	// LabelRenewed nudges the native controller and renews the leader's hold. The leader writes it on a revision every minute of an update,
-	// and for a DaemonSet once after a gate has opened or closed, because a gate may have caused a deletion to be held. Managers write it
-	// when they shut down. Its value is the time, in Unix seconds; Stayput removes it when no update is in progress.
+	// as long as the native controller has something left to do after the update fell back, and for a DaemonSet once after a gate has opened
+	// or closed, because a gate may have caused a deletion to be held. Managers write it when they shut down. Its value is the time, in Unix
+	// seconds; Stayput removes it when nothing is left to do.
 	//
 	// See revisions.HoldLasts for how long a renewal counts.
 	LabelRenewed = "stayput.dev/renewed"
@@ -77,4 +72,4 @@ const (
 )
 
 // Marks are Stayput's labels that revisions may have.
-var Marks = []string{LabelUpdating, LabelFallback, LabelRenewed, LabelSurgeReplicas, LabelReplicas, LabelBypassed, LabelCurrent}
+var Marks = []string{LabelUpdating, LabelRenewed, LabelSurgeReplicas, LabelReplicas, LabelBypassed, LabelCurrent}

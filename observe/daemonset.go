@@ -75,7 +75,7 @@ func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) 
 	rollout := &daemonsets.Rollout{
 		DaemonSet: daemonSet,
 		Seen: engine.Snapshot{Mode: policy.mode, Settings: policy.settings,
-			PersistedFallback: policy.persistedFallback, Rules: policy.rules},
+			Fallback: policy.fallback, Rules: policy.rules},
 	}
 	of := selected{daemonSet, daemonSet.Spec.Selector}
 	revisions, load, err := owned[apps.ControllerRevision](

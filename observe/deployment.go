@@ -101,7 +101,7 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*de
 	rollout := &deployments.Rollout{
 		Deployment: deployment,
 		Seen: engine.Snapshot{Mode: policy.mode, Settings: policy.settings,
-			PersistedFallback: policy.persistedFallback, Rules: policy.rules},
+			Fallback: policy.fallback, Rules: policy.rules},
 	}
 	of := selected{deployment, deployment.Spec.Selector}
 	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)

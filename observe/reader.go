@@ -14,6 +14,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // Reader reads what package inplace decides on. Every error is an error of the underlying client.Reader, and says what
@@ -87,10 +88,10 @@ func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map
 
 // policy are how to update a workload, by its labels, its annotations and its persisted fallback.
 type policy struct {
-	mode              inplace.Mode
-	settings          inplace.Settings
-	rules             inplace.Rules
-	persistedFallback string
+	mode     inplace.Mode
+	settings inplace.Settings
+	rules    inplace.Rules
+	fallback revisions.Fallback
 }
 
 func (r Reader) ordersFor(ctx context.Context, workload client.Object) (policy, error) {
@@ -100,7 +101,7 @@ func (r Reader) ordersFor(ctx context.Context, workload client.Object) (policy, 
 	}
 	fallback, err := r.Hold.PersistedFallback(ctx, workload.GetUID())
 	annotations := workload.GetAnnotations()
-	return policy{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings), fallback.Hash}, err
+	return policy{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings), fallback}, err
 }
 
 // WorkloadOf returns the workload of the pod or pre-pull pod; nil if there is none.

@@ -98,11 +98,19 @@ func handlersWith(t *testing.T, hold, cached, live client.Reader) Handlers {
 }
 
 // fallbackPersisted serves a Lease that is renewed, and a persisted fallback of the workload.
-func fallbackPersisted(t *testing.T, workload types.UID, code string) client.Reader {
+func fallbackPersisted(t *testing.T, workload types.UID, fallback revisions.Fallback) client.Reader {
 	t.Helper()
 	fallbacks := revisions.Fallbacks{}
-	fallbacks.Add(workload, revisions.Fallback{Hash: "hash", Code: code}, time.Now())
+	fallbacks.Add(workload, fallback, time.Now())
 	return reader(t, lease(0), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: inplace.Fallbacks}, Data: fallbacks})
+}
+
+// afterFallback returns the handlers once the update of the workload to that template fell back.
+func (h Handlers) afterFallback(t *testing.T, workload types.UID, template apps.Template) Handlers {
+	t.Helper()
+	h.Hold.Reader = fallbackPersisted(t, workload, revisions.Fallback{Hash: template.Hash(), Code: inplace.CodeRefused})
+	h.Cached.Hold, h.Live.Hold = h.Hold, h.Hold
+	return h
 }
 
 func lease(age time.Duration) *coordinationv1.Lease {

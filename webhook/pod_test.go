@@ -17,6 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -73,7 +74,7 @@ func TestPodsOfAnUpdateThatFellBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, objects...), reader(t, objects...))
-			h.Hold.Reader = fallbackPersisted(t, test.workload, test.code)
+			h.Hold.Reader = fallbackPersisted(t, test.workload, revisions.Fallback{Hash: "hash", Code: test.code})
 			deletion := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Delete, nil, pod(marked)), h.validatePod)
 			if deletion.Allowed != test.goes {
 				t.Errorf("deletion allowed: %t", deletion.Allowed)
@@ -204,8 +205,6 @@ func TestDaemonDeletionHeld(t *testing.T) {
 	pod, other, elsewhere := daemon("agent-x", "1"), daemon("agent-y", "1"), daemon("agent-z", "1")
 	elsewhere.Spec.NodeName = "two"
 	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
-	fellBack := controllerRevision(t, "2", v2Template)
-	fellBack.Labels[inplace.LabelFallback] = "1700000000"
 	base := func(template string, others ...client.Object) client.Reader {
 		return reader(t, append(others, namespace(inplace.ModeInPlace), daemonSet(t, template), first, pod)...)
 	}
@@ -224,8 +223,6 @@ func TestDaemonDeletionHeld(t *testing.T) {
 		"no revision yet":            {base(v2Template, node), pod, daemonSetController, 0, 404},
 		"a pod elsewhere":            {base(v2Template, node, second, elsewhere), pod, daemonSetController, 0, 404},
 		"moved a moment ago":         {base(v2Template, node, second), daemon("agent-x", "2"), daemonSetController, 0, 404},
-		"moved, and fell back since": {base(v2Template, node, fellBack), daemon("agent-x", "2"), daemonSetController, 0, 404},
-		"fell back":                  {base(v2Template, node, fellBack), pod, daemonSetController, 0, 0},
 		"not in place by now":        {base(envTemplate, node), pod, daemonSetController, 0, 0},
 		"node gone":                  {base(v2Template, second), pod, daemonSetController, 0, 0},
 		"one of several on the node": {base(v2Template, node, second, other), pod, daemonSetController, 0, 0},
@@ -249,6 +246,20 @@ func TestDaemonDeletionHeld(t *testing.T) {
 	}
 }
 
+// TestDaemonDeletionAfterAFallback checks that pods that moved already stay.
+func TestDaemonDeletionAfterAFallback(t *testing.T) {
+	agent := daemonSet(t, v2Template)
+	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	for revision, code := range map[string]int32{"1": 0, "2": 404} {
+		pod := daemon("agent-x", revision)
+		all := reader(t, namespace(inplace.ModeInPlace), agent, first, second, node, pod)
+		h := handlers(t, all, all).afterFallback(t, agent.UID, agent.Spec.Template)
+		req := request(t, daemonSetController, admissionv1.Delete, nil, pod)
+		expectDenied(t, h.handle(context.Background(), req, h.validatePod), code, metav1.StatusReasonNotFound)
+	}
+}
+
 // TestRevisionOfAPodThatIsPartiallyPatchedStays: the label of a partially patched pod names no revision. So the DaemonSet controller
 // takes the pod's revision for one that no pod has.
 func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
@@ -259,8 +270,6 @@ func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 	world := func(pod *corev1.Pod, objects ...client.Object) client.Reader {
 		return reader(t, append(objects, namespace(inplace.ModeInPlace), daemonSet(t, v2Template), first, pod)...)
 	}
-	fellBack := controllerRevision(t, "2", v2Template)
-	fellBack.Labels[inplace.LabelFallback] = strconv.FormatInt(time.Now().Unix(), 10)
 	for name, test := range map[string]struct {
 		cached, live client.Reader
 		user         string
@@ -272,7 +281,6 @@ func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 		"the cache has no such DaemonSet": {reader(t, namespace(inplace.ModeInPlace)), world(partial, second), daemonSetController, 0, 404},
 		"a pod has the revision again":    {world(applied, second), world(daemon("agent-x", "1"), second), daemonSetController, 0, 404},
 		"no pod is of it":                 {world(applied, second), world(applied, second), daemonSetController, 0, 0},
-		"the update fell back":            {world(partial, fellBack), world(partial, fellBack), daemonSetController, 0, 404},
 		"another client":                  {broken(t), broken(t), "jane", 0, 0},
 		"no living leader": {
 			world(partial, second), world(partial, second), daemonSetController, observe.HoldPatience + time.Second, 0},
@@ -289,6 +297,17 @@ func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 			expectDenied(t, h.handle(t.Context(), req, h.validateRevision), test.code, metav1.StatusReasonNotFound)
 		})
 	}
+}
+
+func TestRevisionOfAPartiallyPatchedPodAfterAFallback(t *testing.T) {
+	agent := daemonSet(t, v2Template)
+	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
+	partial := daemon("agent-x", podstate.HashPartial)
+	partial.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "1"}.String()}
+	all := reader(t, namespace(inplace.ModeInPlace), agent, first, second, partial)
+	h := handlers(t, all, all).afterFallback(t, agent.UID, agent.Spec.Template)
+	req := request(t, daemonSetController, admissionv1.Delete, nil, first)
+	expectDenied(t, h.handle(t.Context(), req, h.validateRevision), 404, metav1.StatusReasonNotFound)
 }
 
 // TestRevisionThatPodsAreOnTheirWayToStays: the label of a pod names the revision only once the pod has been patched for it. Until then

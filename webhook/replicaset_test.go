@@ -15,6 +15,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -84,7 +85,8 @@ func TestCleanupHeld(t *testing.T) {
 		"reading fails":              {broken(t), deploymentController, markUpdating(old()), nil, false},
 		"the leader has not renewed": {broken(t), deploymentController, markUpdating(old()), reader(t, lease(time.Minute)), false},
 		"a persisted fallback": {
-			reader(t, moving(t)...), deploymentController, markUpdating(old()), fallbackPersisted(t, "d", inplace.CodeRefused), false},
+			reader(t, moving(t)...), deploymentController, markUpdating(old()),
+			fallbackPersisted(t, "d", revisions.Fallback{Hash: "hash", Code: inplace.CodeRefused}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
@@ -110,8 +112,7 @@ func deleting(objects []client.Object) []client.Object {
 func TestReplicasHeld(t *testing.T) {
 	stale, optedOut := reader(t, namespace(inplace.ModeInPlace)), moving(t)
 	optedOut[1].SetLabels(map[string]string{inplace.LabelUpdate: string(inplace.ModeRecreate)})
-	native, fellBack := deleting(editedTo(t, envTemplate)), deleting(moving(t))
-	fellBack[3].GetLabels()[inplace.LabelFallback] = "1"
+	native := deleting(editedTo(t, envTemplate))
 	for name, test := range map[string]struct {
 		cached, live client.Reader
 		user, to     string
@@ -131,7 +132,6 @@ func TestReplicasHeld(t *testing.T) {
 		"being deleted, unknown to the cache": {stale, reader(t, deleting(moving(t))...), deploymentController, "2", true},
 		"being deleted, and scaled by a user": {broken(t), broken(t), "jane", "2", false},
 		"being deleted, in a native rollout":  {reader(t, native...), reader(t, native...), deploymentController, "2", false},
-		"being deleted, after it fell back":   {reader(t, fellBack...), reader(t, fellBack...), deploymentController, "2", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
@@ -142,6 +142,17 @@ func TestReplicasHeld(t *testing.T) {
 				expectDenied(t, response, 409, metav1.StatusReasonConflict)
 			}
 		})
+	}
+}
+
+func TestReplicasAfterAFallback(t *testing.T) {
+	for name, objects := range map[string][]client.Object{"native": moving(t), "being deleted": deleting(moving(t))} {
+		web := objects[1].(*apps.Deployment)
+		h := handlers(t, reader(t, objects...), reader(t, objects...)).afterFallback(t, web.UID, web.Spec.Template)
+		before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
+		if !h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet).Allowed {
+			t.Errorf("%s: scaling is held", name)
+		}
 	}
 }
 

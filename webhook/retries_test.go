@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -27,14 +26,13 @@ func triesAgain(t *testing.T, h Handlers) bool {
 }
 
 func TestFewRefusalsAreTriedAgain(t *testing.T) {
-	fellBack := moving(t)
-	fellBack[3].GetLabels()[inplace.LabelFallback] = "1"
+	settled := editedTo(t, v1Template)
 	for name, test := range map[string]struct {
 		live  client.Reader
 		again bool
 	}{
 		"the API server says that it is held": {reader(t, moving(t)...), false},
-		"it fell back, unknown to the cache":  {reader(t, fellBack...), true},
+		"it was undone, unknown to the cache": {reader(t, settled...), true},
 		"the API server cannot be read":       {broken(t), true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -375,11 +375,13 @@ func (n news) fellBack() {
 	n.recreates[n.key] = known.updateRevision
 }
 
-// justFellBack reports whether one of the writes put the mark of a fallback, or persisted one.
+// justFellBack reports whether one of the writes persisted a fallback, or removed the mark of an update that is left to the native
+// controller for another reason: the namespace lost its label, or Stayput is uninstalled.
 func (n news) justFellBack() bool {
+	left := !n.plan.Decision.Held && len(n.plan.Decision.Reasons) > 0
 	for _, w := range n.writes {
-		_, persistedFallback := w.Step.(steps.PersistFallback)
-		if persistedFallback || w.Before != nil && !revisions.FellBack(w.Before) && revisions.FellBack(w.After) {
+		_, persisted := w.Step.(steps.PersistFallback)
+		if persisted || left && w.Before != nil && revisions.Started(w.Before.GetLabels()) && !revisions.Started(w.After.GetLabels()) {
 			return true
 		}
 	}

@@ -150,14 +150,29 @@ func TestReportOfAnUndo(t *testing.T) {
 	}
 }
 
+// persisted is the write of a fallback.
+var persisted = write.Done{Step: steps.PersistFallback{}, After: &corev1.ConfigMap{}}
+
+// TestReportOfAnUninstall: the fallback is not persisted, and the marks are removed.
+func TestReportOfAnUninstall(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	after := s.replicaSetOf("web-old").DeepCopyObject().(*apps.ReplicaSet)
+	delete(after.Labels, inplace.LabelUpdating)
+	unmarked := write.Done{Step: steps.PatchReplicaSet{}, Before: s.replicaSetOf("web-old"), After: after}
+	uninstalled := inplace.Reasons{{Code: inplace.CodeUninstalled, Message: "Stayput is uninstalled"}}
+	s.report(steps.Plan{Decision: steps.Decision{Reasons: uninstalled}}, unmarked)
+	fixture.WantTold(t, s.Recorder, "Warning "+EventFellBack+" Left to the Deployment controller: Stayput is uninstalled")
+}
+
 func TestReportOfAFallBack(t *testing.T) {
 	s := newStory(t)
 	s.begin()
 	reasons := inplace.Reasons{{Code: "Refused", Message: "policy says no"}}
 	plan := steps.Plan{Message: "policy says no", Decision: steps.Decision{Reasons: reasons}}
-	s.report(plan, s.marks(inplace.LabelFallback, "web-new")...)
+	s.report(plan, persisted)
 	fixture.WantTold(t, s.Recorder, "Warning "+EventFellBack+" Left to the Deployment controller: policy says no")
-	s.report(plan, s.marks(inplace.LabelFallback, "web-new")...)
+	s.report(plan, persisted)
 	fixture.WantTold(t, s.Recorder)
 	if n := testutil.ToFloat64(s.metrics.failed.WithLabelValues("in-place", "Refused")); n != 1 {
 		t.Errorf("%v failed, want 1", n)
@@ -203,7 +218,7 @@ func TestReportOfARecreationWithoutUpdateRevision(t *testing.T) {
 	s := newStory(t)
 	s.Read.ReplicaSets = slices.DeleteFunc(s.Read.ReplicaSets, func(rs *apps.ReplicaSet) bool { return rs.Name == "web-new" })
 	rewritten := steps.Plan{Decision: steps.Decision{Reasons: inplace.Reasons{{Code: inplace.CodeRewrittenImage, Message: "another image"}}}}
-	s.report(rewritten, s.marks(inplace.LabelFallback, "web-old")...)
+	s.report(rewritten, persisted)
 	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: another image")
 	s.report(rewritten)
 	fixture.WantTold(t, s.Recorder)

@@ -39,8 +39,8 @@ func (v *Planner) bypassedAgain() *inplace.Reason {
 	if first == nil || last.Pod.CreationTimestamp.Sub(first.Pod.CreationTimestamp.Time) <= podstate.QuietAfterBypass {
 		return nil
 	}
-	return &inplace.Reason{Code: inplace.CodeBypassed,
-		Message: "the " + v.Workload.Kind + " controller replaces pods although its writes should be held: the API server does not reach Stayput's webhooks"}
+	return &inplace.Reason{Code: inplace.CodeBypassed, Message: "the " + v.Workload.Kind +
+		" controller replaces pods although its writes should be held: the API server does not reach Stayput's webhooks"}
 }
 
 // quiet reports whether only Stayput replaces pods, as far as is known by now. If not, it sets the phase and its message.

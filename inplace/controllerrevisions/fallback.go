@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -15,18 +16,45 @@ import (
 // LeftToDo implements engine.Planner.
 func (v *Planner) LeftToDo() bool { return v.Unfinished() }
 
-// FallBack implements engine.Planner. Unless all pods have the update revision already, it labels the update revision. That ends the hold
-// and nudges the native controller (updateHistory in pkg/controller/daemon/daemon_controller.go). A partially patched pod has no revision's
-// hash, so the native controller replaces it.
-func (v *Planner) FallBack(inplace.Reason) { v.fallBack() }
-
-// fallBack removes the marks. The native controller does not retry by itself what was held. So as long as pods are left, it is nudged.
-func (v *Planner) fallBack() {
+// FallBack implements engine.Planner. A partially patched pod has no revision's hash, so the native controller replaces it.
+func (v *Planner) FallBack(inplace.Reason) {
 	v.unmark()
-	if v.UpdateRevision != nil && v.Unfinished() && v.Workload.GetDeletionTimestamp() == nil {
-		v.set(v.UpdateRevision, func(m *marks) { m.fallback = times.Seconds(v.seen.Now) })
-	}
+	v.nudge(v.Unfinished() && v.Workload.GetDeletionTimestamp() == nil)
 	v.patchRevisions()
+}
+
+// nudge nudges the native controller if it has something left to do: it does not retry by itself what was held. It watches its
+// ControllerRevisions (updateHistory in pkg/controller/daemon/daemon_controller.go).
+func (v *Planner) nudge(left bool) {
+	if !left || len(v.Owned) == 0 {
+		return
+	}
+	newest := v.newest()
+	v.set(newest, func(m *marks) {
+		m.renewed = v.NextNudge(newest.Labels[inplace.LabelRenewed], true, revisions.NudgeUnretriedEvery, v.seen.Now)
+	})
+}
+
+// nudgeByPod nudges the native controller by a pod, which it watches too (updatePod), where writes to its revisions are refused or fail.
+func (v *Planner) nudgeByPod(left bool) {
+	if !left || len(v.Owned) > 0 && !v.seen.Fallback.NudgesFail(v.newest().Labels, revisions.NudgeUnretriedEvery, v.seen.Now) {
+		return
+	}
+	podstate.NudgeByPod(&v.PlanBuilder, func(yield func(*podstate.State) bool) {
+		for m := range v.pending() {
+			if !yield(&m.State) {
+				return
+			}
+		}
+	}, revisions.NudgeUnretriedEvery, v.seen.Now)
+}
+
+// newest returns the revision by which the native controller is nudged.
+func (v *Planner) newest() *apps.ControllerRevision {
+	if v.UpdateRevision != nil {
+		return v.UpdateRevision
+	}
+	return v.Owned[0]
 }
 
 // Nudge returns the step that nudges the native controller in the middle of an update: that controller watches its ControllerRevisions
@@ -41,17 +69,21 @@ func (v *Planner) Nudge() []steps.Step {
 	}}
 }
 
-// CleanUp implements engine.Planner. An update that Stayput had begun falls back.
+// CleanUp implements engine.Planner. If pods are left of an update that Stayput had begun, the update falls back: two controllers that take
+// pods down in turns would not know of each other.
 func (v *Planner) CleanUp() {
 	v.openResizeNoted()
-	v.keepFallback()
 	v.prePull().Finish(v.Decided.Reasons)
-	if v.UpdateRevision != nil && revisions.Updating(v.UpdateRevision) {
-		v.fallBack()
-		return
+	left := v.Unfinished() && v.seen.Mode.Manages() && v.seen.FellBack(v.Workload.Template)
+	v.ForgetFallback(v.Workload, v.seen.Fallback, left)
+	v.nudgeByPod(left)
+	if v.UpdateRevision != nil && revisions.Updating(v.UpdateRevision) && v.Unfinished() && v.seen.Mode.Manages() && !left {
+		v.PersistFallback(v.Workload, v.Workload.Template.Hash(), v.Decided.Reasons[0])
+		left = true
 	}
 	v.unmark()
-	v.nudge()
+	v.nudgeForGate()
+	v.nudge(left)
 	v.patchRevisions()
 }
 
@@ -64,9 +96,9 @@ func (v *Planner) openResizeNoted() {
 	}
 }
 
-// nudge nudges the native controller once after a gate has moved. Until then, that alone may have held a deletion of a pod by that
-// controller (see gateMoved), and the controller does not try twice.
-func (v *Planner) nudge() {
+// nudgeForGate nudges the native controller once after a gate has moved. Until then, that alone may have held a deletion of a pod by that
+// controller (see GateMoved), and the controller does not try twice.
+func (v *Planner) nudgeForGate() {
 	if v.UpdateRevision == nil || v.WhyNative() != nil || !v.Unfinished() {
 		return
 	}

@@ -186,9 +186,6 @@ func (m *Pod) identify(hash string) []jsonpatch.Operation {
 func (v *Planner) mark() {
 	v.Phase(steps.PhaseUpdating, "mark the update revision")
 	began := cmp.Or(v.began(), times.Seconds(v.seen.Now))
-	for _, each := range v.Owned {
-		v.set(each, func(m *marks) { m.fallback = v.renewFallback(each, m.fallback) })
-	}
 	v.markCurrent(began)
 	signed := maps.Clone(v.UpdateRevision.Labels)
 	signed[inplace.LabelUpdating] = began
@@ -239,10 +236,7 @@ func (v *Planner) isCurrent(one *apps.ControllerRevision) bool {
 // unmark removes the marks that other updates, or this one, have left.
 func (v *Planner) unmark() {
 	for _, each := range v.Owned {
-		v.set(each, func(m *marks) {
-			m.updating, m.current = "", ""
-			m.fallback = v.renewFallback(each, m.fallback)
-		})
+		v.set(each, func(m *marks) { m.updating, m.current = "", "" })
 	}
 }
 
@@ -258,15 +252,6 @@ func (v *Planner) renew() {
 	v.patchRevisions()
 }
 
-// renewFallback returns the next value of LabelFallback. It changes as long as the native controller has something left to do, and is empty
-// when that is over.
-func (v *Planner) renewFallback(each *apps.ControllerRevision, value string) string {
-	if value == "" {
-		return ""
-	}
-	return v.NextNudge(value, each == v.UpdateRevision && v.Unfinished(), revisions.NudgeUnretriedEvery, v.seen.Now)
-}
-
 func (v *Planner) set(each *apps.ControllerRevision, change func(*marks)) {
 	m := v.marks[each]
 	change(&m)
@@ -277,8 +262,8 @@ func (v *Planner) set(each *apps.ControllerRevision, change func(*marks)) {
 func (v *Planner) patchRevisions() {
 	for _, each := range v.Owned {
 		operations := patches.SetEntries("labels", each.Labels,
-			[2]string{inplace.LabelUpdating, v.marks[each].updating}, [2]string{inplace.LabelFallback, v.marks[each].fallback},
-			[2]string{inplace.LabelRenewed, v.marks[each].renewed}, [2]string{inplace.LabelCurrent, v.marks[each].current})
+			[2]string{inplace.LabelUpdating, v.marks[each].updating}, [2]string{inplace.LabelRenewed, v.marks[each].renewed},
+			[2]string{inplace.LabelCurrent, v.marks[each].current})
 		if len(operations) > 0 {
 			v.Step(steps.PatchRevision{Revision: each, Operations: patches.Guarded(each, operations...), Why: "marks"})
 		}

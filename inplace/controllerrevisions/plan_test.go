@@ -155,7 +155,7 @@ func TestDaemonsLeftWhenTheLabelIsTakenOff(t *testing.T) {
 	f.Once()
 	f.Seen.Mode = inplace.ModeNone
 	f.Once()
-	f.Expect("mark 2 true false", "mark 2 false true")
+	f.Expect("mark 2 true false", "mark 2 false false") // the removal of a mark nudges
 }
 
 // TestDaemonsAreNudgedAfterAGate: a deletion is held for as long as the gate of another pod may still make that pod unavailable. When that

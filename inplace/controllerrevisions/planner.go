@@ -16,7 +16,6 @@ import (
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -76,7 +75,7 @@ type revision struct {
 }
 
 // marks are the values of the labels that Stayput writes on a ControllerRevision.
-type marks struct{ updating, fallback, renewed, current string }
+type marks struct{ updating, renewed, current string }
 
 // NewPlanner returns a planner that has planned nothing yet.
 func NewPlanner(kind Kind, owned []*apps.ControllerRevision, seen *engine.Snapshot) *Planner {
@@ -89,7 +88,7 @@ func NewPlanner(kind Kind, owned []*apps.ControllerRevision, seen *engine.Snapsh
 	v.NewPods = seen.DryRun.Of(v.updateUID(), workload.Template, v.wanted)
 	for _, each := range owned {
 		v.marks[each] = marks{
-			updating: each.Labels[inplace.LabelUpdating], fallback: each.Labels[inplace.LabelFallback], current: each.Labels[inplace.LabelCurrent],
+			updating: each.Labels[inplace.LabelUpdating], current: each.Labels[inplace.LabelCurrent],
 		}
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(seen.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
@@ -213,7 +212,7 @@ func (v *Planner) WhyNative() *inplace.Reason {
 	if reason := cmp.Or(v.seen.Unmanaged(v.Workload), v.kind.Strategy()); reason != nil {
 		return reason
 	}
-	if v.UpdateRevision != nil && revisions.FellBack(v.UpdateRevision) || v.seen.FellBack(v.Workload.Template) {
+	if v.seen.FellBack(v.Workload.Template) {
 		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the " + v.Workload.Kind + " controller"}
 	}
 	return nil

@@ -5,13 +5,15 @@ import (
 	"github.com/stayput/stayput/inplace/prepull"
 )
 
-// prePull returns the pre-pull. Its pods are controlled by the update revision: if the workload were their controller, the native controller
-// would take them for pods of its own (claimPods by ControllerRef in pkg/controller/controller_ref_manager.go), and delete them. Pods that are replaced natively, or whose nodes are unreachable, need none.
+// prePull returns the pre-pull. Its pods are controlled by the update revision: if the workload were their controller, the native
+// controller would take them for pods of its own (claimPods by ControllerRef in pkg/controller/controller_ref_manager.go), and delete them.
+// Pods that are replaced natively, or whose nodes are unreachable, need none.
 func (v *Planner) prePull() *prepull.PrePull {
 	if v.UpdateRevision == nil {
 		return v.PrePull(1, prepull.PodOwner{}, nil)
 	}
-	return v.PrePull(1, prepull.OwnedBy(v.Workload, v.UpdateRevision.UID, "ControllerRevision", v.UpdateRevision), func(yield func(*podstate.State) bool) {
+	owner := prepull.OwnedBy(v.Workload, v.UpdateRevision.UID, "ControllerRevision", v.UpdateRevision)
+	return v.PrePull(1, owner, func(yield func(*podstate.State) bool) {
 		for m := range v.pending() {
 			if m.Needs().InPlace() && v.kind.Reachable(m.Pod) && !yield(&m.State) {
 				return

@@ -96,9 +96,9 @@ func TestDaemonsNative(t *testing.T) {
 		"deleting":  {func(f *fixture.Fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: fixture.Start} }, inplace.CodeDeleting},
 		"too large": {func(f *fixture.Fleet) { f.Seen.Unread = "too large" }, inplace.CodeTooLarge},
 		"fallen back": {func(f *fixture.Fleet) {
-			f.UpdateRevision().Labels[inplace.LabelFallback] = times.Seconds(fixture.Start)
-		},
-			inplace.CodeFellBack},
+			f.Seen.Fallback.Hash = f.TemplateHash()
+			f.UpdateRevision().Labels[inplace.LabelRenewed] = times.Seconds(fixture.Start) // nudged just now
+		}, inplace.CodeFellBack},
 		"the old revision is gone": {func(f *fixture.Fleet) { f.Revisions = f.Revisions[1:] }, inplace.CodeRevisionGone},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// Housekeeping implements controllerrevisions.Kind: it returns why podsShouldBeOnNode of the DaemonSet controller deletes the pod; nil if it does not. A taint NoExecute that the
-// DaemonSet does not tolerate is a reason. A taint NoSchedule is not: pods that run already stay, and a node that is unreachable has one.
+// Housekeeping implements controllerrevisions.Kind: it returns why podsShouldBeOnNode of the DaemonSet controller deletes the pod; nil if
+// it does not. A taint NoExecute that the DaemonSet does not tolerate is a reason. A taint NoSchedule is not: pods that run already stay,
+// and a node that is unreachable has one.
 func (k kind) Housekeeping(pod *corev1.Pod) *inplace.Reason {
 	name := pod.Spec.NodeName
 	node, known := k.nodes[name]

@@ -123,8 +123,8 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 }
 
 // holdsReplacement is HoldsDeletion for a pod that must be replaced. The replacement waits for the pods that need not be replaced: see
-// controllerrevisions.Planner.OthersFirst. The replacement of a pod that is not available does not wait, since such a pod uses up the budget of the pods that it would
-// wait for. It may be Ready, and on its way to a revision that is gone.
+// controllerrevisions.Planner.OthersFirst. The replacement of a pod that is not available does not wait, since such a pod uses up the
+// budget of the pods that it would wait for. It may be Ready, and on its way to a revision that is gone.
 func (r Rollout) holdsReplacement(m *controllerrevisions.Pod) (bool, inplace.Reason) {
 	v := r.planner()
 	switch {

@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"strings"
 	"time"
 
 	"github.com/stayput/stayput/inplace"
@@ -31,22 +30,8 @@ func (v *Planner) FallBack(why inplace.Reason) {
 	v.goBack()
 	v.unmarkSeen(why)
 	v.forgetSurge()
-	v.markFallback()
+	v.nudge(v.LeftToDo())
 	v.patchSets(nil)
-}
-
-func (v *Planner) markFallback() {
-	switch {
-	case !v.unfinished():
-	case v.NewRS != nil:
-		v.NewRS.Wanted.Fallback = v.seconds()
-	default:
-		for _, s := range v.Sets {
-			if s.InUse() {
-				s.Wanted.Fallback = v.seconds() + revisions.StandsFor + v.TemplateHash()
-			}
-		}
-	}
 }
 
 // Nudge returns the steps that make native controllers look at an update in progress again; none if there is nothing to update. The
@@ -75,12 +60,9 @@ func (r Rollout) Nudge() []steps.Step {
 func (v *Planner) CleanUp() {
 	v.prePull().Finish(v.Decided.Reasons)
 	v.goBack()
-	if v.AnyUpdating() && v.NewRS != nil && v.unfinished() && !v.Seen.Mode.Manages() {
-		v.NewRS.Wanted.Fallback = v.seconds() // removing the label of a namespace makes no native controller look at its workloads
-	}
 	v.unmarkSeen(inplace.Reason{Code: inplace.CodeMode})
 	v.forgetSurge()
-	v.renewFallback()
+	v.keepFallback()
 	v.patchSets(nil)
 }
 
@@ -113,25 +95,6 @@ func (v *Planner) goBack() {
 			v.Again(dryRunRetryAfter)
 		default:
 			v.Step(m.GoBack(v.Seen.Now))
-		}
-	}
-}
-
-// renewFallback nudges the native controller through an update revision that fell back, as long as that controller has something left to
-// do, and then removes the label. Missing replicas count: with strategy Recreate, the end of the last old pod does not make that
-// controller look again if there are new pods already (deletePod in pkg/controller/deployment/deployment_controller.go).
-func (v *Planner) renewFallback() {
-	standsIn := v.standIns()
-	left := v.oldInUse() || v.Overfull() || v.NewRS != nil && v.NewRS.Size() < v.desired()
-	v.keepFallback(left)
-	v.nudgeDeleters(left)
-	for _, s := range v.Sets {
-		if revisions.FellBack(s.Rs) {
-			at, other, _ := strings.Cut(s.Rs.Labels[inplace.LabelFallback], revisions.StandsFor)
-			s.Wanted.Fallback = v.NextNudge(at, left && (s == v.NewRS || standsIn(s.Rs)), revisions.NudgeEvery, v.Seen.Now)
-			if s.Wanted.Fallback != "" && other != "" {
-				s.Wanted.Fallback += revisions.StandsFor + other
-			}
 		}
 	}
 }

@@ -195,15 +195,15 @@ func (v *Planner) replicasAnnotations(s *replicas.Set, balance ledger.Balance) [
 		[2]string{inplace.AnnotationMax, strconv.Itoa(int(wants + v.Deployment.MaxSurge()))})
 }
 
-// renewal returns the operations that renew the hold on a ReplicaSet. It must be marked, or be about to get a mark that is old already
-// because the ReplicaSet joins the update late.
+// renewal returns the operations that renew the hold on a ReplicaSet, or nudge by it. To be renewed it must be marked, or be about to get a
+// mark that is old already because the ReplicaSet joins the update late.
 func (v *Planner) renewal(s *replicas.Set) []jsonpatch.Operation {
-	nudged, labels := "", s.Rs.Labels
+	renewed, labels := s.Wanted.Nudged, s.Rs.Labels
 	if labels[inplace.LabelUpdating] == "" {
 		labels = map[string]string{inplace.LabelUpdating: s.Wanted.Updating}
 	}
 	if s.Wanted.Updating != "" {
-		nudged = v.NextRenewal(labels, v.Seen.Now)
+		renewed = v.NextRenewal(labels, v.Seen.Now)
 	}
-	return patches.SetEntries("labels", s.Rs.Labels, [2]string{inplace.LabelRenewed, nudged})
+	return patches.SetEntries("labels", s.Rs.Labels, [2]string{inplace.LabelRenewed, renewed})
 }

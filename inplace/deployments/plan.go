@@ -26,8 +26,8 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 	return v.Update.PodProgress(v.AnyUpdating(), v.paused())
 }
 
-// Proceed implements engine.Planner. Each part decides whether it has something to do. If the replicas do not add up, it returns that as the
-// reason.
+// Proceed implements engine.Planner. Each part decides whether it has something to do. If the replicas do not add up, it returns that as
+// the reason.
 func (v *Planner) Proceed() (podstate.Turns, *inplace.Reason) {
 	p := v.pace(v.prePull().Advance(v.paused()))
 	v.OpenGates(p.turns)

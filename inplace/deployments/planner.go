@@ -41,7 +41,7 @@ func (r Rollout) Planner() *Planner {
 	newRS, _ := v.Decided.UpdateRevision.(*apps.ReplicaSet)
 	for _, rs := range r.OldestFirst() {
 		s := &replicas.Set{Rs: rs}
-		s.Wanted = replicas.Wanted{Updating: rs.Labels[inplace.LabelUpdating], Fallback: rs.Labels[inplace.LabelFallback],
+		s.Wanted = replicas.Wanted{Updating: rs.Labels[inplace.LabelUpdating],
 			Surge: rs.Labels[inplace.LabelSurgeReplicas], Bypassed: rs.Labels[inplace.LabelBypassed], Current: rs.Labels[inplace.LabelCurrent]}
 		if rs == newRS {
 			v.NewRS = s

@@ -3,7 +3,6 @@ package deployments
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -132,7 +131,7 @@ func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 		return &inplace.Reason{Code: inplace.CodeDeleting, Message: "the Deployment is being deleted"}
 	case r.Seen.Unread != "":
 		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Seen.Unread}
-	case newRS != nil && revisions.FellBack(newRS), slices.ContainsFunc(r.ReplicaSets, r.standIns()), r.Seen.FellBack(d.Spec.Template):
+	case r.Seen.FellBack(d.Spec.Template):
 		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the Deployment controller"}
 	case recreate && apps.Desired(d) > recreateMaxReplicas:
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/strategy/type",
@@ -147,16 +146,5 @@ func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 	return nil
 }
 
-// standIns returns a function that reports whether a ReplicaSet says, in place of an update revision that did not exist, that this update
-// fell back.
-func (r Rollout) standIns() func(*apps.ReplicaSet) bool {
-	wanted := sync.OnceValue(r.TemplateHash)
-	return func(rs *apps.ReplicaSet) bool {
-		_, hash, progress := strings.Cut(rs.Labels[inplace.LabelFallback], revisions.StandsFor)
-		return progress && hash == wanted()
-	}
-}
-
-// TemplateHash returns the hash by which marks and persisted fallbacks identify the update while there is no update revision: see
-// revisions.StandsFor and revisions.Fallback.
+// TemplateHash returns the hash by which a persisted fallback names the update: see revisions.Fallback.
 func (r Rollout) TemplateHash() string { return r.Deployment.Spec.Template.Hash() }

@@ -69,20 +69,16 @@ func TestDecision(t *testing.T) {
 		"in place only": {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeInPlaceOnly }, true, ""},
 		"deleting":      {func(r *deployments.Rollout) { r.Deployment.DeletionTimestamp = &metav1.Time{} }, false, inplace.CodeDeleting},
 		"too large":     {func(r *deployments.Rollout) { r.Seen.Unread = "too large" }, false, inplace.CodeTooLarge},
-		"fallen back": {func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelFallback] = "1" }, false,
-			inplace.CodeFellBack},
-		"another one fell back": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1" }, true, ""},
+		"fallen back":   {func(r *deployments.Rollout) { r.Seen.Fallback.Hash = r.TemplateHash() }, false, inplace.CodeFellBack},
 		"fallen back before the update revision was there": {func(r *deployments.Rollout) {
-			r.ReplicaSets = r.ReplicaSets[:1]
-			r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1." + r.TemplateHash()
+			r.ReplicaSets, r.Seen.Fallback.Hash = r.ReplicaSets[:1], r.TemplateHash()
 		}, false, inplace.CodeFellBack},
-		"another edit fell back before that": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1.abc" }, true,
-			""},
-		"Recreate, one replica":    {recreate(1), true, ""},
-		"Recreate, three replicas": {recreate(3), false, inplace.CodeStrategy},
-		"maxUnavailable 0":         {maxUnavailable("0"), false, inplace.CodeMaxUnavailable},
-		"maxUnavailable 0%":        {maxUnavailable("0%"), false, inplace.CodeMaxUnavailable},
-		"maxUnavailable 1%":        {maxUnavailable("1%"), true, ""},
+		"another edit fell back before": {func(r *deployments.Rollout) { r.Seen.Fallback.Hash = "abc" }, true, ""},
+		"Recreate, one replica":         {recreate(1), true, ""},
+		"Recreate, three replicas":      {recreate(3), false, inplace.CodeStrategy},
+		"maxUnavailable 0":              {maxUnavailable("0"), false, inplace.CodeMaxUnavailable},
+		"maxUnavailable 0%":             {maxUnavailable("0%"), false, inplace.CodeMaxUnavailable},
+		"maxUnavailable 1%":             {maxUnavailable("1%"), true, ""},
 		"an old ReplicaSet that cannot be updated": {func(r *deployments.Rollout) {
 			fixture.ReplicaSetOf(r, "c", fixture.App{Image: "v2", Env: "x"}, 1)
 		}, false, inplace.CodeTemplateField},

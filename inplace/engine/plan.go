@@ -9,8 +9,8 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Planner plans one update of one kind of workload. Its methods stand in the order in which Plan calls them. Those that plan add their steps
-// to the Update. What all kinds have in common stands in Plan and FallBack, and in the Update.
+// Planner plans one update of one kind of workload. Its methods stand in the order in which Plan calls them. Those that plan add their
+// steps to the Update. What all kinds have in common stands in Plan and FallBack, and in the Update.
 type Planner interface {
 	// Base returns what every kind has.
 	Base() *Update
@@ -34,8 +34,9 @@ type Planner interface {
 	ProceedingPhase(progress string)
 }
 
-// Plan returns the next steps. It derives them only from what was observed, so any caller may call it at any moment. Begin returns a planner
-// that has planned nothing yet. If the update turns out to be impossible, nothing of the plan so far is written, and the update falls back.
+// Plan returns the next steps. It derives them only from what was observed, so any caller may call it at any moment. Begin returns a
+// planner that has planned nothing yet. If the update turns out to be impossible, nothing of the plan so far is written, and the update
+// falls back.
 func Plan(begin func() Planner) steps.Plan {
 	p := begin()
 	u := p.Base()
@@ -52,7 +53,7 @@ func Plan(begin func() Planner) steps.Plan {
 		u.Phase(steps.PhaseWaiting, dryrun.Asking)
 		return finish(p, turns)
 	}
-	u.ForgetFallback(u.Workload, u.seen.PersistedFallback, false)
+	u.ForgetFallback(u.Workload, u.seen.Fallback, false)
 	turns, reason := p.Proceed()
 	if reason != nil {
 		return FallBack(begin(), *reason)

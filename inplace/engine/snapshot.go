@@ -12,6 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -35,8 +36,8 @@ type Snapshot struct {
 	Settings  inplace.Settings
 	Rules     inplace.Rules
 	Now       time.Time
-	// PersistedFallback is the hash of the template in the workload's persisted fallback, empty if it has none: see steps.PersistFallback.
-	PersistedFallback string
+	// Fallback is the workload's persisted fallback; the zero Fallback if it has none.
+	Fallback revisions.Fallback
 	// Unread is why only an outline of some revisions or pods was read; empty if all were read completely.
 	Unread string
 	// Endpoints are those of the pods whose gates are closed, with the time since when no EndpointSlice offers the pod. Only a caller that
@@ -49,7 +50,7 @@ type Snapshot struct {
 
 // Untouched reports whether the mode does not manage the workload and nothing of Stayput is left, except perhaps on its revisions.
 func (s Snapshot) Untouched() bool {
-	return podstate.Untouched(s.Mode, s.Pull.PrePullPods, s.PersistedFallback, s.Pods)
+	return podstate.Untouched(s.Mode, s.Pull.PrePullPods, s.Fallback.Hash, s.Pods)
 }
 
 // Unmanaged returns why Stayput leaves the workload alone, whatever the update is; nil if it does not.
@@ -67,7 +68,7 @@ func (s Snapshot) Unmanaged(w Workload) *inplace.Reason {
 
 // FellBack reports whether the update to this template has a persisted fallback.
 func (s Snapshot) FellBack(template apps.Template) bool {
-	return template.IsPersisted(s.PersistedFallback)
+	return template.IsPersisted(s.Fallback.Hash)
 }
 
 // DecideEdit returns what an edit of the template does. Decision is asked only if the edit itself forbids nothing.

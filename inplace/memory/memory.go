@@ -9,6 +9,7 @@ import (
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -34,6 +35,8 @@ type Memory struct {
 	// DryRun is what is known of new pods of the update revision, RefusedOld a revision to which pods would go back and which admission
 	// refuses.
 	DryRun, RefusedOld Asked
+	// Fallback is the persisted fallback as the leader last wrote it; nil if it has not. The cache may be older.
+	Fallback *revisions.Fallback
 	// PrePullRefused is the update revision for which the API server takes no pre-pull pods.
 	PrePullRefused prepull.Refused
 	// failingSince is since when every reconcile fails; zero if the last one did not.
@@ -69,6 +72,24 @@ func (m *Memory) Observe(pods []*corev1.Pod, now time.Time) {
 	if m.RefusedOld.Old(now) {
 		m.RefusedOld = Asked{}
 	}
+}
+
+// Made advances the memory after a step.
+func (m *Memory) Made(step steps.Step) {
+	switch s := step.(type) {
+	case steps.PersistFallback:
+		m.Fallback = &s.Fallback
+	case steps.ForgetFallback:
+		m.Fallback = &revisions.Fallback{}
+	}
+}
+
+// KnownFallback returns the workload's persisted fallback, given what the cache has.
+func (m *Memory) KnownFallback(cached revisions.Fallback) revisions.Fallback {
+	if m.Fallback != nil {
+		return *m.Fallback
+	}
+	return cached
 }
 
 // Planned advances the memory after a plan. The result of a dry run is used for one update only: before the next update to the same

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -124,5 +125,22 @@ func TestBatchesEnd(t *testing.T) {
 	}
 	if m.Planned(steps.Plan{}, start); len(m.Batches) != 0 {
 		t.Errorf("still deferred: %v", m.Batches)
+	}
+}
+
+// TestFallbackIsKnownBeforeTheCacheShowsIt: otherwise the next plan would hold the update again.
+func TestFallbackIsKnownBeforeTheCacheShowsIt(t *testing.T) {
+	fallback, none := revisions.Fallback{Hash: "h", Code: "Refused"}, revisions.Fallback{}
+	var m Memory
+	if got := m.KnownFallback(fallback); got != fallback {
+		t.Errorf("a new leader takes %v for the fallback", got)
+	}
+	m.Made(steps.PersistFallback{Fallback: fallback})
+	if got := m.KnownFallback(none); got != fallback {
+		t.Errorf("after a fallback it takes %v for it", got)
+	}
+	m.Made(steps.ForgetFallback{})
+	if got := m.KnownFallback(fallback); got != none {
+		t.Errorf("after it is forgotten it takes %v for it", got)
 	}
 }

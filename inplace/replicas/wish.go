@@ -9,8 +9,9 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// Wanted are the values of Stayput's labels on a ReplicaSet; empty for no label. The replicas are in the ledger.
-type Wanted struct{ Updating, Fallback, Surge, Bypassed, Current string }
+// Wanted are the values of Stayput's labels on a ReplicaSet; empty for no label. The replicas are in the ledger. Nudged is the value of
+// LabelRenewed where the ReplicaSet is not updating.
+type Wanted struct{ Updating, Surge, Bypassed, Current, Nudged string }
 
 // Marks returns the operations that give the ReplicaSet its wanted labels. Once the update is over, they remove the note of a bypass and
 // the mark of the current revision: a bypass counts no longer, and a partition keeps no pods any more.
@@ -20,7 +21,7 @@ func (s *Set) Marks() []jsonpatch.Operation {
 		bypassed, old = "", ""
 	}
 	return patches.SetEntries("labels", s.Rs.Labels,
-		[2]string{inplace.LabelUpdating, s.Wanted.Updating}, [2]string{inplace.LabelFallback, s.Wanted.Fallback},
+		[2]string{inplace.LabelUpdating, s.Wanted.Updating},
 		[2]string{inplace.LabelBypassed, bypassed}, [2]string{inplace.LabelSurgeReplicas, s.Wanted.Surge},
 		[2]string{inplace.LabelCurrent, old})
 }

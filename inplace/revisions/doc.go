@@ -14,12 +14,11 @@
 //
 // # Fallback
 //
-// By the time an update falls back, the native controller may have stopped trying, and would look again only after hours. So a fallback is
-// a label on the update revision, which is also a nudge. The nudge is repeated as long as something is left to do (marks.go). While a
-// Deployment has no new ReplicaSet yet, the label is on the old ones, with the hash of the template (StandsFor).
+// A fallback is persisted with the hash of the template in a ConfigMap of Stayput's own namespace (fallback.go). Webhooks and the next plan
+// read it there: an API server that refuses Stayput's patches of the workload might refuse a label, too. It is forgotten when nothing is
+// left to do, the template is another one, or the workload is gone.
 //
-// An API server that refuses Stayput's patches may refuse that label, too. So the fallback is also persisted, with the hash of the
-// template, in a ConfigMap of Stayput's own namespace (fallback.go). Webhooks and the next plan read it there. Then the nudge is a time in
-// a Deployment's status, or an annotation on a pod. The persisted fallback is forgotten when nothing is left to do, the template is another
-// one, or the workload is gone. While writes are refused, new pods get no gate: perhaps no manager could open it (Fallback.Unwritable).
+// By the time an update falls back, the native controller may have stopped trying, and would look again only after hours. So as long as
+// something is left to do it is nudged, by a label on a revision. If writes are refused or fail (Fallback.Unwritable), it is also nudged by
+// a time in a Deployment's status, or an annotation on a pod, and new pods get no gate: perhaps no manager could open it.
 package revisions

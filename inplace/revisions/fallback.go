@@ -24,8 +24,13 @@ func (r Fallback) Unwritable() bool {
 	return r.Code == inplace.CodeRefused || r.Code == inplace.CodeFailing
 }
 
+// NudgesFail reports whether nudges by a label on the revision with these labels seem to be refused or to fail.
+func (r Fallback) NudgesFail(labels map[string]string, every time.Duration, now time.Time) bool {
+	return r.Unwritable() && now.Sub(times.TimeOf(labels[inplace.LabelRenewed])) >= 2*every
+}
+
 // MaxFallbacks keeps them well within the 1 MiB of a ConfigMap; the oldest are dropped.
-const MaxFallbacks = 1000
+const MaxFallbacks = 5000
 
 // Of returns the persisted fallback of a workload.
 func (r Fallbacks) Of(workload types.UID) Fallback {

@@ -21,6 +21,18 @@ const (
 	NudgeUnretriedEvery = 10 * time.Second
 )
 
+// Undoes reports whether an edit to that revision takes back an update in progress: pods had the revision when the update began. All are the
+// workload's revisions.
+func Undoes[R metav1.Object](revision R, all []R) bool {
+	mark := revision.GetLabels()[inplace.LabelCurrent]
+	return slices.ContainsFunc(all, func(each R) bool { return IsCurrent(mark, each.GetLabels()[inplace.LabelUpdating]) })
+}
+
+// Nudged reports whether a nudge of the native controller may be left on the revision.
+func Nudged[R metav1.Object](revision R) bool {
+	return revision.GetLabels()[inplace.LabelRenewed] != ""
+}
+
 // WhyNudge is the description of a step whose only purpose is to nudge.
 const WhyNudge = "nudge the native controller"
 
@@ -51,15 +63,6 @@ const Scaling = ".scaling"
 func IsCurrent(mark, updating string) bool {
 	return mark != "" && mark == strings.TrimSuffix(updating, Scaling)
 }
-
-// FellBack reports whether the update to that revision fell back to the native controller; a ReplicaSet may also stand in for an update
-// revision that does not exist yet.
-func FellBack[R metav1.Object](revision R) bool {
-	return revision.GetLabels()[inplace.LabelFallback] != ""
-}
-
-// StandsFor comes in LabelFallback before the hash of an update revision that did not exist when its update fell back.
-const StandsFor = "."
 
 // Marked reports whether the revision has one of Stayput's marks.
 func Marked[R metav1.Object](revision R) bool {

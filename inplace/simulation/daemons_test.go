@@ -283,7 +283,7 @@ func (w *daemonWorld) checkEnd() {
 		w.checkApplied(pod, revision, r.DaemonSet.Spec.Template)
 	}
 	for _, each := range r.Revisions {
-		if each.Labels[inplace.LabelUpdating] != "" || each.Labels[inplace.LabelFallback] != "" {
+		if each.Labels[inplace.LabelUpdating] != "" || w.fallback.Hash != "" {
 			w.violated("%s is still marked: %v", each.Name, each.Labels)
 		}
 	}

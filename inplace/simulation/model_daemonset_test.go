@@ -34,7 +34,7 @@ func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision,
 		DaemonSet: d,
 		Revisions: all,
 		Seen: engine.Snapshot{Pods: pods, Mode: w.mode, Settings: w.settings, Rules: fixture.AllInPlace,
-			PersistedFallback: w.persistedFallback, Now: w.now},
+			Fallback: w.fallback, Now: w.now},
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(d.Labels)
 	w.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)

@@ -151,9 +151,8 @@ type world struct {
 	unreachable bool
 	// answers are the errors with which the API server answers Stayput's writes, by resource.
 	answers map[string]error
-	// persistedFallback is the template hash of the fallback in Stayput's ConfigMap.
-	persistedFallback string
-	unwritable        bool
+	// fallback is the fallback in Stayput's ConfigMap.
+	fallback revisions.Fallback
 	// heldSince is when a write of an update was first held, by its update revision, or by the template hash while there is no revision.
 	heldSince map[string]time.Time
 
@@ -220,7 +219,7 @@ func (w *world) rollout() deployments.Rollout {
 		Deployment:  w.deployment(),
 		ReplicaSets: sorted(w.sets.objects),
 		Seen: engine.Snapshot{Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
-			PersistedFallback: w.persistedFallback, Rules: fixture.AllInPlace.For(w.deployment().Annotations), Now: w.now},
+			Fallback: w.fallback, Rules: fixture.AllInPlace.For(w.deployment().Annotations), Now: w.now},
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	w.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
@@ -351,7 +350,7 @@ func (w *world) createPod(rs *apps.ReplicaSet) error {
 
 // addGate is what Stayput's webhook does to a new pod.
 func (w *world) addGate(pod *corev1.Pod) {
-	if w.gatesCreated && w.mode.Manages() && !w.stayput.gone && !w.unreachable && !w.unwritable && w.answers["pods/status"] == nil {
+	if w.gatesCreated && w.mode.Manages() && !w.stayput.gone && !w.unreachable && !w.fallback.Unwritable() && w.answers["pods/status"] == nil {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 	}
 }
@@ -463,7 +462,7 @@ func (w *world) deletePod(name string) error {
 
 // markHolds reports whether the webhooks hold deletions because of the mark.
 func (w *world) markHolds(rs *apps.ReplicaSet) bool {
-	return revisions.Updating(rs) && w.holdAlive() && w.mode.Manages() && w.lasts(rs) && w.persistedFallback == ""
+	return revisions.Updating(rs) && w.holdAlive() && w.mode.Manages() && w.lasts(rs) && w.fallback == (revisions.Fallback{})
 }
 
 func (w *world) terminate(name string) error {
@@ -485,11 +484,11 @@ func (w *world) carryOut(step steps.Step) error {
 	switch s := step.(type) {
 	case steps.PersistFallback:
 		w.version++
-		w.persistedFallback, w.unwritable = s.Fallback.Hash, s.Fallback.Unwritable()
+		w.fallback = s.Fallback
 		return nil
 	case steps.ForgetFallback:
 		w.version++
-		w.persistedFallback, w.unwritable = "", false
+		w.fallback = revisions.Fallback{}
 		return nil
 	case steps.CreateReplicaSet:
 		rs := &apps.ReplicaSet{}

@@ -545,7 +545,7 @@ func TestFallBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.expect("B marks") // pod 2 has just moved: neither the kubelet nor the ReplicaSet controller knows
+	s.expect() // pod 2 has just moved: neither the kubelet nor the ReplicaSet controller knows
 	if s.rollout().Decision().Held {
 		t.Error("still held")
 	}
@@ -560,12 +560,13 @@ func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
 	r := fixture.New(3, fixture.App{Image: "v2"})
 	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 3)
 	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
-	newRS.Labels[inplace.LabelFallback] = fmt.Sprint(fixture.Start.Unix() - 20)
+	r.Seen.Fallback.Hash = r.TemplateHash()
+	newRS.Labels[inplace.LabelRenewed] = fmt.Sprint(fixture.Start.Unix() - 20)
 	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != 40*time.Second || plan.Phase != steps.PhaseNative {
 		t.Errorf("after 20 s the plan is %+v", plan)
 	}
 	r.Seen.Now = fixture.Start.Add(time.Minute)
-	if plan := r.Plan(); len(plan.Steps) != 1 || plan.Steps[0].Describe() != "ReplicaSet web-b: marks" {
+	if plan := r.Plan(); len(plan.Steps) != 1 || plan.Steps[0].Describe() != "ReplicaSet web-b: renewed" {
 		t.Errorf("after 80 s the plan is %+v", plan)
 	}
 	oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
@@ -574,7 +575,7 @@ func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
 	}
 	newRS.Spec.Replicas = new(int32(3))
 	plan := r.Plan()
-	if len(plan.Steps) != 1 || firstDone(plan.Steps[0]) != "remove" {
+	if len(plan.Steps) != 2 || plan.Steps[0].Describe() != "web: forget its fallback" || firstDone(plan.Steps[1]) != "remove" {
 		t.Errorf("once only the update revision has replicas the plan is %+v", plan)
 	}
 }
@@ -591,16 +592,24 @@ func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
 	fixture.PodOf(r, "p", oldRS)
 	label := func(plan steps.Plan) string {
-		planned := slices.DeleteFunc(plan.Steps, func(step steps.Step) bool { _, persists := step.(steps.PersistFallback); return persists })
-		if plan.Decision.Held || len(planned) > 1 {
+		if plan.Decision.Held {
 			t.Fatalf("the plan is %+v", plan)
 		}
-		for _, step := range planned {
-			if err := fixture.Apply(oldRS, step.(steps.PatchReplicaSet).Operations); err != nil {
-				t.Fatal(err)
+		for _, step := range plan.Steps {
+			switch s := step.(type) {
+			case steps.PersistFallback:
+				r.Seen.Fallback = s.Fallback
+			case steps.ForgetFallback:
+				r.Seen.Fallback = revisions.Fallback{}
+			case steps.PatchReplicaSet:
+				if err := fixture.Apply(s.ReplicaSet, s.Operations); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				t.Fatalf("the plan is %+v", plan)
 			}
 		}
-		return oldRS.Labels[inplace.LabelFallback]
+		return oldRS.Labels[inplace.LabelRenewed]
 	}
 	first := label(r.FallBack(inplace.Reason{Code: inplace.CodeRefused, Message: "refused"}))
 	if decision := r.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
@@ -610,7 +619,7 @@ func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 		t.Errorf("nudged at once: %s, then %s", first, again)
 	}
 	r.Seen.Now = r.Seen.Now.Add(revisions.NudgeEvery)
-	if later := label(r.Plan()); later == first || !strings.HasSuffix(later, revisions.StandsFor+r.TemplateHash()) {
+	if later := label(r.Plan()); later == first || later == "" {
 		t.Errorf("a minute later the label is %q", later)
 	}
 	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
@@ -619,8 +628,8 @@ func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 	}
 	oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
 	r.Seen.Pods = nil
-	if last := label(r.Plan()); last != "" {
-		t.Errorf("in the end the label is %q", last)
+	if last := label(r.Plan()); last != "" || r.Seen.Fallback.Hash != "" {
+		t.Errorf("in the end the label is %q, the fallback %v", last, r.Seen.Fallback)
 	}
 }
 
@@ -638,12 +647,8 @@ func TestFallBackLeavesNoLabelWhereNothingIsLeftToDo(t *testing.T) {
 func TestLabelTakenOffMidUpdate(t *testing.T) {
 	s, _ := partial(t)
 	s.mode = inplace.ModeNone
-	s.plan()
-	if s.sets.objects[s.rollout().UpdateRevision().Name].Labels[inplace.LabelFallback] == "" {
-		t.Error("the native controller is not nudged")
-	}
 	s.rest()
-	s.intact(nil)
+	s.intact(nil) // the removal of the marks has nudged the native controllers
 }
 
 // TestTooLargeMidUpdate has an update in progress whose ReplicaSets are read as outlines without templates, because other objects have

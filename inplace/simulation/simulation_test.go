@@ -137,7 +137,7 @@ func (s *stayput) plan() steps.Plan {
 		Deployment:  s.deployments.objects["web"],
 		ReplicaSets: s.sets.list(),
 		Seen: engine.Snapshot{Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
-			PersistedFallback: s.persistedFallback, Now: s.now},
+			Fallback: s.fallback, Now: s.now},
 	}
 	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	r.Seen.Rules = fixture.AllInPlace.For(r.Deployment.Annotations)
@@ -985,7 +985,7 @@ func (w *world) checkEnd() {
 		return
 	}
 	for _, rs := range r.ReplicaSets {
-		marked := revisions.Updating(rs) || rs.Labels[inplace.LabelFallback] != "" || rs.Labels[inplace.LabelSurgeReplicas] != "" ||
+		marked := revisions.Updating(rs) || w.fallback.Hash != "" || rs.Labels[inplace.LabelSurgeReplicas] != "" ||
 			rs.Labels[inplace.LabelReplicas] != ""
 		if !w.stayput.gone && marked && w.answers["replicasets"] == nil {
 			w.violated("%s is still marked: %v", rs.Name, rs.Labels)

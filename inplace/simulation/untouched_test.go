@@ -64,7 +64,7 @@ func TestMarksAreRemovedFromUnmanaged(t *testing.T) {
 		return func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[key] = "1" }
 	}
 	for name, leave := range map[string]func(*deployments.Rollout){
-		"updating": label(inplace.LabelUpdating), "fallen back": label(inplace.LabelFallback), "nudged": label(inplace.LabelRenewed),
+		"updating": label(inplace.LabelUpdating), "nudged": label(inplace.LabelRenewed),
 		"surging":       label(inplace.LabelSurgeReplicas),
 		"a closed gate": podIs(0, fixture.Drained),
 		"an unopened gate": podIs(0, func(pod *corev1.Pod) {

@@ -100,13 +100,13 @@ func (d *PlanBuilder) PersistFallback(workload metav1.Object, hash string, why i
 }
 
 // ForgetFallback adds the step that removes a persisted fallback which is about another template, or over.
-func (d *PlanBuilder) ForgetFallback(workload metav1.Object, persistedFallback string, goesOn bool) {
-	if persistedFallback != "" && !goesOn {
+func (d *PlanBuilder) ForgetFallback(workload metav1.Object, fallback revisions.Fallback, goesOn bool) {
+	if fallback.Hash != "" && !goesOn {
 		d.Step(ForgetFallback{Workload: workload})
 	}
 }
 
-// NextNudge returns the next value of LabelFallback: none when nothing is left to do, and until then another one at each interval.
+// NextNudge returns the value of the next nudge: none when nothing is left to do, and until then another one at each interval.
 func (d *PlanBuilder) NextNudge(value string, unfinished bool, every time.Duration, now time.Time) string {
 	if !unfinished {
 		return ""

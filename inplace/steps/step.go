@@ -88,9 +88,8 @@ type DeletePrePullPod struct {
 	Why string
 }
 
-// PersistFallback persists that the update of a workload to the template with that hash fell back. A label on the revision says the same
-// and nudges the native controller, but the API server may not accept it. So the fallback goes where no policy for workloads applies and
-// where the webhooks look: to a ConfigMap in Stayput's own namespace.
+// PersistFallback persists that the update of a workload to the template with that hash fell back, where no policy for workloads applies
+// and where the webhooks look: in a ConfigMap in Stayput's own namespace.
 type PersistFallback struct {
 	Workload metav1.Object
 	Fallback revisions.Fallback

@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
@@ -14,22 +15,41 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// keepFallback nudges the Deployment controller where no label on the update revision does, as long as that controller has something left
-// to do. It changes a time in the status that has no other meaning.
-func (v *Planner) keepFallback(left bool) {
-	left = left && v.Seen.Mode.Manages() && v.Seen.FellBack(v.Deployment.Spec.Template)
-	v.ForgetFallback(v.Deployment, v.Seen.PersistedFallback, left)
-	if !left || v.NewRS != nil && revisions.FellBack(v.NewRS.Rs) {
+// keepFallback nudges the native controllers after the update fell back, as long as they have something left to do. Then it forgets the
+// fallback. Missing replicas count: with strategy Recreate, the end of the last old pod does not make the Deployment controller look again
+// if there are new pods already (deletePod in pkg/controller/deployment/deployment_controller.go).
+func (v *Planner) keepFallback() {
+	left := v.oldInUse() || v.Overfull() || v.NewRS != nil && v.NewRS.Size() < v.desired()
+	v.nudgeDeleters(left)
+	left = left && v.Seen.Mode.Manages() && v.Seen.FellBack(v.Workload.Template)
+	v.ForgetFallback(v.Deployment, v.Seen.Fallback, left)
+	v.nudge(left)
+	v.nudgeByStatus(left)
+}
+
+// nudge nudges the Deployment controller if it has something left to do, by its newest ReplicaSet (updateReplicaSet in
+// pkg/controller/deployment/deployment_controller.go).
+func (v *Planner) nudge(left bool) {
+	if left && len(v.Sets) > 0 {
+		newest := v.Sets[len(v.Sets)-1]
+		newest.Wanted.Nudged = v.NextNudge(newest.Rs.Labels[inplace.LabelRenewed], true, revisions.NudgeEvery, v.Seen.Now)
+	}
+}
+
+// nudgeByStatus nudges the Deployment controller by a time in the status that has no other meaning, where writes to its ReplicaSets are
+// refused or fail.
+func (v *Planner) nudgeByStatus(left bool) {
+	available := conditions.DeploymentCondition(v.Deployment.Status, appsv1.DeploymentAvailable)
+	if !left || available == nil {
 		return
 	}
-	available := conditions.DeploymentCondition(v.Deployment.Status, appsv1.DeploymentAvailable)
-	if available == nil {
+	if n := len(v.Sets); n > 0 && !v.Seen.Fallback.NudgesFail(v.Sets[n-1].Rs.Labels, revisions.NudgeEvery, v.Seen.Now) {
 		return
 	}
 	due, wait := times.Since(available.LastUpdateTime.Time, revisions.NudgeEvery, v.Seen.Now)
 	v.Again(wait)
 	if due {
-		v.nudgeByStatus()
+		v.touchStatus()
 	}
 }
 
@@ -39,7 +59,7 @@ func (v *Planner) nudgeDeleters(left bool) {
 	if !v.Seen.Mode.Manages() {
 		return // nothing is held there, and only marks may be written
 	}
-	persistedFallback := left && v.Seen.FellBack(v.Deployment.Spec.Template)
+	persistedFallback := left && v.Seen.FellBack(v.Workload.Template)
 	for _, s := range v.Sets {
 		expired, wait := revisions.Expiry(s.Rs.Labels, v.Seen.Now)
 		switch {
@@ -52,8 +72,8 @@ func (v *Planner) nudgeDeleters(left bool) {
 	}
 }
 
-// nudgeByStatus writes another time into the condition Available, which must exist.
-func (v *Planner) nudgeByStatus() {
+// touchStatus writes another time into the condition Available, which must exist.
+func (v *Planner) touchStatus() {
 	status := *v.Deployment.Status.DeepCopy()
 	conditions.DeploymentCondition(status, appsv1.DeploymentAvailable).LastUpdateTime = metav1.NewTime(v.Seen.Now)
 	v.Step(steps.PatchStatus{Deployment: v.Deployment, Status: status,

@@ -16,21 +16,21 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// persistedFallback returns the hash of the fallback that a plan persists; false if it persists none.
-func persistedFallback(plan steps.Plan) (string, bool) {
+// persistedFallback returns the fallback that a plan persists; false if it persists none.
+func persistedFallback(plan steps.Plan) (revisions.Fallback, bool) {
 	for _, step := range plan.Steps {
 		if fallback, is := step.(steps.PersistFallback); is {
-			return fallback.Fallback.Hash, true
+			return fallback.Fallback, true
 		}
 	}
-	return "", false
+	return revisions.Fallback{}, false
 }
 
 func forgets(plan steps.Plan) bool {
 	return slices.ContainsFunc(plan.Steps, func(step steps.Step) bool { _, is := step.(steps.ForgetFallback); return is })
 }
 
-// TestRefusedFallbackIsPersisted: the label that marks a fallback is a write like the one that was refused.
+// TestRefusedFallback: where writes are refused, the Deployment controller is nudged in two ways.
 func TestRefusedFallbackIsPersisted(t *testing.T) {
 	r := fixture.New(2, fixture.App{Image: "v2"})
 	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2)
@@ -46,17 +46,20 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 			t.Errorf("%s is persisted: %t", code, is)
 		}
 	}
-	hash, _ := persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeRefused}))
-	r.Seen.PersistedFallback = hash
+	fallback, _ := persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeRefused}))
+	r.Seen.Fallback = fallback
 	if decision := r.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
 		t.Fatalf("the decision after a persisted fallback is %+v", decision)
 	}
 	plan := r.Plan()
 	nudge, ok := plan.Steps[0].(steps.PatchStatus)
-	if !ok || len(plan.Steps) != 1 || len(nudge.Operations) != 2 || !nudge.Status.Conditions[0].LastUpdateTime.Time.Equal(fixture.Start) {
+	if !ok || len(plan.Steps) != 2 || len(nudge.Operations) != 2 || !nudge.Status.Conditions[0].LastUpdateTime.Time.Equal(fixture.Start) {
 		t.Errorf("the Deployment controller is not nudged: %+v", plan.Steps)
 	}
 	r.Deployment.Status = nudge.Status
+	if err := fixture.Apply(r.ReplicaSets[1], plan.Steps[1].(steps.PatchReplicaSet).Operations); err != nil {
+		t.Fatal(err)
+	}
 	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != revisions.NudgeEvery {
 		t.Errorf("it is nudged again at once: %+v", plan)
 	}
@@ -76,11 +79,11 @@ func TestFallbackNudgesTheReplicaSetController(t *testing.T) {
 	for _, name := range []string{"p", "q"} {
 		fixture.PodOf(r, name, oldRS)
 	}
-	hash, is := persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeRefused}))
+	fallback, is := persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeRefused}))
 	if !is {
 		t.Fatal("it is not persisted")
 	}
-	r.Seen.PersistedFallback = hash
+	r.Seen.Fallback = fallback
 	if plan := r.Plan(); forgets(plan) || nudges(plan) != 1 {
 		t.Errorf("the ReplicaSet controller is not nudged: %+v", plan.Steps)
 	}
@@ -129,7 +132,7 @@ func TestFallbackIsAboutOneTemplate(t *testing.T) {
 	r := fixture.New(2, fixture.App{Image: "v2"})
 	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2)
 	fixture.PodOf(r, "p", oldRS)
-	r.Seen.PersistedFallback, _ = persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeFailing}))
+	r.Seen.Fallback, _ = persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeFailing}))
 	r.Deployment.Spec.Template = fixture.App{Image: "v3"}.Template()
 	if plan := r.Plan(); !plan.Decision.Held || !forgets(plan) {
 		t.Errorf("a further edit is not updated in place: %+v", plan)
@@ -139,13 +142,16 @@ func TestFallbackIsAboutOneTemplate(t *testing.T) {
 func TestDaemonFallbackPersisted(t *testing.T) {
 	f := fixture.NewFleet(t, 2)
 	f.Edit(fixture.App{Image: "v2"})
-	f.Seen.PersistedFallback = f.TemplateHash()
+	f.Seen.Fallback = revisions.Fallback{Hash: f.TemplateHash(), Code: inplace.CodeRefused}
 	if held, _ := f.HoldsDeletion(f.Seen.Pods[0]); held {
 		t.Error("a deletion is held after a fallback")
 	}
 	nudged := map[string]bool{}
 	for range 3 {
 		f.Once()
+		for _, revision := range f.Revisions { // as if the API server refused the label
+			delete(revision.Labels, inplace.LabelRenewed)
+		}
 		for _, pod := range f.Seen.Pods {
 			nudged[pod.Annotations[inplace.AnnotationNudged]] = true
 		}
@@ -156,7 +162,7 @@ func TestDaemonFallbackPersisted(t *testing.T) {
 		t.Errorf("the DaemonSet controller was nudged %d times in three plans", len(nudged))
 	}
 	f.Edit(fixture.App{Image: "v3"})
-	if f.Once(); f.Seen.PersistedFallback != "" {
+	if f.Once(); f.Seen.Fallback.Hash != "" {
 		t.Error("the persisted fallback is about an old template")
 	}
 }
