@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
@@ -47,8 +46,7 @@ func (h Handlers) decideDaemonSet(ctx context.Context, req admission.Request, be
 	if err != nil || !rollout.Seen.Mode.Manages() {
 		return editDecision{}, err
 	}
-	change := edit.Compare(before.Spec.Template, daemonSet.Spec.Template, rollout.Seen.Rules)
-	return editDecisionOf(steps.DecideEdit(change, rollout.Seen.Mode, rollout.Seen.Settings.Partition, rollout.Decision)), nil
+	return editDecisionOf(rollout.DecideEdit(before.Spec.Template)), nil
 }
 
 // holdsDaemonPod reports whether a pod of a DaemonSet stays because it is updated in place. It reads live for the same reason as

@@ -8,12 +8,16 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 // DecideEdit returns what an edit of the template does to pods. The template before is the one before the edit.
 func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	decided := r.Seen.DecideEdit(before, r.Deployment.Spec.Template, r.Decision)
+	if newRS := r.UpdateRevision(); newRS != nil {
+		decided.Undo = revisions.Undoes(newRS, r.ReplicaSets)
+	}
 	deadline := r.Deployment.Spec.ProgressDeadlineSeconds
 	if decided.Change.Restarts() && deadline != nil && *deadline != math.MaxInt32 {
 		grace := readiness.GracePeriod(&corev1.Pod{Spec: r.Deployment.Spec.Template.Decoded().Spec})

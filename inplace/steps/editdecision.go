@@ -19,6 +19,8 @@ type EditDecision struct {
 	Forbidden bool
 	// Partition is the workload's partition.
 	Partition inplace.Partition
+	// Undo: the edit takes back, in the middle of an update, what that update changes.
+	Undo bool
 	// Deadline is one line about a drain and stop of a pod that take longer than the workload's deadline; empty if they do not.
 	Deadline string
 	// Autoscaler is one line about an autoscaler that mistakes the start of containers for load; empty if no autoscaler does, or Stayput did
@@ -98,6 +100,8 @@ func (j EditDecision) AboutPartition() string {
 		return fmt.Sprintf(
 			PartitionPrefix+"%.20s does not apply: an edit that cannot be made in place is native for all pods",
 			string(j.Partition))
+	case j.Undo:
+		return fmt.Sprintf(PartitionPrefix+"%.20s does not apply: an undo takes back all pods that have moved", string(j.Partition))
 	case flaw != "":
 		return PartitionPrefix + "is not valid, so no pod is updated for now: " + flaw
 	}
