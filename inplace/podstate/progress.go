@@ -81,7 +81,7 @@ func (s *State) awaits() string {
 	case readiness.Closed(s.Pod), readiness.Unopened(s.Pod):
 		return "its readiness gate"
 	case s.AvailableIn > 0:
-		return fmt.Sprintf("minReadySeconds, %s more", (s.AvailableIn + time.Second - 1).Truncate(time.Second))
+		return fmt.Sprintf("being Ready for %s more", (s.AvailableIn + time.Second - 1).Truncate(time.Second))
 	}
 	return "readiness"
 }

@@ -148,7 +148,7 @@ func TestPodProgress(t *testing.T) {
 		"web-b updating: readiness of container app: CrashLoopBackOff": {change: waiting("CrashLoopBackOff")},
 		"web-b updating: the image of container app: ImagePullBackOff": {change: waiting("ImagePullBackOff")},
 		"web-b updating: its readiness gate":                           {change: fixture.Drained},
-		"web-b updating: minReadySeconds, 9s more":                     {change: lately},
+		"web-b updating: being Ready for 9s more":                      {change: lately},
 		"web-b updating: a node": {change: func(pod *corev1.Pod) {
 			fixture.Unready(pod)
 			pod.Spec.NodeName = ""
