@@ -19,7 +19,6 @@ func (v *Planner) AskDryRun() podstate.Turns {
 	for _, m := range v.Live {
 		turns[&m.State] = m.Restarts() && readiness.Closed(m.Pod)
 	}
-	v.OpenGates(turns)
 	if revisions.Updating(v.UpdateRevision) {
 		v.renew()
 	}

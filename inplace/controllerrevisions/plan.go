@@ -41,9 +41,7 @@ func (v *Planner) Impossible() *inplace.Reason {
 
 // Proceed implements engine.Planner.
 func (v *Planner) Proceed() (podstate.Turns, *inplace.Reason) {
-	turns := v.proceed()
-	v.OpenGates(turns)
-	return turns, nil
+	return v.proceed(), nil
 }
 
 // proceed plans what is next. It marks the update first: a manager that finds the mark later knows that the native controller needs a

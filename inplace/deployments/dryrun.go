@@ -30,7 +30,6 @@ func (v *Planner) AskDryRun() podstate.Turns {
 	v.Result.DryRun.Claims = readiness.ClaimsOf(v.NewRS.Rs.Spec.Template.Typed().Spec)
 	p := pace{turns: podstate.Turns{}, partition: v.Partition}
 	v.keepTurns(&p, nil)
-	v.OpenGates(p.turns)
 	v.checkPartition(p)
 	v.patchSets(nil) // renews the hold
 	v.patchStatus(nil)

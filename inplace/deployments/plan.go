@@ -30,7 +30,6 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 // the reason.
 func (v *Planner) Proceed() (podstate.Turns, *inplace.Reason) {
 	p := v.pace(v.prePull().Advance(v.paused()))
-	v.OpenGates(p.turns)
 	v.noteSurge()  // proceed begins with these notes, and rewrites them where it adds or removes surge pods
 	v.noteBypass() // before proceed, which adds and removes marks: a bypass is noted only on a mark that is stored
 	v.proceed(p)

@@ -41,7 +41,7 @@ func Plan(begin func() Planner) steps.Plan {
 	p := begin()
 	u := p.Base()
 	if !u.Decided.Held {
-		u.OpenGates(nil)
+		u.openGates(nil)
 		p.CleanUp()
 		return finish(p, nil)
 	}
@@ -50,6 +50,7 @@ func Plan(begin func() Planner) steps.Plan {
 	}
 	if p.NeedsDryRun() {
 		turns := p.AskDryRun()
+		u.openGates(turns)
 		u.Phase(steps.PhaseWaiting, dryrun.Asking)
 		return finish(p, turns)
 	}
@@ -58,6 +59,7 @@ func Plan(begin func() Planner) steps.Plan {
 	if reason != nil {
 		return FallBack(begin(), *reason)
 	}
+	u.openGates(turns)
 	return finish(p, turns)
 }
 
@@ -69,7 +71,7 @@ func FallBack(p Planner, why inplace.Reason) steps.Plan {
 	if p.LeftToDo() {
 		u.PersistFallback(u.Workload, u.Workload.Template.Hash(), why)
 	}
-	u.OpenGates(nil)
+	u.openGates(nil)
 	u.DeletePrePullPods(u.seen.Pull.PrePullPods, why.Message)
 	p.FallBack(why)
 	u.Phase(steps.PhaseNative, why.Message)

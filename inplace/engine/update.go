@@ -73,8 +73,8 @@ func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstat
 // Pods returns the states of all pods.
 func (u *Update) Pods() iter.Seq[*podstate.State] { return slices.Values(u.States) }
 
-// OpenGates opens the gates of pods without a turn.
-func (u *Update) OpenGates(turns podstate.Turns) {
+// openGates opens the gates of pods without a turn, at the end of every plan.
+func (u *Update) openGates(turns podstate.Turns) {
 	podstate.OpenGates(&u.PlanBuilder, u.Pods(), turns, u.seen.Now)
 }
 
