@@ -17,7 +17,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/memory"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 )
@@ -197,7 +197,7 @@ func TestReconcileFallsBackWhenWritesFailForTooLong(t *testing.T) {
 		t.Fatalf("fell back at once (%v)", err)
 	}
 	r.memories.recall(fixture.Web).Succeeded()
-	r.memories.recall(fixture.Web).Failed(time.Now().Add(-memory.FailingPatience))
+	r.memories.recall(fixture.Web).Failed(time.Now().Add(-engine.FailingPatience))
 	_, _ = r.Reconcile(t.Context(), fixture.Request)
 	if decision := c.Snapshot().Read.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
 		t.Errorf("two minutes later the decision is %+v", decision)

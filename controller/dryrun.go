@@ -20,7 +20,7 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/dryrun"
-	"github.com/stayput/stayput/inplace/memory"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
@@ -63,7 +63,7 @@ func (r *Reconciler) askDryRun(ctx context.Context, workload types.NamespacedNam
 	known.Result, err = r.ask(asking, workload.Namespace, wanted)
 	if known.UpdateRevision == "" && known.Old(time.Now()) {
 		known.Result = dryrun.Result{
-			UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", memory.Unanswered, err)}
+			UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", engine.Unanswered, err)}
 	}
 	if known.UpdateRevision == "" {
 		log.FromContext(ctx).Error(err, "The dry run of a new pod has no answer yet")
@@ -81,7 +81,7 @@ func (r *Reconciler) askOldDryRun(ctx context.Context, workload types.Namespaced
 		log.FromContext(ctx).Error(err, "Pods cannot return to their old revision yet")
 	}
 	if own.Refused != "" {
-		r.memories.recall(workload).RefusedOld = memory.Asked{Result: own, At: time.Now()}
+		r.memories.recall(workload).RefusedOld = engine.Asked{Result: own, At: time.Now()}
 	}
 	return own
 }

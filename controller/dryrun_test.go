@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/stayput/stayput/inplace/memory"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -179,7 +179,7 @@ func TestDryRunWithoutAnswer(t *testing.T) {
 		t.Errorf("requeued after %s, begun %v, fell back %v, %d gates closed", result.RequeueAfter, h.begun(), h.fellBack(), h.closed())
 	}
 	known := &r.memories.recall(fixture.Web).DryRun
-	known.At = known.At.Add(-2 * memory.Unanswered)
+	known.At = known.At.Add(-2 * engine.Unanswered)
 	h.reconcile(r)
 	if !h.fellBack() || h.closed() > 0 {
 		t.Errorf("fell back %v, %d gates closed", h.fellBack(), h.closed())

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 )
@@ -66,7 +65,7 @@ func TestOrphans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if open := conditions.IsTrue(c.Pod(client.ObjectKeyFromObject(pod)), inplace.ConditionServing); open != test.open {
+			if open := apps.IsTrue(c.Pod(client.ObjectKeyFromObject(pod)), inplace.ConditionServing); open != test.open {
 				t.Errorf("the gate is open: %t, want %t", open, test.open)
 			}
 			if again := result.RequeueAfter > 0; again != test.again {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/memory"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -86,7 +86,7 @@ func (r *Reconciler) forgetFallbacks(ctx context.Context) error {
 func (r *Reconciler) look(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (reconcile.Result, error) {
 	result, err := r.advance(ctx, workload, rollout)
 	if err != nil && r.memories.recall(workload).Failed(time.Now()) && rollout.Decision().Held {
-		why := fmt.Sprintf("it has failed for %s: %v", memory.FailingPatience, err)
+		why := fmt.Sprintf("it has failed for %s: %v", engine.FailingPatience, err)
 		return r.fallBack(ctx, workload, rollout, inplace.Reason{Code: inplace.CodeFailing, Message: why})
 	}
 	return result, err

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
@@ -37,11 +37,11 @@ func TestUninstallFallsBack(t *testing.T) {
 	if revisions.Updating(c.ReplicaSet("web-old")) || revisions.Updating(c.ReplicaSet("web-new")) {
 		t.Error("a ReplicaSet is still marked as updating")
 	}
-	if !conditions.IsTrue(c.Pod(created), inplace.ConditionServing) {
+	if !apps.IsTrue(c.Pod(created), inplace.ConditionServing) {
 		t.Error("a new pod's gate is not open")
 	}
 	for _, pod := range c.Snapshot().Read.Seen.Pods {
-		if !conditions.IsTrue(pod, inplace.ConditionServing) {
+		if !apps.IsTrue(pod, inplace.ConditionServing) {
 			t.Errorf("the gate of %s is not open", pod.Name)
 		}
 	}
@@ -76,7 +76,7 @@ func TestProcessShutdown(t *testing.T) {
 	if err := shutdown.OfProcess(t.Context(), c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if !conditions.IsTrue(c.Pod(created), inplace.ConditionServing) {
+	if !apps.IsTrue(c.Pod(created), inplace.ConditionServing) {
 		t.Error("the gate of a new pod is not open")
 	}
 	if c.ReplicaSet("web-new").Labels[inplace.LabelRenewed] == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/stayput/stayput/controller/internal/fixture"
 	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 )
@@ -58,11 +58,11 @@ func TestOpenGatesOnUnreachableNodes(t *testing.T) {
 					t.Fatal(err)
 				}
 				after := c.Pod(key)
-				if !conditions.IsTrue(after, inplace.ConditionServing) {
+				if !apps.IsTrue(after, inplace.ConditionServing) {
 					t.Error("the gate is closed")
 				}
 				after.Status.Conditions = readiness.StoredConditions(before, after, readiness.OwnWriter)
-				if is := conditions.Condition(after, corev1.PodReady).Status; is != ready {
+				if is := apps.Condition(after, corev1.PodReady).Status; is != ready {
 					t.Errorf("Ready is stored as %s, want %s", is, ready)
 				}
 			})

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/nodes"
@@ -164,7 +163,7 @@ func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
 // does not matter. A node that is gone or cannot be read counts as unreachable. If that is wrong, it costs a second or
 // two: see podstate.OpenGate.
 func (r Reader) IsUnreachable(ctx context.Context, pod *corev1.Pod) bool {
-	if pod.Spec.NodeName == "" || !conditions.IsTrue(pod, corev1.ContainersReady) {
+	if pod.Spec.NodeName == "" || !apps.IsTrue(pod, corev1.ContainersReady) {
 		return false
 	}
 	node, err := find[corev1.Node](ctx, r, types.NamespacedName{Name: pod.Spec.NodeName})

@@ -19,7 +19,7 @@
 //   - Plans and webhooks get the cache's own pods and nodes, not copies (stores.go).
 //
 // The first list of a watch comes as a stream (cmd/stayput/cluster.go). Lists from the API server come in pages (list.go).
-// Results that were computed from a template are remembered by the digest of its text (inplace/findings).
+// Results that were computed from a template are remembered by the digest of its text (apps.Findings).
 //
 // # Limits
 //

@@ -16,7 +16,6 @@ import (
 	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/findings"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -277,7 +276,7 @@ func trimResources(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 }
 
 // ofResources has the trimmed resources of containers, by their text.
-var ofResources findings.Findings[string, corev1.ResourceRequirements]
+var ofResources apps.Findings[string, corev1.ResourceRequirements]
 
 func trimReported(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
 	if r == nil {

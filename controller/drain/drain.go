@@ -11,7 +11,6 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
@@ -33,7 +32,7 @@ type Drains struct {
 }
 
 // Endpoints returns what a plan has to know of endpoints. It returns nil if no gate is closed, or if there is no drain.
-func (d *Drains) Endpoints(ctx context.Context, remembered *memory.Memory, rollout kinds.Rollout) (serving.Endpoints, error) {
+func (d *Drains) Endpoints(ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout) (serving.Endpoints, error) {
 	seen := rollout.Snapshot()
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, readiness.Closed) {
 		remembered.Drains = nil
@@ -57,7 +56,7 @@ func (d *Drains) Endpoints(ctx context.Context, remembered *memory.Memory, rollo
 // Confirm asks the API server once more, right before containers stop. It leaves out the steps for which it is too
 // early. It returns false if there are such steps.
 func (d *Drains) Confirm(
-	ctx context.Context, remembered *memory.Memory, rollout kinds.Rollout, todo []steps.Step,
+	ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout, todo []steps.Step,
 ) (kept []steps.Step, confirmed bool) {
 	seen := rollout.Snapshot()
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(todo, restartsDrained) {
@@ -84,7 +83,7 @@ func restartsDrained(step steps.Step) bool {
 
 // ask reads the API server and remembers which pods are out of service. An error does not end the reconcile. Then
 // nothing is known of the endpoints, and the plan waits for at most as long as a drain may take altogether.
-func (d *Drains) ask(ctx context.Context, remembered *memory.Memory, rollout kinds.Rollout) serving.Endpoints {
+func (d *Drains) ask(ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout) serving.Endpoints {
 	seen := rollout.Snapshot()
 	current, err := d.Live.Endpoints(ctx, rollout.Workload().GetNamespace(), seen.Pods)
 	if err != nil {

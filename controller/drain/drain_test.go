@@ -12,7 +12,6 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
@@ -43,7 +42,7 @@ func (unreadable) Endpoints(context.Context, string, []*corev1.Pod) (serving.End
 	return nil, fixture.ErrText("away")
 }
 
-func (c *cluster) endpoint(d *Drains, remembered *memory.Memory) serving.Endpoint {
+func (c *cluster) endpoint(d *Drains, remembered *engine.Memory) serving.Endpoint {
 	c.T.Helper()
 	endpoints, err := d.Endpoints(c.T.Context(), remembered, c.draining())
 	if err != nil {
@@ -54,7 +53,7 @@ func (c *cluster) endpoint(d *Drains, remembered *memory.Memory) serving.Endpoin
 
 func TestDrainBeginsWhenThePodIsSeenToBeOut(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
-	d, remembered := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}, &memory.Memory{}
+	d, remembered := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}, &engine.Memory{}
 	if e := c.endpoint(d, remembered); !e.Listed || !e.OutSince.IsZero() {
 		t.Fatalf("the pod is offered, got %+v", e)
 	}
@@ -76,7 +75,7 @@ func TestDrainBeginsWhenThePodIsSeenToBeOut(t *testing.T) {
 func TestDrainIsForgotten(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	c.Serving("web-old-0")
-	d, remembered := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}, &memory.Memory{}
+	d, remembered := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}, &engine.Memory{}
 	for name, change := range map[string]func(*engine.Snapshot){
 		"the gate is open":   func(s *engine.Snapshot) { s.Pods = s.Pods[1:] },
 		"there is no drain":  func(s *engine.Snapshot) { s.Settings.Drain = 0 },
@@ -98,10 +97,10 @@ func TestDrainIsForgotten(t *testing.T) {
 func TestDrainDoesNotBeginOnTheCacheAlone(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	cached := fixture.Stopped{At: serving.Endpoints{"web-old-0": {}}} // it does not show the pod as an endpoint yet
-	if e := c.endpoint(&Drains{Cached: cached, Live: observe.Reader{Reader: c}}, &memory.Memory{}); !e.Listed {
+	if e := c.endpoint(&Drains{Cached: cached, Live: observe.Reader{Reader: c}}, &engine.Memory{}); !e.Listed {
 		t.Errorf("the API server offers the pod, got %+v", e)
 	}
-	if e := c.endpoint(&Drains{Cached: cached, Live: unreadable{}}, &memory.Memory{}); e.Listed || !e.OutSince.IsZero() {
+	if e := c.endpoint(&Drains{Cached: cached, Live: unreadable{}}, &engine.Memory{}); e.Listed || !e.OutSince.IsZero() {
 		t.Errorf("the API server cannot be reached, got %+v", e)
 	}
 }
@@ -137,7 +136,7 @@ func TestConfirm(t *testing.T) {
 			c := newCluster(t)
 			c.Shut("web-old-0", time.Now().Add(-test.closed))
 			c.Serving(test.slice...)
-			d, remembered := &Drains{Live: observe.Reader{Reader: c}}, &memory.Memory{Drains: test.out}
+			d, remembered := &Drains{Live: observe.Reader{Reader: c}}, &engine.Memory{Drains: test.out}
 			if test.away {
 				d.Live = unreadable{}
 			}
@@ -158,12 +157,12 @@ func TestConfirmAsksNothingWithoutNeed(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	d := &Drains{Live: unreadable{}}
 	seen := c.draining()
-	kept, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{fixture.Label(seen.Snapshot().Pods[0])})
+	kept, confirmed := d.Confirm(t.Context(), &engine.Memory{}, seen, []steps.Step{fixture.Label(seen.Snapshot().Pods[0])})
 	if !confirmed || len(kept) != 1 {
 		t.Error("a change of labels waits for endpoints")
 	}
 	seen.Snapshot().Settings.Drain = 0
-	kept, confirmed = d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{restart(seen.Snapshot().Pods[0])})
+	kept, confirmed = d.Confirm(t.Context(), &engine.Memory{}, seen, []steps.Step{restart(seen.Snapshot().Pods[0])})
 	if !confirmed || len(kept) != 1 {
 		t.Error("there is a wait although there is no drain")
 	}

@@ -17,7 +17,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/memory"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
@@ -150,11 +150,11 @@ func TestDrainWhereNoClientIsSent(t *testing.T) {
 				c.Serving("web-old-0")
 			}
 			d := &Drains{Cached: test.cached, Live: observe.Reader{Reader: c}, Seen: test.seen}
-			if e := c.endpoint(d, &memory.Memory{}); e.NoClientSent != test.planned {
+			if e := c.endpoint(d, &engine.Memory{}); e.NoClientSent != test.planned {
 				t.Errorf("planned on %+v", e)
 			}
 			seen := c.draining()
-			_, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{restart(seen.Snapshot().Pods[0])})
+			_, confirmed := d.Confirm(t.Context(), &engine.Memory{}, seen, []steps.Step{restart(seen.Snapshot().Pods[0])})
 			if confirmed != test.confirmed {
 				t.Errorf("confirmed is %t", confirmed)
 			}
@@ -172,7 +172,7 @@ func TestPreStopIsConfirmed(t *testing.T) {
 	step := restart(seen.Snapshot().Pods[0])
 	for servesOn, want := range map[time.Duration]bool{0: false, drain / 2: false, drain: true} {
 		step.ServesOn = servesOn
-		if _, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{step}); confirmed != want {
+		if _, confirmed := d.Confirm(t.Context(), &engine.Memory{}, seen, []steps.Step{step}); confirmed != want {
 			t.Errorf("it goes on serving for %s: confirmed is %t", servesOn, confirmed)
 		}
 	}

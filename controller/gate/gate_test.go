@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 )
@@ -51,7 +51,7 @@ func TestGatesOpenNewPods(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if open := conditions.IsTrue(c.Pod(key), inplace.ConditionServing); open != test.open || g.Prober.Ready() != test.open {
+			if open := apps.IsTrue(c.Pod(key), inplace.ConditionServing); open != test.open || g.Prober.Ready() != test.open {
 				t.Errorf("open %t, ready %t; want %t", open, g.Prober.Ready(), test.open)
 			}
 			if waits := result.RequeueAfter > 0; waits == test.open {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -315,7 +315,7 @@ func (n news) absences() {
 		return
 	}
 	for _, pod := range n.seen.Pods {
-		ready := conditions.IsTrue(pod, corev1.PodReady)
+		ready := apps.IsTrue(pod, corev1.PodReady)
 		since, away := known.away[pod.UID]
 		switch {
 		case !ready && !away && n.mayBeCause(pod):

@@ -22,7 +22,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -51,10 +50,10 @@ func TestLeaderShutdownOpensWhatTheLeaderClosed(t *testing.T) {
 		if err != nil || done != wantDone {
 			t.Errorf("done %t, error %v; want %t", done, err, wantDone)
 		}
-		if open := conditions.IsTrue(c.Pod(unpatched), inplace.ConditionServing); open != wantUnpatched {
+		if open := apps.IsTrue(c.Pod(unpatched), inplace.ConditionServing); open != wantUnpatched {
 			t.Errorf("the gate of the pod not patched is open: %t, want %t", open, wantUnpatched)
 		}
-		if open := conditions.IsTrue(c.Pod(patched), inplace.ConditionServing); open != wantPatched {
+		if open := apps.IsTrue(c.Pod(patched), inplace.ConditionServing); open != wantPatched {
 			t.Errorf("the gate of the patched pod is open: %t, want %t", open, wantPatched)
 		}
 	}
@@ -84,7 +83,7 @@ func TestLeaderShutdownGoesOnAfterAnError(t *testing.T) {
 		t.Error(err)
 	}
 	for _, pod := range []types.NamespacedName{failing, other} {
-		if !conditions.IsTrue(c.Pod(pod), inplace.ConditionServing) {
+		if !apps.IsTrue(c.Pod(pod), inplace.ConditionServing) {
 			t.Errorf("the gate of pod %s is closed", pod.Name)
 		}
 	}

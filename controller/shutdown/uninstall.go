@@ -17,7 +17,7 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
@@ -160,7 +160,7 @@ func (r runner) openGates(ctx context.Context) (done bool, err error) {
 	var failed []error
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if pod.DeletionTimestamp != nil || !readiness.Gated(pod) || conditions.IsTrue(pod, inplace.ConditionServing) {
+		if pod.DeletionTimestamp != nil || !readiness.Gated(pod) || apps.IsTrue(pod, inplace.ConditionServing) {
 			continue
 		}
 		step, may := podstate.Reopen(pod, r.reader.IsUnreachable(ctx, pod), time.Now())

@@ -11,8 +11,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/stayput/stayput/inplace/findings"
 )
 
 // Digest stands for a text, or for a canonical form. Equal texts or forms have equal digests.
@@ -21,10 +19,10 @@ type Digest [sha256.Size]byte
 // What was computed from a text is remembered by the text's digest, so that the text itself need not be remembered. Of canonical
 // forms only the digests are remembered: the digest of a text's canonical form is computed once, however large the text is.
 var (
-	ofTemplates findings.Findings[Digest, *corev1.PodTemplateSpec]
-	ofForms     findings.Findings[Digest, Digest]
-	ofRevisions findings.Findings[Digest, revisionTemplate]
-	ofData      findings.Findings[Digest, revisionForm]
+	ofTemplates Findings[Digest, *corev1.PodTemplateSpec]
+	ofForms     Findings[Digest, Digest]
+	ofRevisions Findings[Digest, revisionTemplate]
+	ofData      Findings[Digest, revisionForm]
 )
 
 // Digest returns the digest of the template's canonical form.

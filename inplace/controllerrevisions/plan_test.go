@@ -12,7 +12,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
@@ -43,8 +42,8 @@ func TestDaemonStepsOfASidecar(t *testing.T) {
 			}
 			f.Edit(fixture.App{Image: "v2", Mesh: "m1"})
 			f.Rest()
-			if got := fixture.Images(f.Seen.Pods[0]); got != "app=v2,mesh=m1" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
-				t.Errorf("p1 has %s, and is ready: %t", got, conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady))
+			if got := fixture.Images(f.Seen.Pods[0]); got != "app=v2,mesh=m1" || !apps.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
+				t.Errorf("p1 has %s, and is ready: %t", got, apps.IsTrue(f.Seen.Pods[0], corev1.PodReady))
 			}
 		})
 	}
@@ -163,7 +162,7 @@ func TestDaemonsLeftWhenTheLabelIsTakenOff(t *testing.T) {
 func TestDaemonsAreNudgedAfterAGate(t *testing.T) {
 	f := fixture.NewFleet(t, 2)
 	f.Edit(fixture.App{Image: "v1", Env: "a"})
-	gate := conditions.Condition(f.Seen.Pods[1], inplace.ConditionServing)
+	gate := apps.Condition(f.Seen.Pods[1], inplace.ConditionServing)
 	gate.Reason, gate.LastTransitionTime = readiness.ReasonReopened, metav1.NewTime(f.Seen.Now.Add(-time.Second))
 	if held, _ := f.HoldsDeletion(f.Seen.Pods[0]); !held {
 		t.Fatal("the deletion is not held")

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 )
 
@@ -78,7 +78,7 @@ func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
 		f := fixture.NewFleet(t, 3).AtPartition("2")
 		f.Edit(fixture.App{Image: "v2", Tolerates: "t"})
 		f.Rest()
-		if hash := f.Seen.Pods[0].Labels[inplace.LabelRevisionHash]; hash != "2" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
+		if hash := f.Seen.Pods[0].Labels[inplace.LabelRevisionHash]; hash != "2" || !apps.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
 			t.Fatalf("p1 is of %s: %q", hash, f.Steps)
 		}
 		f.Edit(fixture.App{Image: "v3"})

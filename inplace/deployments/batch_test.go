@@ -11,7 +11,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -32,7 +31,7 @@ func twoOfFour(p, q, r, s func(*corev1.Pod)) *deployments.Rollout {
 		rs := []*apps.ReplicaSet{newRS, newRS, oldRS, oldRS}[i]
 		rs.Labels[inplace.LabelUpdating] = fixture.Begun
 		pod := fixture.PodOf(rollout, string("pqrs"[i]), rs, change)
-		if conditions.IsTrue(pod, corev1.PodReady) {
+		if apps.IsTrue(pod, corev1.PodReady) {
 			rs.Status.ReadyReplicas++
 			rs.Status.AvailableReplicas++
 		}
@@ -57,11 +56,11 @@ func TestBatches(t *testing.T) {
 
 	goingOut := func(pod *corev1.Pod) {
 		fixture.Drained(pod)
-		conditions.Condition(pod, corev1.PodReady).Status = corev1.ConditionTrue
+		apps.Condition(pod, corev1.PodReady).Status = corev1.ConditionTrue
 	}
 	lately := func(pod *corev1.Pod) {
 		fixture.Drained(pod)
-		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time = fixture.Start
+		apps.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time = fixture.Start
 	}
 	out := func(since time.Duration) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) {

@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -10,7 +9,7 @@ import (
 func (v *Planner) recreates() bool { return !v.Deployment.Rolls() && !v.paused() }
 
 func (v *Planner) create() {
-	step, reason := native.NewReplicaSet(v.Deployment, v.ReplicaSets)
+	step, reason := NewReplicaSet(v.Deployment, v.ReplicaSets)
 	if reason != nil { // Decision has returned it before
 		panic(reason.Message)
 	}

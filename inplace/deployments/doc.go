@@ -3,7 +3,7 @@
 //
 // While the update is held, only Stayput scales the ReplicaSets, and the native controllers see what happens through several watches. So
 // this package decides the order in which pods move and replicas follow, and posts each change of replicas with its cause
-// (inplace/ledger). How a single pod is updated is in inplace/podstate, for both kinds.
+// (replicas.Ledger). How a single pod is updated is in inplace/podstate, for both kinds.
 //
 // It must not import inplace/daemonsets: what both need is in packages that both import.
 //

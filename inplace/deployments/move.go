@@ -9,7 +9,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/ledger"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -114,10 +113,10 @@ func (v *Planner) moveFrom(s *replicas.Set, p pace) {
 	case s.Size() > stay && len(p.leaving[s]) > 0 && p.anySoon && left > 0:
 		v.Defer(steps.DeferMove, left)
 	case s.Size() > stay && len(p.leaving[s]) > 0:
-		v.Post(s, -s.Missing(), ledger.CausePassedOn)
-		v.Post(s, stay-s.Size()+s.Missing(), ledger.CauseMoved)
+		v.Post(s, -s.Missing(), replicas.CausePassedOn)
+		v.Post(s, stay-s.Size()+s.Missing(), replicas.CauseMoved)
 	case s.Size() < stay:
-		v.Post(s, stay-s.Size(), ledger.CauseCounted)
+		v.Post(s, stay-s.Size(), replicas.CauseCounted)
 	default:
 		for _, m := range p.leaving[s] {
 			v.Step(m.Advance(v.NewRS.Rs, p.turns[&m.State], v.Seen.Now))
@@ -134,13 +133,13 @@ func (v *Planner) passOnUncreated() {
 	for _, s := range v.Sets {
 		missing := s.Size() - len(s.Pods)
 		if s != v.NewRS && missing > 0 && s.Failing() && (!v.IsCurrent(s) || missing <= v.BeyondPartition(v.NewRS, v.partitioned)) {
-			v.Post(s, -missing, ledger.CausePassedOn)
+			v.Post(s, -missing, replicas.CausePassedOn)
 		}
 	}
 }
 
 // patchSets writes the changes of the ReplicaSets, each with one patch.
-func (v *Planner) patchSets(balance ledger.Balance) {
+func (v *Planner) patchSets(balance replicas.Balance) {
 	for _, s := range v.Sets {
 		operations, why := v.changed(s, balance)
 		if len(operations) > 0 {
@@ -149,7 +148,7 @@ func (v *Planner) patchSets(balance ledger.Balance) {
 	}
 }
 
-func (v *Planner) changed(s *replicas.Set, balance ledger.Balance) (operations []jsonpatch.Operation, why []string) {
+func (v *Planner) changed(s *replicas.Set, balance replicas.Balance) (operations []jsonpatch.Operation, why []string) {
 	becomes := s.Becomes(balance)
 	resized := becomes != s.Size()
 	if resized {
@@ -184,7 +183,7 @@ func (v *Planner) changed(s *replicas.Set, balance ledger.Balance) (operations [
 // its only active ReplicaSet was lowered for a move that never happened. If the annotation said what the Deployment wants, and the
 // Deployment were then scaled to exactly those lowered replicas, the controller would see a scaling event for ever (scale in
 // pkg/controller/deployment/sync.go returns before it sets the annotation).
-func (v *Planner) replicasAnnotations(s *replicas.Set, balance ledger.Balance) []jsonpatch.Operation {
+func (v *Planner) replicasAnnotations(s *replicas.Set, balance replicas.Balance) []jsonpatch.Operation {
 	wants := apps.Desired(v.Deployment)
 	before := int(wants)
 	if !v.Decided.Held && v.OnlyActive(s, balance) {

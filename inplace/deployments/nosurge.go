@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/times"
 )
@@ -29,7 +28,7 @@ func (v *Planner) unplaceable() (bool, time.Duration) {
 	}
 	surge := v.NewRS.SurgePods()
 	for _, m := range surge {
-		scheduled := conditions.Condition(m.Pod, corev1.PodScheduled)
+		scheduled := apps.Condition(m.Pod, corev1.PodScheduled)
 		if m.Pod.Spec.NodeName != "" || scheduled == nil || scheduled.Reason != corev1.PodReasonUnschedulable {
 			return false, 0
 		}

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -39,7 +39,7 @@ func (v *Planner) nudge(left bool) {
 // nudgeByStatus nudges the Deployment controller by a time in the status that has no other meaning, where writes to its ReplicaSets are
 // refused or fail.
 func (v *Planner) nudgeByStatus(left bool) {
-	available := conditions.DeploymentCondition(v.Deployment.Status, appsv1.DeploymentAvailable)
+	available := apps.DeploymentCondition(v.Deployment.Status, appsv1.DeploymentAvailable)
 	if !left || available == nil {
 		return
 	}
@@ -75,7 +75,7 @@ func (v *Planner) nudgeDeleters(left bool) {
 // touchStatus writes another time into the condition Available, which must exist.
 func (v *Planner) touchStatus() {
 	status := *v.Deployment.Status.DeepCopy()
-	conditions.DeploymentCondition(status, appsv1.DeploymentAvailable).LastUpdateTime = metav1.NewTime(v.Seen.Now)
+	apps.DeploymentCondition(status, appsv1.DeploymentAvailable).LastUpdateTime = metav1.NewTime(v.Seen.Now)
 	v.Step(steps.PatchStatus{Deployment: v.Deployment, Status: status,
 		Operations: patches.Guarded(v.Deployment, statuses.StatusOperations(v.Deployment.Status, status)...)})
 	v.Again(revisions.NudgeEvery)

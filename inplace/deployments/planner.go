@@ -10,7 +10,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/ledger"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -21,7 +20,7 @@ import (
 type Planner struct {
 	Rollout
 	engine.Update
-	ledger ledger.Ledger
+	ledger replicas.Ledger
 	NewRS  *replicas.Set // nil until it is created
 	replicas.Sets
 	Members []*replicas.Pod // by name: an order that no event changes

@@ -12,7 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -137,7 +136,7 @@ func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/strategy/type",
 			Message: "strategy Recreate promises that two versions never run at once"}
 	case recreate && newRS == nil:
-		_, reason := native.NewReplicaSet(d, r.ReplicaSets)
+		_, reason := NewReplicaSet(d, r.ReplicaSets)
 		return reason
 	case apps.ExplicitZero(d) && !r.Seen.Settings.Surge:
 		return &inplace.Reason{Code: inplace.CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable",

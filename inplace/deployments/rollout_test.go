@@ -12,7 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/native"
 )
 
 func TestUpdateRevisionIsTheOldestWithTheTemplate(t *testing.T) {
@@ -107,7 +106,7 @@ func TestCreateWithRecreateNeedsANewName(t *testing.T) {
 	r := fixture.New(1, fixture.App{Image: "v2"})
 	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
-	step, reason := native.NewReplicaSet(r.Deployment, r.ReplicaSets)
+	step, reason := deployments.NewReplicaSet(r.Deployment, r.ReplicaSets)
 	if reason != nil || !r.Decision().Held {
 		t.Fatalf("not created: %+v", reason)
 	}
@@ -125,7 +124,7 @@ func TestCreateGoesNativeWhereTemplateHasNewerFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Deployment.Spec.Template = template
-	if _, reason := native.NewReplicaSet(r.Deployment, r.ReplicaSets); reason == nil || reason.Code != inplace.CodeCannotCreate {
+	if _, reason := deployments.NewReplicaSet(r.Deployment, r.ReplicaSets); reason == nil || reason.Code != inplace.CodeCannotCreate {
 		t.Errorf("created, which would lose a field: %+v", reason)
 	}
 }

@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"github.com/stayput/stayput/inplace/ledger"
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
@@ -23,7 +22,7 @@ func (v *Planner) cover(need int) int {
 	for _, s := range v.Sets {
 		if s.Seen() {
 			keep := min(need, s.Surplus())
-			v.Post(s, keep, ledger.CauseCounted)
+			v.Post(s, keep, replicas.CauseCounted)
 			need -= keep
 		}
 	}
@@ -45,7 +44,7 @@ func (v *Planner) grow(need int) {
 		grows = v.Sets[len(v.Sets)-1] // the newest, as natively: FindActiveOrLatest
 	}
 	if grows != nil {
-		v.Post(grows, need, ledger.CauseScaled)
+		v.Post(grows, need, replicas.CauseScaled)
 	}
 }
 
@@ -57,7 +56,7 @@ func (v *Planner) growCurrent(need int) int {
 		return need
 	}
 	kept := min(need, max(0, -v.BeyondPartition(v.NewRS, v.partitioned)))
-	v.Post(old, kept, ledger.CauseScaled)
+	v.Post(old, kept, replicas.CauseScaled)
 	return need - kept
 }
 
@@ -85,6 +84,6 @@ func (v *Planner) take(s *replicas.Set, most int, excess, budget *int) int {
 	taken := min(*excess, most, s.Size(), idle+*budget)
 	*excess -= taken
 	*budget -= max(0, taken-idle)
-	v.Post(s, -taken, ledger.CauseScaled)
+	v.Post(s, -taken, replicas.CauseScaled)
 	return taken
 }

@@ -10,8 +10,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
-	"github.com/stayput/stayput/inplace/ledger"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -157,7 +155,7 @@ func (v *Planner) surgeToAdd() int {
 
 // addSurge adds that many replicas to the new ReplicaSet.
 func (v *Planner) addSurge(more int) {
-	v.Post(v.NewRS, more, ledger.CauseSurge)
+	v.Post(v.NewRS, more, replicas.CauseSurge)
 	v.NewRS.Wanted.Surge = replicas.SurgeNote(v.NewRS.Surge + more)
 	v.Phase(steps.PhaseScaling, "add surge pods")
 }
@@ -273,7 +271,7 @@ func (v *Planner) lowerUncreated(s *replicas.Set, left *int) {
 		return
 	}
 	gone := max(0, min(*left, s.Surge-len(s.SurgePods()), s.Missing()))
-	v.Post(s, -gone, ledger.CauseSurgeRemoved)
+	v.Post(s, -gone, replicas.CauseSurgeRemoved)
 	*left -= gone
 }
 
@@ -287,7 +285,7 @@ func (v *Planner) removeSurgePod(m *replicas.Pod, turns podstate.Turns) {
 		v.Step(podstate.CloseGate(m.Pod, v.Seen.Now, "it is a surge pod to remove"))
 	case (drain.Over || !readiness.Gated(m.Pod)) && m.Owner.Missing() == 0:
 		v.Phase(steps.PhaseScaling, "remove surge pods")
-		v.Post(m.Owner, -1, ledger.CauseSurgeRemoved)
+		v.Post(m.Owner, -1, replicas.CauseSurgeRemoved)
 	default:
 		v.Again(drain.Left)
 	}
@@ -320,7 +318,7 @@ func (v *Planner) whyNoSurgePod() string {
 	for _, m := range v.NewRS.SurgePods() {
 		if m.Pod.Spec.NodeName == "" {
 			absent++
-			why = conditions.ConditionMessage(m.Pod, corev1.PodScheduled)
+			why = apps.ConditionMessage(m.Pod, corev1.PodScheduled)
 		}
 	}
 	if absent < v.NewRS.Surge {

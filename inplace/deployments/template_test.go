@@ -13,7 +13,6 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/internal/sample"
-	"github.com/stayput/stayput/inplace/native"
 )
 
 // FuzzTemplates compares templates that users or newer API servers may write, read as from a list of objects.
@@ -61,7 +60,7 @@ func FuzzTemplates(f *testing.F) {
 		change.PodOperations(pod)
 		rollout := deployments.Rollout{Deployment: &apps.Deployment{Spec: apps.DeploymentSpec{Template: b}},
 			Seen: engine.Snapshot{Mode: inplace.ModeInPlace}}
-		native.NewReplicaSet(rollout.Deployment, rollout.ReplicaSets)
+		deployments.NewReplicaSet(rollout.Deployment, rollout.ReplicaSets)
 		_ = fmt.Sprint(rollout.TemplateHash(), change)
 	})
 }

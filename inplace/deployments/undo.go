@@ -4,16 +4,15 @@ import (
 	"maps"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
 // Undone returns the changes that restore settings in annotations to their values before an edit of the Deployment, if that edit is an
-// undo to one of its ReplicaSets; none if it is not. An undo replaces all annotations with those of the revision (native.Undone), but
+// undo to one of its ReplicaSets; none if it is not. An undo replaces all annotations with those of the revision (Undone), but
 // settings are not part of a revision. The argument before has the Deployment's annotations before the edit.
 func (r Rollout) Undone(before map[string]string) []patches.EntryChange {
 	newRS := r.UpdateRevision()
-	if newRS == nil || !maps.Equal(r.Deployment.Annotations, native.Undone(before, newRS.Annotations)) {
+	if newRS == nil || !maps.Equal(r.Deployment.Annotations, Undone(before, newRS.Annotations)) {
 		return nil
 	}
 	var changed []patches.EntryChange

@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"github.com/stayput/stayput/inplace/ledger"
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
@@ -36,6 +35,6 @@ func (v *Planner) withPodsToReplace() []*replicas.Set {
 // Replacements are created as after any scaling.
 func (v *Planner) replaceUnreachable() {
 	for _, s := range v.withPodsToReplace() {
-		v.Post(s, -min(s.ToReplace(), s.Size()), ledger.CauseReplaced)
+		v.Post(s, -min(s.ToReplace(), s.Size()), replicas.CauseReplaced)
 	}
 }

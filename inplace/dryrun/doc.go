@@ -1,7 +1,7 @@
 // Package dryrun says what admission's answer about a new pod means for running pods.
 //
 // It reads the answer of a dry run, and does not ask the API server itself. The planner decides when to ask: before an update begins, once
-// for each update revision. The leader remembers the answer for as long as the update lasts, and a new leader asks again (inplace/memory).
+// for each update revision. The leader remembers the answer for as long as the update lasts, and a new leader asks again (engine.Memory).
 // Webhooks know nothing of dry runs. They hold writes until the update falls back.
 //
 // The answers, and what follows:
@@ -16,7 +16,7 @@
 //     or Stayput may not create pods. The update is made as if admission changed nothing. A pod whose image is not its template's shows
 //     that admission does, and is native.
 //   - A failure: nothing begins, since natively no pod would be created either. After a minute the update is native, in case only dry runs
-//     fail (memory.Unanswered).
+//     fail (engine.Unanswered).
 //
 // The same dry run also finds out which of the PersistentVolumeClaims that the pods share only one node can mount (Result.Claim). It is one
 // reason why there may be no room for surge pods.

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/findings"
 )
 
 // clipped returns the change with lists that have no spare capacity. So a caller that appends to a list gets a copy of its own.
@@ -24,5 +23,5 @@ type comparison struct {
 const sizeOfComparison = 2 << 10
 
 var (
-	ofComparisons findings.Findings[comparison, Change]
+	ofComparisons apps.Findings[comparison, Change]
 )

@@ -3,7 +3,7 @@ package edit
 import (
 	"github.com/distribution/reference"
 
-	"github.com/stayput/stayput/inplace/findings"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 // imageName is what the name of an image says.
@@ -13,7 +13,7 @@ type imageName struct {
 }
 
 // ofImages remembers parsed names of images, as templates have them and as container runtimes report them.
-var ofImages findings.Findings[string, imageName]
+var ofImages apps.Findings[string, imageName]
 
 // SameImage reports whether two names name the same image. One may be the name that a container runtime reports, the other the one
 // in a template. Each may leave out parts.

@@ -7,13 +7,13 @@ import (
 	versions "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
 // NodeReadiness returns the status of the node's condition Ready. It is Unknown also if the node has no such condition yet.
 func NodeReadiness(node *corev1.Node) corev1.ConditionStatus {
-	ready := conditions.First(node.Status.Conditions, func(c *corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	ready := apps.First(node.Status.Conditions, func(c *corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 	if ready == nil {
 		return corev1.ConditionUnknown
 	}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
@@ -39,7 +39,7 @@ func (t Turns) OnTimeUntil(s *State, endpoints serving.Endpoints, drain time.Dur
 	if !t[s] || !readiness.Closed(s.Pod) || t.DrainState(s, endpoints, drain, now).Over {
 		return stopped
 	}
-	most := conditions.Condition(s.Pod, inplace.ConditionServing).LastTransitionTime.Add(serving.DrainPatience + drain)
+	most := apps.Condition(s.Pod, inplace.ConditionServing).LastTransitionTime.Add(serving.DrainPatience + drain)
 	return times.Latest(stopped, times.Earliest(now, most))
 }
 

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
@@ -25,7 +25,7 @@ func GateUnseen(pod *corev1.Pod, now time.Time) bool {
 		return false
 	}
 	known, _ := times.Since(gate.LastTransitionTime.Time, readiness.GateSeenAfter, now)
-	return conditions.IsTrue(pod, corev1.PodReady) && readiness.Closed(pod) || !readiness.Closed(pod) && !known
+	return apps.IsTrue(pod, corev1.PodReady) && readiness.Closed(pod) || !readiness.Closed(pod) && !known
 }
 
 // OpenGate opens the pod's gate, so that the kubelet reports the pod Ready as soon as its containers are. All gates are opened here. Where
@@ -101,7 +101,7 @@ func (s *State) MayReopen(now time.Time) (bool, time.Duration) {
 }
 
 func (s *State) whyReopen() string {
-	if conditions.IsTrue(s.Pod, corev1.ContainersReady) {
+	if apps.IsTrue(s.Pod, corev1.ContainersReady) {
 		return "its containers run what they should"
 	}
 	return "the kubelet reports it not Ready anyway"

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -26,14 +26,14 @@ func TestOpenGate(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
 			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), change)
 			others := len(pod.Status.Conditions)
-			if conditions.Condition(pod, inplace.ConditionServing) != nil {
+			if apps.Condition(pod, inplace.ConditionServing) != nil {
 				others--
 			}
 			step := podstate.OpenGate(pod, false, fixture.Start)
 			if err := fixture.Apply(pod, step.Operations); err != nil {
 				t.Fatal(err)
 			}
-			if !conditions.IsTrue(pod, inplace.ConditionServing) || len(pod.Status.Conditions) != others+1 {
+			if !apps.IsTrue(pod, inplace.ConditionServing) || len(pod.Status.Conditions) != others+1 {
 				t.Errorf("conditions are %+v", pod.Status.Conditions)
 			}
 		})
@@ -123,9 +123,9 @@ func TestKeptOut(t *testing.T) {
 	closedAt := func(ago time.Duration, ready corev1.ConditionStatus, why string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod)
-			conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-ago))
+			apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-ago))
 			fixture.ConditionIs(corev1.PodReady, ready)(pod)
-			conditions.Condition(pod, corev1.PodReady).Reason = why
+			apps.Condition(pod, corev1.PodReady).Reason = why
 		}
 	}
 	cases := map[string]struct {
@@ -155,7 +155,7 @@ func TestGateUnseen(t *testing.T) {
 	moved := func(status corev1.ConditionStatus, why string, ago time.Duration, ready corev1.ConditionStatus) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			fixture.ConditionIs(inplace.ConditionServing, status)(pod)
-			gate := conditions.Condition(pod, inplace.ConditionServing)
+			gate := apps.Condition(pod, inplace.ConditionServing)
 			gate.Reason, gate.LastTransitionTime = why, metav1.NewTime(fixture.Start.Add(-ago))
 			fixture.ConditionIs(corev1.PodReady, ready)(pod)
 		}

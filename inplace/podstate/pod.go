@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/times"
 )
@@ -27,7 +27,7 @@ func (s *State) ToResize() bool { return s.Resizing && s.takesPart() }
 func (s *State) takesPart() bool { return !s.Surge && !s.AtPartition && s.Infeasible == "" }
 
 // Ready reports whether the pod serves, even if not yet for minReadySeconds.
-func (s *State) Ready() bool { return conditions.IsTrue(s.Pod, corev1.PodReady) }
+func (s *State) Ready() bool { return apps.IsTrue(s.Pod, corev1.PodReady) }
 
 // NewPodGrace is how long a new pod has to start.
 const NewPodGrace = 10 * time.Second

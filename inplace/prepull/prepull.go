@@ -13,7 +13,7 @@ import (
 	versions "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
@@ -288,7 +288,7 @@ var sandboxKubelet = versions.MustParseGeneric("1.36")
 // cannotStart returns the state of a pre-pull pod whose kubelet does not get as far as pulling, because the node has network problems
 // or no free addresses. A pod that already runs there may need neither to restart.
 func (p *PrePull) cannotStart(prePullPod *corev1.Pod, node *corev1.Node) (podState, string, time.Duration) {
-	sandbox := conditions.Condition(prePullPod, corev1.PodReadyToStartContainers)
+	sandbox := apps.Condition(prePullPod, corev1.PodReadyToStartContainers)
 	if nodes.OlderThan(sandboxKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
 		return podWorks, "", 0
 	}

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/times"
 )
 
@@ -47,7 +47,7 @@ func (a Ahead) Next(pods []*corev1.Pod, now time.Time) Ahead {
 
 // IsAhead reports whether the API server says that the pod is Ready before its kubelet does.
 func IsAhead(pod *corev1.Pod) bool {
-	return conditions.IsTrue(pod, corev1.PodReady) && conditions.Condition(pod, corev1.PodReady).Message == MessageAhead
+	return apps.IsTrue(pod, corev1.PodReady) && apps.Condition(pod, corev1.PodReady).Message == MessageAhead
 }
 
 // Lasting reports whether the pod's Ready can be relied on. If not, it returns when. If the caller has not seen the pod Ready
@@ -59,7 +59,7 @@ func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	}
 	first, seen := a[pod.UID]
 	if !seen {
-		first = conditions.Condition(pod, corev1.PodReady).LastTransitionTime.Add(time.Second)
+		first = apps.Condition(pod, corev1.PodReady).LastTransitionTime.Add(time.Second)
 	}
 	return times.Since(first, Lasts, now)
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -24,7 +24,7 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 	readyAfter := func(up time.Duration) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			fixture.Probed(&corev1.Probe{PeriodSeconds: 10}, &corev1.Probe{}, 0)(pod)
-			conditions.Condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-2 * time.Second))
+			apps.Condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-2 * time.Second))
 			pod.Status.ContainerStatuses[0].State = fixture.RunningSince(fixture.Start.Add(-2*time.Second - up))
 		}
 	}
@@ -103,7 +103,7 @@ func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
 		return func(_ *deployments.Rollout, pod *corev1.Pod) {
 			fixture.Probed(startup, ready, 0)(pod)
 			pod.Status.ContainerStatuses[0].State = fixture.RunningSince(fixture.Start.Add(-ago))
-			conditions.Condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-ago))
+			apps.Condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-ago))
 		}
 	}
 	stops := func(r *deployments.Rollout, pod *corev1.Pod) {

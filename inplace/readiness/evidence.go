@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/times"
 )
@@ -141,7 +141,7 @@ func (m Move) containerApplied(pod *corev1.Pod, name string, now time.Time) (boo
 // restartApplied requires another container, and that the gate has opened since the patch: then the new container was seen to start.
 // Otherwise it waits until the old container must have been killed.
 func (m Move) restartApplied(pod *corev1.Pod, before MovedContainer, status corev1.ContainerStatus, now time.Time) (bool, time.Duration) {
-	gate := conditions.Condition(pod, inplace.ConditionServing)
+	gate := apps.Condition(pod, inplace.ConditionServing)
 	switch {
 	case !before.Unsure && (status.ContainerID == "" || status.ContainerID == before.ContainerID):
 		return false, 0

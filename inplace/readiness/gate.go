@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/times"
 )
 
@@ -19,19 +19,19 @@ func Gated(pod *corev1.Pod) bool {
 // Unopened reports whether the pod's gate was never opened. A gate that is False was closed by the leader, and only the leader
 // opens it.
 func Unopened(pod *corev1.Pod) bool {
-	return Gated(pod) && conditions.Condition(pod, inplace.ConditionServing) == nil
+	return Gated(pod) && apps.Condition(pod, inplace.ConditionServing) == nil
 }
 
 // AwaitsGate reports whether the pod waits for its gate to be opened for the first time. Any replica of the manager may open it. If
 // the API server opens gates itself, the gate opens with the kubelet's first report: see ready.go. Before that report, no gate
 // keeps the pod from anything.
 func AwaitsGate(pod *corev1.Pod) bool {
-	return Unopened(pod) && (conditions.Condition(pod, corev1.ContainersReady) != nil || unplaced(pod))
+	return Unopened(pod) && (apps.Condition(pod, corev1.ContainersReady) != nil || unplaced(pod))
 }
 
 // unplaced reports whether the scheduler has found no node for the pod. The pod may wait for a node longer than the managers live.
 func unplaced(pod *corev1.Pod) bool {
-	scheduled := conditions.Condition(pod, corev1.PodScheduled)
+	scheduled := apps.Condition(pod, corev1.PodScheduled)
 	return scheduled != nil && scheduled.Status == corev1.ConditionFalse
 }
 
@@ -44,9 +44,9 @@ const GateSeenAfter = 3 * time.Second
 // the kubelet could report it Ready with its old containers. A pod whose gate was open a moment before may show the sign of an
 // earlier closing: see Reopening.
 func KeptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
-	gate, ready := conditions.Condition(pod, inplace.ConditionServing), conditions.Condition(pod, corev1.PodReady)
+	gate, ready := apps.Condition(pod, inplace.ConditionServing), apps.Condition(pod, corev1.PodReady)
 	switch {
-	case !Closed(pod) || conditions.IsTrue(pod, corev1.PodReady):
+	case !Closed(pod) || apps.IsTrue(pod, corev1.PodReady):
 		return false, 0
 	case ready != nil && ready.Reason == ReasonGatesNotReady:
 		return true, 0
@@ -57,7 +57,7 @@ func KeptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 // Reopening reports whether the kubelet has yet to report the effect of a gate that was opened again. It also returns how much
 // longer to wait for that. Until then the pod is not Ready because of the gate that was closed before.
 func Reopening(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
-	gate, ready := MovedGate(pod), conditions.Condition(pod, corev1.PodReady)
+	gate, ready := MovedGate(pod), apps.Condition(pod, corev1.PodReady)
 	if gate == nil || gate.Status != corev1.ConditionTrue || ready == nil || ready.Reason != ReasonGatesNotReady {
 		return false, 0
 	}
@@ -70,7 +70,7 @@ const ReasonGatesNotReady = "ReadinessGatesNotReady"
 
 // MovedGate returns the condition of a gate that the leader has moved. It is nil if the gate is as it was at creation.
 func MovedGate(pod *corev1.Pod) *corev1.PodCondition {
-	gate := conditions.Condition(pod, inplace.ConditionServing)
+	gate := apps.Condition(pod, inplace.ConditionServing)
 	if !Gated(pod) || gate == nil || gate.Reason == ReasonCreated {
 		return nil
 	}
@@ -89,6 +89,6 @@ const (
 
 // Closed reports whether the leader keeps the pod out of service.
 func Closed(pod *corev1.Pod) bool {
-	gate := conditions.Condition(pod, inplace.ConditionServing)
+	gate := apps.Condition(pod, inplace.ConditionServing)
 	return Gated(pod) && gate != nil && gate.Status != corev1.ConditionTrue
 }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
@@ -32,7 +32,7 @@ func TestApplied(t *testing.T) {
 	gate := func(status corev1.ConditionStatus, generation int64) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			fixture.ConditionIs(inplace.ConditionServing, status)(pod)
-			conditions.Condition(pod, inplace.ConditionServing).ObservedGeneration = generation
+			apps.Condition(pod, inplace.ConditionServing).ObservedGeneration = generation
 		}
 	}
 	status := func(id, image, imageID string, since time.Time) func(*corev1.Pod) {

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/times"
 )
 
@@ -24,9 +24,9 @@ func Live(pod *corev1.Pod) bool {
 // AvailableAt reports whether the pod is available. It is IsPodAvailable of pkg/api/v1/pod/util.go. If only time is missing, it
 // returns how much.
 func AvailableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, time.Duration) {
-	ready := conditions.Condition(pod, corev1.PodReady)
+	ready := apps.Condition(pod, corev1.PodReady)
 	switch {
-	case !conditions.IsTrue(pod, corev1.PodReady):
+	case !apps.IsTrue(pod, corev1.PodReady):
 		return false, 0
 	case minReadySeconds == 0:
 		return true, 0

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 // Ready = ContainersReady and all gates. A kubelet says so too, but from what it knew at its last sync: one or two seconds after a
@@ -90,7 +90,7 @@ func openedByReport(last, pod *corev1.Pod) *corev1.PodCondition {
 // Stayput's patch, and not again since for a next patch. That patch must be the pod's last one. No container may be Unsure, and the
 // pod must not be a surge pod.
 func restartReported(last, pod *corev1.Pod) bool {
-	gate, move := conditions.Condition(pod, inplace.ConditionServing), MoveOf(pod)
+	gate, move := apps.Condition(pod, inplace.ConditionServing), MoveOf(pod)
 	unsure := false
 	for _, before := range move.Containers {
 		unsure = unsure || before.Unsure
@@ -103,7 +103,7 @@ func restartReported(last, pod *corev1.Pod) bool {
 // reportedAt returns the latest time in a report. Policies of the API server have no clock.
 func reportedAt(pod *corev1.Pod) metav1.Time {
 	at := pod.CreationTimestamp
-	if ready := conditions.Condition(pod, corev1.ContainersReady); ready != nil {
+	if ready := apps.Condition(pod, corev1.ContainersReady); ready != nil {
 		at = later(at, ready.LastTransitionTime)
 	}
 	for status := range containerStatuses(pod) {
@@ -117,7 +117,7 @@ func reportedAt(pod *corev1.Pod) metav1.Time {
 // readiness returns the Ready condition to store. It is nil if it is to be stored as sent. If containers are not ready, kubelets
 // report that by themselves.
 func readiness(old, sent *corev1.Pod) *corev1.PodCondition {
-	ready, containers := conditions.Condition(sent, corev1.PodReady), conditions.Condition(sent, corev1.ContainersReady)
+	ready, containers := apps.Condition(sent, corev1.PodReady), apps.Condition(sent, corev1.ContainersReady)
 	if ready == nil || containers == nil || containers.Status != corev1.ConditionTrue {
 		return nil
 	}
@@ -135,7 +135,7 @@ func readiness(old, sent *corev1.Pod) *corev1.PodCondition {
 		at = ready.LastTransitionTime
 	}
 	next.LastTransitionTime = at
-	if before := conditions.Condition(old, corev1.PodReady); before != nil && before.Status == next.Status {
+	if before := apps.Condition(old, corev1.PodReady); before != nil && before.Status == next.Status {
 		next.LastTransitionTime = before.LastTransitionTime // otherwise every new message would make the pod younger
 	}
 	return &next
@@ -144,7 +144,7 @@ func readiness(old, sent *corev1.Pod) *corev1.PodCondition {
 // openedUnreachable reports whether Stayput's gate was opened while the pod's node was unreachable. The pod's status of its containers
 // is older than that.
 func openedUnreachable(pod *corev1.Pod) bool {
-	gate := conditions.Condition(pod, inplace.ConditionServing)
+	gate := apps.Condition(pod, inplace.ConditionServing)
 	return gate != nil && gate.Status == corev1.ConditionTrue && gate.Reason == ReasonNodeUnknown
 }
 
@@ -152,7 +152,7 @@ func openedUnreachable(pod *corev1.Pod) bool {
 func gatesOf(pod *corev1.Pod) []*corev1.PodCondition {
 	var gates []*corev1.PodCondition
 	for _, gate := range pod.Spec.ReadinessGates {
-		if c := conditions.Condition(pod, gate.ConditionType); c != nil {
+		if c := apps.Condition(pod, gate.ConditionType); c != nil {
 			gates = append(gates, c)
 		}
 	}
@@ -165,7 +165,7 @@ func gatesOf(pod *corev1.Pod) []*corev1.PodCondition {
 func closedGates(pod *corev1.Pod) []string {
 	var shut []string
 	for _, gate := range pod.Spec.ReadinessGates {
-		switch c := conditions.Condition(pod, gate.ConditionType); {
+		switch c := apps.Condition(pod, gate.ConditionType); {
 		case c == nil:
 			shut = append(shut, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
 		case c.Status != corev1.ConditionTrue:
@@ -181,7 +181,7 @@ func closedGates(pod *corev1.Pod) []string {
 // readiness probe, that probe alone decides until then. Without a startup probe nothing is copied: the container is ready because
 // its own readiness probe said so, or because it runs.
 func startupUnproved(pod *corev1.Pod) bool {
-	ready := conditions.Condition(pod, corev1.ContainersReady)
+	ready := apps.Condition(pod, corev1.ContainersReady)
 	return ready == nil || slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		status := ContainerStatus(pod, c.Name)
 		return c.StartupProbe != nil && status.RestartCount > 0 && status.State.Running != nil &&
@@ -204,7 +204,7 @@ func later(a, b metav1.Time) metav1.Time {
 
 // WithCondition returns the conditions with set in the place of the one of its type.
 func WithCondition(all []corev1.PodCondition, set corev1.PodCondition) []corev1.PodCondition {
-	if at := conditions.First(all, func(c *corev1.PodCondition) bool { return c.Type == set.Type }); at != nil {
+	if at := apps.First(all, func(c *corev1.PodCondition) bool { return c.Type == set.Type }); at != nil {
 		*at = set
 		return all
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -20,7 +20,7 @@ func justCreated(pod *corev1.Pod) {
 }
 
 func TestStoredConditions(t *testing.T) {
-	unopened := func(pod *corev1.Pod) { conditions.Condition(pod, corev1.PodReady).Status = corev1.ConditionTrue }
+	unopened := func(pod *corev1.Pod) { apps.Condition(pod, corev1.PodReady).Status = corev1.ConditionTrue }
 	old := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ContainerID = "old" }
 	every10s := &corev1.Probe{PeriodSeconds: 10}
 	isTrue, isFalse := corev1.ConditionTrue, corev1.ConditionFalse
@@ -42,7 +42,7 @@ func TestStoredConditions(t *testing.T) {
 		"Stayput opens, and the containers are not ready": {readiness.OwnWriter,
 			[]func(*corev1.Pod){fixture.ConditionIs(inplace.ConditionServing, isTrue), fixture.Unready}, isTrue, isFalse},
 		"the next update has closed it": {readiness.KubeletWriter,
-			[]func(*corev1.Pod){func(p *corev1.Pod) { conditions.Condition(p, inplace.ConditionServing).ObservedGeneration = 2 }}, isFalse, isFalse},
+			[]func(*corev1.Pod){func(p *corev1.Pod) { apps.Condition(p, inplace.ConditionServing).ObservedGeneration = 2 }}, isFalse, isFalse},
 		"it is a surge pod to remove": {readiness.KubeletWriter,
 			[]func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[inplace.AnnotationSurgePod] = "true" }}, isFalse, isFalse},
 		"the first report of a new pod": {readiness.KubeletWriter, []func(*corev1.Pod){justCreated}, isTrue, isFalse},
@@ -78,21 +78,21 @@ func TestStoredConditions(t *testing.T) {
 // TestReadySaysWhatTheKubeletExpects: another message at closing, or none at opening, costs a second or more.
 func TestReadySaysWhatTheKubeletExpects(t *testing.T) {
 	closing := fixture.BehindGate(func(pod *corev1.Pod) { pod.Annotations = nil })
-	*conditions.Condition(closing, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
+	*apps.Condition(closing, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
 	closed := fixture.BehindGate()
 	closed.Status.Conditions = readiness.StoredConditions(closing, closing, readiness.OwnWriter)
-	if c := conditions.Condition(closed, corev1.PodReady); c.Reason != readiness.ReasonGatesNotReady || c.Message != fixture.ShutMessage {
+	if c := apps.Condition(closed, corev1.PodReady); c.Reason != readiness.ReasonGatesNotReady || c.Message != fixture.ShutMessage {
 		t.Errorf("closed: %+v", c)
 	}
 	closing.Spec.ReadinessGates = append(closing.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: "example.com/lb"})
 	closed.Status.Conditions = readiness.StoredConditions(closing, closing, readiness.OwnWriter)
-	if c := conditions.Condition(closed,
+	if c := apps.Condition(closed,
 		corev1.PodReady); c.Message != fixture.ShutMessage+`, corresponding condition of pod readiness gate "example.com/lb" does not exist.` {
 		t.Errorf("closed, and another gate, too: %+v", c)
 	}
 	opened := fixture.BehindGate()
 	opened.Status.Conditions = readiness.StoredConditions(opened, opened, readiness.KubeletWriter)
-	if c := conditions.Condition(opened, corev1.PodReady); c.Reason != "" || c.Message == "" {
+	if c := apps.Condition(opened, corev1.PodReady); c.Reason != "" || c.Message == "" {
 		t.Errorf("opened: %+v", c)
 	}
 }
@@ -102,15 +102,15 @@ func TestReadyIsAsOldAsItIs(t *testing.T) {
 	before := fixture.BehindGate()
 	opened := before.DeepCopy()
 	opened.Status.Conditions = readiness.StoredConditions(before, before, readiness.KubeletWriter)
-	at := conditions.Condition(opened, corev1.PodReady).LastTransitionTime
+	at := apps.Condition(opened, corev1.PodReady).LastTransitionTime
 	if want := metav1.NewTime(fixture.Start.Add(-time.Second)); !at.Equal(&want) {
 		t.Errorf("Ready since %s, although the container runs since %s", at, want)
 	}
 	told := opened.DeepCopy()
-	*conditions.Condition(told, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+	*apps.Condition(told, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue,
 		LastTransitionTime: metav1.NewTime(fixture.Start)}
 	told.Status.Conditions = readiness.StoredConditions(opened, told, readiness.KubeletWriter)
-	if c := conditions.Condition(told, corev1.PodReady); !c.LastTransitionTime.Equal(&at) || c.Message != "" {
+	if c := apps.Condition(told, corev1.PodReady); !c.LastTransitionTime.Equal(&at) || c.Message != "" {
 		t.Errorf("the kubelet reports the same: %+v", c)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace/amounts"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/times"
 )
@@ -73,7 +73,7 @@ func (m Move) Resized(pod *corev1.Pod) bool {
 // comes before one in progress.
 func resizing(pod *corev1.Pod) *corev1.PodCondition {
 	for _, kind := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
-		if c := conditions.Condition(pod, kind); c != nil && c.Status == corev1.ConditionTrue {
+		if c := apps.Condition(pod, kind); c != nil && c.Status == corev1.ConditionTrue {
 			return c
 		}
 	}

@@ -2,8 +2,6 @@ package replicas
 
 import (
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
-	"github.com/stayput/stayput/inplace/ledger"
 )
 
 // Set is an owned ReplicaSet with its live pods, and what it is to become.
@@ -29,7 +27,7 @@ func (s *Set) count(which func(*Pod) bool) int {
 func (s *Set) Size() int { return int(apps.Replicas(s.Rs)) }
 
 // Becomes returns how many replicas the ReplicaSet gets.
-func (s *Set) Becomes(balance ledger.Balance) int { return s.Size() + balance[s.Rs.Name] }
+func (s *Set) Becomes(balance Balance) int { return s.Size() + balance[s.Rs.Name] }
 
 // Seen reports whether the ReplicaSet controller has seen the replicas and all pods of the ReplicaSet.
 func (s *Set) Seen() bool {
@@ -58,7 +56,7 @@ func (s *Set) ToReplace() int {
 }
 
 // Failing reports whether the ReplicaSet controller cannot create or delete pods.
-func (s *Set) Failing() bool { return conditions.FailureOf(s.Rs) != nil }
+func (s *Set) Failing() bool { return apps.FailureOf(s.Rs) != nil }
 
 // NoRestart returns the pods that could move without a restart: only labels change, or they already run the containers of the new
 // ReplicaSet. Pods that do not serve come first: when replicas are lowered for one of them, they must not be counted for another pod.

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stayput/stayput/inplace/ledger"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 )
@@ -86,7 +85,7 @@ func (all Sets) AllUpdating(newRS *Set) bool {
 }
 
 // OnlyActive reports whether this ReplicaSet will have replicas and all others will have none.
-func (all Sets) OnlyActive(only *Set, balance ledger.Balance) bool {
+func (all Sets) OnlyActive(only *Set, balance Balance) bool {
 	return !slices.ContainsFunc(all, func(s *Set) bool { return (s.Becomes(balance) > 0) != (s == only) })
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -35,7 +34,7 @@ func SurgeNote(surge int) string {
 // MayBeDeleted reports whether a pod may be deleted although its ReplicaSet is updating. It may if it is a surge pod that is being removed,
 // and clients have been told to leave it. That is not needed if the pod has no gate to tell them by, or does not serve.
 func MayBeDeleted(pod *corev1.Pod) bool {
-	return readiness.Removing(pod) && (!readiness.Gated(pod) || readiness.Closed(pod) || !conditions.IsTrue(pod, corev1.PodReady))
+	return readiness.Removing(pod) && (!readiness.Gated(pod) || readiness.Closed(pod) || !apps.IsTrue(pod, corev1.PodReady))
 }
 
 // NotedSurge returns how many replicas may be for surge pods: those that the label notes, and those that another client has added.

@@ -21,8 +21,8 @@ const (
 	NudgeUnretriedEvery = 10 * time.Second
 )
 
-// Undoes reports whether an edit to that revision takes back an update in progress: pods had the revision when the update began. All are the
-// workload's revisions.
+// Undoes reports whether an edit to that revision takes back an update in progress: pods had the revision when the update began. All are
+// the workload's revisions.
 func Undoes[R metav1.Object](revision R, all []R) bool {
 	mark := revision.GetLabels()[inplace.LabelCurrent]
 	return slices.ContainsFunc(all, func(each R) bool { return IsCurrent(mark, each.GetLabels()[inplace.LabelUpdating]) })

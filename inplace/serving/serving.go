@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/times"
 )
@@ -163,7 +163,7 @@ func sameAddress(a, b string) bool {
 // endpointOf returns what the Services offer of the pod. LastOf is the first of the Services of which the pod is the last endpoint.
 // A Ready pod counts as listed: if it is not listed yet, it may be in a moment.
 func endpointOf(pod *corev1.Pod, offers []*offer) Endpoint {
-	endpoint := Endpoint{Listed: conditions.IsTrue(pod, corev1.PodReady)}
+	endpoint := Endpoint{Listed: apps.IsTrue(pod, corev1.PodReady)}
 	for _, o := range offers {
 		known, ready := o.own(pod)
 		if !known {
@@ -282,7 +282,7 @@ func (e Endpoint) Drained(pod *corev1.Pod, drain, servesOn time.Duration, now ti
 	if out, wait := readiness.KeptOut(pod, now); !out || drain == 0 || e.LastOf != "" || e.NoClientSent {
 		return out, wait
 	}
-	overdue, patience := times.Since(conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time, DrainPatience+drain, now)
+	overdue, patience := times.Since(apps.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time, DrainPatience+drain, now)
 	switch {
 	case overdue:
 		return true, 0

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/serving"
 )
@@ -195,7 +195,7 @@ func TestDrained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
 			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained, c.change)
-			conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(ago(c.closed))
+			apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(ago(c.closed))
 			if got, again := c.endpoint.Drained(pod, c.drain, 0, fixture.Start); got != c.want || again != c.again {
 				t.Errorf("drained is %t, again in %s; want %t, %s", got, again, c.want, c.again)
 			}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
@@ -125,7 +124,7 @@ func addPartialTo(r *deployments.Rollout, i, pods int, oldRS, newRS *apps.Replic
 	pod.Spec.NodeName = fmt.Sprint("n", i/30)
 	if isDrained {
 		fixture.Drained(pod)
-		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
+		apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
 		r.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: fixture.Start}
 	}
 	if i%30 == 0 {
@@ -179,7 +178,7 @@ func addPartial(f *fixture.Fleet, i, nodes int) {
 	f.AddNode(pod.Spec.NodeName).Status.Images = imagesOnNode("v1", "v2", "s1")
 	if isDrained {
 		fixture.Drained(pod)
-		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
+		apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
 		f.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: fixture.Start}
 	}
 }

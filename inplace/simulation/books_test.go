@@ -9,7 +9,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/ledger"
+	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -39,10 +39,10 @@ func TestReplicasThatDoNotAddUpAreNotWritten(t *testing.T) {
 		want string
 	}{
 		"no error":                {func(*deployments.Planner) {}, ""},
-		"a replica without a pod": {func(v *deployments.Planner) { v.Post(v.NewRS, 1, ledger.CauseScaled) }, "all +1 scaled"},
-		"the same pod moves twice": {func(v *deployments.Planner) { v.Post(v.Sets[0], -1, ledger.CauseMoved) },
+		"a replica without a pod": {func(v *deployments.Planner) { v.Post(v.NewRS, 1, replicas.CauseScaled) }, "all +1 scaled"},
+		"the same pod moves twice": {func(v *deployments.Planner) { v.Post(v.Sets[0], -1, replicas.CauseMoved) },
 			"web-a -2 moved instead of -1 at most"},
-		"surge without need": {func(v *deployments.Planner) { v.Post(v.NewRS, 3, ledger.CauseSurge) }, "all +3 surge"},
+		"surge without need": {func(v *deployments.Planner) { v.Post(v.NewRS, 3, replicas.CauseSurge) }, "all +3 surge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs := c.errs // only the first planner errs, not that of the fallback

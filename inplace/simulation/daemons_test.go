@@ -14,7 +14,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -300,7 +299,7 @@ func (w *daemonWorld) checkApplied(pod *corev1.Pod, revision *apps.ControllerRev
 		w.violated("%s has %s, or does not run it", pod.Name, fixture.Images(pod))
 	case fixture.Sizes(pod) != fixture.Sizes(&corev1.Pod{Spec: template.Typed().Spec}) || !w.kubelet.sized(pod):
 		w.violated("%s has %s, or was not given it", pod.Name, fixture.Sizes(pod))
-	case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
+	case !apps.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !apps.IsTrue(pod, inplace.ConditionServing):
 		w.violated("%s is not ready", pod.Name)
 	case len(readiness.MoveOf(pod).Resize) > 0:
 		w.violated("%s is marked as partially patched for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
@@ -315,7 +314,7 @@ func (w *daemonWorld) describe() string {
 	}
 	for _, pod := range sorted(w.pods.objects) {
 		text += fmt.Sprintf("  %s: %s %s ready %v gated %v closed %v %v %s\n", pod.Name, fixture.Images(pod), fixture.Sizes(pod),
-			conditions.IsTrue(pod, corev1.PodReady),
+			apps.IsTrue(pod, corev1.PodReady),
 			readiness.Gated(pod), readiness.Closed(pod), pod.Labels, pod.Annotations[inplace.AnnotationMove])
 	}
 	return text

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
@@ -37,7 +37,7 @@ func (c *endpointsController) run() {
 		if len(pod.Status.ContainerStatuses) == 0 {
 			continue // it has no address yet
 		}
-		e := fixture.Endpoint(pod.Name, conditions.IsTrue(pod, corev1.PodReady) && pod.DeletionTimestamp == nil)
+		e := fixture.Endpoint(pod.Name, apps.IsTrue(pod, corev1.PodReady) && pod.DeletionTimestamp == nil)
 		e.TargetRef.UID = pod.UID
 		next.Endpoints = append(next.Endpoints, e)
 	}
@@ -62,7 +62,7 @@ func (w *world) endpointsOf(pods []*corev1.Pod, shown map[string]*discoveryv1.En
 }
 
 // ask reads the slices from the API server. The cache says when to ask, and the API server's answer counts.
-func (w *world) ask(remembered *memory.Memory, pods []*corev1.Pod) serving.Endpoints {
+func (w *world) ask(remembered *engine.Memory, pods []*corev1.Pod) serving.Endpoints {
 	endpoints := w.endpointsOf(pods, w.slices.objects)
 	remembered.Drains, _ = remembered.Drains.Noted(endpoints, w.now).Complete(endpoints)
 	return endpoints
@@ -119,7 +119,7 @@ func (j *invariants) sliceWritten(w *world) {
 // stopping checks a pod with a gate whose containers are about to stop. No slice may offer it, and no proxy that catches up within the
 // drain. Exceptions are the last endpoint and a drain that took too long.
 func (j *invariants) stopping(w *world, pod *corev1.Pod) {
-	gate := conditions.Condition(pod, inplace.ConditionServing)
+	gate := apps.Condition(pod, inplace.ConditionServing)
 	if w.settings.Drain == 0 || w.unserved || j.last[pod.Name] || gate == nil ||
 		w.now.Sub(gate.LastTransitionTime.Time) >= serving.DrainPatience+w.settings.Drain {
 		return

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/amounts"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -102,7 +102,7 @@ func (k *kubelet) run(name string) {
 			if _, err := alter(k.world, k.world.pods, name, "", k.schedule); err != nil {
 				k.violated("schedule: %v", err)
 			}
-		} else if conditions.Condition(pod, corev1.PodScheduled) == nil {
+		} else if apps.Condition(pod, corev1.PodScheduled) == nil {
 			if _, err := alter(k.world, k.world.pods, name, "", k.unschedulable); err != nil {
 				k.violated("schedule: %v", err)
 			}
@@ -271,7 +271,7 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 	}
 	k.setPodCondition(&status, corev1.PodReady, ready, why)
 	if !ready && containersReady {
-		conditions.Condition(&corev1.Pod{Status: status}, corev1.PodReady).Message = whyShut
+		apps.Condition(&corev1.Pod{Status: status}, corev1.PodReady).Message = whyShut
 	}
 	if sameStatus(live.Status, status) || k.swallows(cached, status) {
 		return
@@ -290,7 +290,7 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Int63n(int64(readiness.Lasts * 4 / 5))))
 		}
 		k.logf("kubelet: %s generation %d ready %v/%v %s; stored: gate %v ready %v", cached.Name, cached.Generation, containersReady, ready,
-			status.ContainerStatuses[0].Image, conditions.IsTrue(stored, inplace.ConditionServing), conditions.IsTrue(stored, corev1.PodReady))
+			status.ContainerStatuses[0].Image, apps.IsTrue(stored, inplace.ConditionServing), apps.IsTrue(stored, corev1.PodReady))
 	}
 }
 
@@ -327,7 +327,7 @@ func (k *kubelet) swallows(cached *corev1.Pod, status corev1.PodStatus) bool {
 		k.compared[cached.Name] = k.now
 		return false
 	}
-	ready, stored := conditions.Condition(&corev1.Pod{Status: status}, corev1.PodReady), conditions.Condition(cached, corev1.PodReady)
+	ready, stored := apps.Condition(&corev1.Pod{Status: status}, corev1.PodReady), apps.Condition(cached, corev1.PodReady)
 	finds := stored != nil && (stored.Status != ready.Status || stored.Message != ready.Message)
 	return !finds && sameStatus(byKubelet(said), byKubelet(status))
 }
@@ -344,7 +344,7 @@ const whyShut = `the status of pod readiness gate "stayput.dev/serving" is not "
 
 // gateOpen reports whether the pod's gate was open in the last sync. At random it is the current gate, as if a sync had just taken place.
 func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
-	open := !readiness.Gated(pod) || conditions.IsTrue(pod, inplace.ConditionServing)
+	open := !readiness.Gated(pod) || apps.IsTrue(pod, inplace.ConditionServing)
 	last, known := k.gates[pod.Name]
 	k.gates[pod.Name] = open
 	if k.lags && known && k.rng.Intn(2) == 0 {

@@ -17,10 +17,9 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/internal/sample"
-	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/statuses"
 )
@@ -138,7 +137,7 @@ func (c *deploymentController) split(d *apps.Deployment, sets []*apps.ReplicaSet
 // copied returns the annotations that the Deployment controller copies from a Deployment to its ReplicaSets, and that an undo copies back.
 func copied(annotations map[string]string) map[string]string {
 	copies := maps.Clone(annotations)
-	maps.DeleteFunc(copies, func(key, _ string) bool { return !native.Copied(key) })
+	maps.DeleteFunc(copies, func(key, _ string) bool { return !deployments.Copied(key) })
 	return copies
 }
 
@@ -160,7 +159,7 @@ func (c *deploymentController) create(d *apps.Deployment, old []*apps.ReplicaSet
 	hasher := fnv.New32a()
 	fmt.Fprint(hasher, fixture.RawOf(d.Spec.Template))
 	hash := fmt.Sprintf("%08x", hasher.Sum32())
-	typed.Labels = native.WithHash(typed.Labels, hash)
+	typed.Labels = deployments.WithHash(typed.Labels, hash)
 	raw, err := json.Marshal(typed)
 	if err != nil {
 		return err
@@ -590,7 +589,7 @@ func deletedBefore(a, b *corev1.Pod) bool {
 	if a.Status.Phase != b.Status.Phase {
 		return a.Status.Phase == corev1.PodPending
 	}
-	if readyA, readyB := conditions.IsTrue(a, corev1.PodReady), conditions.IsTrue(b, corev1.PodReady); readyA != readyB {
+	if readyA, readyB := apps.IsTrue(a, corev1.PodReady), apps.IsTrue(b, corev1.PodReady); readyA != readyB {
 		return !readyA
 	}
 	cost := func(pod *corev1.Pod) int {
@@ -610,7 +609,7 @@ func (c *replicaSetController) writeStatus(rs *apps.ReplicaSet, active []*corev1
 			Reason: "FailedCreate", Message: errQuota.Error()}}
 	}
 	for _, pod := range active {
-		if conditions.IsTrue(pod, corev1.PodReady) {
+		if apps.IsTrue(pod, corev1.PodReady) {
 			status.ReadyReplicas++
 		}
 		if available, wait := readiness.AvailableAt(pod, rs.Spec.MinReadySeconds, c.now); available {

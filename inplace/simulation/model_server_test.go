@@ -20,7 +20,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
@@ -420,7 +419,7 @@ const plenty = 100
 func (w *world) schedule(pod *corev1.Pod) {
 	if w.roomy() {
 		pod.Spec.NodeName = "node"
-		if scheduled := conditions.Condition(pod, corev1.PodScheduled); scheduled != nil {
+		if scheduled := apps.Condition(pod, corev1.PodScheduled); scheduled != nil {
 			scheduled.Status, scheduled.Reason = corev1.ConditionTrue, ""
 		}
 		w.pull.Place(pod, 3)

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/statuses"
@@ -125,7 +124,7 @@ func TestDeadlineIsRenewed(t *testing.T) {
 			statuses.ReasonUpdated, "", fixture.Start.Add(c.last))}
 		f := statuses.Formula{Deployment: d, OnTimeUntil: fixture.Start.Add(c.onTimeUntil), Now: fixture.Start}
 		status := f.NativeStatus()
-		got, want := conditions.DeploymentCondition(status, appsv1.DeploymentProgressing), d.Status.Conditions[0]
+		got, want := apps.DeploymentCondition(status, appsv1.DeploymentProgressing), d.Status.Conditions[0]
 		if c.renewed {
 			want.LastUpdateTime = metav1.NewTime(f.OnTimeUntil)
 		}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/patches"
@@ -103,7 +102,7 @@ func (s *lockstep) waits(want string) {
 	if plan.Phase != steps.PhasePartition || plan.Message != want || len(plan.Steps) > 0 {
 		s.t.Errorf("the plan is %s %q with %d steps", plan.Phase, plan.Message, len(plan.Steps))
 	}
-	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
+	progressing := apps.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
 	if progressing == nil || progressing.Reason != statuses.ReasonPartition || progressing.Message != want ||
 		progressing.Status != corev1.ConditionUnknown {
 		s.t.Errorf("the status says %+v", progressing)
@@ -313,7 +312,7 @@ func TestDeadlineAtAPartition(t *testing.T) {
 	s.rest()
 	s.pass(30 * time.Minute)
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
-	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
+	progressing := apps.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
 	if age := s.now.Sub(progressing.LastUpdateTime.Time); age > 6*time.Minute {
 		t.Errorf("after the partition the last progress would be %s ago", age)
 	}
@@ -331,7 +330,7 @@ func TestDeadlineOfAFlawedPartition(t *testing.T) {
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.pass(12 * time.Minute)
-	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
+	progressing := apps.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
 	if !statuses.Overdue(s.deployment()) || !strings.Contains(progressing.Message, `"half" is neither a number`) {
 		t.Errorf("the status says %+v", progressing)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/nodes"
@@ -271,7 +270,7 @@ func (s *lockstep) goesDown(node string) {
 			continue
 		}
 		if _, err := alter(s.world, s.pods, pod.Name, "",
-			func(pod *corev1.Pod) { conditions.Condition(pod, corev1.PodReady).Status = corev1.ConditionFalse }); err != nil {
+			func(pod *corev1.Pod) { apps.Condition(pod, corev1.PodReady).Status = corev1.ConditionFalse }); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -434,7 +433,7 @@ func TestStepsOfABadImageAndItsUndo(t *testing.T) {
 	if plan := s.rollout().Plan(); plan.Phase != steps.PhaseStalled || plan.Progress.Moved != 0 || plan.Progress.Moving != 1 {
 		t.Errorf("after the deadline the plan is %+v", plan)
 	}
-	if progressing := conditions.DeploymentCondition(s.deployment().Status,
+	if progressing := apps.DeploymentCondition(s.deployment().Status,
 		appsv1.DeploymentProgressing); progressing.Reason != statuses.ReasonTimedOut {
 		t.Errorf("Progressing is %+v", progressing)
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/internal/sample"
@@ -376,7 +376,7 @@ func TestBadImageStopsNothing(t *testing.T) {
 	s.pass(11 * time.Minute)
 	s.rest()
 	s.expect()
-	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
+	progressing := apps.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
 	if progressing.Reason != statuses.ReasonTimedOut ||
 		!strings.Contains(progressing.Message, "waiting for image bad on node n1: bad: not found") {
 		t.Errorf("after the deadline the status says %+v", progressing)
@@ -411,7 +411,7 @@ func TestDaemonBadImageStopsNothing(t *testing.T) {
 	f.Edit(fixture.App{Image: "v1"})
 	f.Rest()
 	f.Expect("drop n1", "mark 2 false false")
-	if fixture.Images(f.Seen.Pods[0]) != "app=v1" || !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
+	if fixture.Images(f.Seen.Pods[0]) != "app=v1" || !apps.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
 		t.Errorf("p1 has %s", fixture.Images(f.Seen.Pods[0]))
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -62,7 +61,7 @@ func (w *world) closedInAnUpdateOfFour() *corev1.Pod {
 	for range 500 {
 		w.turn(true, true)
 		for _, pod := range sorted(w.pods.objects) {
-			if readiness.Closed(pod) && !conditions.IsTrue(pod, corev1.PodReady) {
+			if readiness.Closed(pod) && !apps.IsTrue(pod, corev1.PodReady) {
 				return pod
 			}
 		}

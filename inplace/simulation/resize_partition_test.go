@@ -11,7 +11,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/statuses"
@@ -173,7 +172,7 @@ func TestStageThatDoesNotFit(t *testing.T) {
 			s.rest()
 			s.pass(30 * time.Minute)
 			s.rest()
-			if progressing := conditions.DeploymentCondition(s.deployment().Status,
+			if progressing := apps.DeploymentCondition(s.deployment().Status,
 				appsv1.DeploymentProgressing); !statuses.Overdue(s.deployment()) ||
 				!strings.Contains(progressing.Message, test.want) || !strings.Contains(progressing.Message, "partition 1") {
 				t.Errorf("the status says %+v", progressing)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/internal/sample"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -278,7 +277,7 @@ func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
 	}
 	f.Expect("mark 3 true false", "renew p1", "close p1", "p1 is 3 app="+fixture.Another+",mesh=docker.io/library/m1:latest",
 		"mark 3 false false")
-	if !conditions.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
+	if !apps.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
 		t.Error("the pod is not ready")
 	}
 }
@@ -316,7 +315,7 @@ func TestRestartIsReported(t *testing.T) {
 	} {
 		before, now := fixture.BehindGate(test.before), fixture.BehindGate(append(test.changes, test.now)...)
 		now.Status.Conditions = readiness.StoredConditions(before, now, readiness.KubeletWriter)
-		if opens := conditions.IsTrue(now, inplace.ConditionServing); opens != test.opens {
+		if opens := apps.IsTrue(now, inplace.ConditionServing); opens != test.opens {
 			t.Errorf("%s: the gate opens %t", name, opens)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
@@ -103,7 +103,7 @@ func TestUndoLeavesHowUpdatesAreMade(t *testing.T) {
 			rs := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0)
 			fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 			rs.Annotations = test.copied
-			r.Deployment.Annotations = native.Undone(test.before, rs.Annotations)
+			r.Deployment.Annotations = deployments.Undone(test.before, rs.Annotations)
 			if test.now != nil {
 				r.Deployment.Annotations = test.now
 			}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/serving"
@@ -98,7 +97,7 @@ func TestPreStopCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, drain := fixture.New(1, fixture.App{Image: "v1"}), 5*time.Second
 			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained)
-			conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
+			apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "p1"})
 			pod.Spec.Containers[0].Lifecycle, pod.Spec.Containers[1].Lifecycle = c.app, c.proxy
 			pod.Spec.TerminationGracePeriodSeconds = new(c.grace)
@@ -168,7 +167,7 @@ func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 	r.Seen.Settings.Drain = 2 * time.Second
 	pod := fixture.PodOf(r, "p", oldRS, fixture.Drained)
 	fixture.PodOf(r, "q", oldRS)
-	conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-time.Second))
+	apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-time.Second))
 	for name, c := range map[string]struct {
 		endpoint serving.Endpoint
 		after    time.Duration

@@ -23,12 +23,9 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/memory"
-	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -47,7 +44,7 @@ type stayput struct {
 	daemonSets  *informer[*apps.DaemonSet]
 	revisions   *informer[*apps.ControllerRevision]
 	// remembered is what the leader remembers, but for the versions of its writes: see wrote.
-	remembered memory.Memory
+	remembered engine.Memory
 	queue      []steps.Step
 	queuedIn   inplace.Mode
 	// wrote are the versions of its last writes, by resource. A plan waits until the caches have them.
@@ -238,7 +235,7 @@ func (j *invariants) statusWritten(w *world, d *apps.Deployment) {
 		if readiness.Live(pod) && !isSurgePod && !w.kubelet.sized(pod) {
 			w.violated("success was reported before %s was resized", pod.Name)
 		}
-		if readiness.Live(pod) && !isSurgePod && (!metav1.IsControlledBy(pod, r.UpdateRevision()) || !conditions.IsTrue(pod, corev1.PodReady) ||
+		if readiness.Live(pod) && !isSurgePod && (!metav1.IsControlledBy(pod, r.UpdateRevision()) || !apps.IsTrue(pod, corev1.PodReady) ||
 			readiness.Closed(pod) || len(w.dated(pod)) > 0) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
@@ -270,10 +267,10 @@ func (j *invariants) podCreated(w *world, rs *apps.ReplicaSet) {
 }
 
 func (j *invariants) podDeleted(w *world, pod *corev1.Pod) {
-	if !j.loose && !j.deleted && w.held() && !replicas.MayBeDeleted(pod) && (j.original(pod) || conditions.IsTrue(pod, corev1.PodReady)) {
+	if !j.loose && !j.deleted && w.held() && !replicas.MayBeDeleted(pod) && (j.original(pod) || apps.IsTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
-	if replicas.MayBeDeleted(pod) && readiness.Gated(pod) && conditions.IsTrue(pod, corev1.PodReady) && !j.native {
+	if replicas.MayBeDeleted(pod) && readiness.Gated(pod) && apps.IsTrue(pod, corev1.PodReady) && !j.native {
 		w.violated("surge pod %s was removed while it served", pod.Name)
 	}
 }
@@ -315,7 +312,7 @@ func (j *invariants) gateSet(w *world, s steps.SetGate) {
 	if current := w.pods.objects[s.Pod.Name]; s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion &&
 		readiness.Closed(current) {
 		j.reopened(w, current)
-		if conditions.IsTrue(current, corev1.PodReady) && w.runsItsSpec(current) {
+		if apps.IsTrue(current, corev1.PodReady) && w.runsItsSpec(current) {
 			delete(j.out, s.Pod.Name) // its kubelet has not seen that it was closed
 		}
 	}
@@ -328,7 +325,7 @@ func (j *invariants) podPatched(w *world, s steps.PatchPod) {
 	}
 	restarting := restarting(s)
 	awaited := slices.ContainsFunc(restarting, func(name string) bool { return !j.listed.Has(name) })
-	serves := readiness.Gated(current) && conditions.IsTrue(current, corev1.PodReady)
+	serves := readiness.Gated(current) && apps.IsTrue(current, corev1.PodReady)
 	switch {
 	case len(restarting) == 0:
 	case serves && (awaited || s.Moves):
@@ -358,7 +355,7 @@ func restarting(s steps.PatchPod) []string {
 }
 
 func (j *invariants) taken(w *world, pod *corev1.Pod) {
-	if !conditions.IsTrue(pod, corev1.PodReady) {
+	if !apps.IsTrue(pod, corev1.PodReady) {
 		return
 	}
 	j.out[pod.Name] = true
@@ -384,7 +381,7 @@ func (w *world) mayBeOut() int {
 }
 
 func (j *invariants) readySet(w *world, name string, pod *corev1.Pod) {
-	ready, runs := conditions.IsTrue(pod, corev1.PodReady), w.runsItsSpec(pod)
+	ready, runs := apps.IsTrue(pod, corev1.PodReady), w.runsItsSpec(pod)
 	if ready && !readiness.Closed(pod) && runs {
 		delete(j.out, name)
 	}
@@ -472,7 +469,7 @@ func (w *world) checkSurge() {
 func (w *world) checkRisk() {
 	ready, uncounted := map[string]int{}, 0
 	for _, pod := range w.pods.objects {
-		if readiness.Live(pod) && conditions.IsTrue(pod, corev1.PodReady) && !readiness.Closed(pod) {
+		if readiness.Live(pod) && apps.IsTrue(pod, corev1.PodReady) && !readiness.Closed(pod) {
 			ready[metav1.GetControllerOf(pod).Name]++
 		}
 	}
@@ -788,7 +785,7 @@ func (w *world) undo() {
 func (w *world) undoTo(rs *apps.ReplicaSet) {
 	w.user("undoes", func(d *apps.Deployment) {
 		before := d.Annotations
-		d.Annotations = native.Undone(before, rs.Annotations)
+		d.Annotations = deployments.Undone(before, rs.Annotations)
 		d.Spec.Template = appOf(rs.Spec.Template).Template()
 		if w.mode.Manages() && !w.unreachable {
 			r := w.rollout()
@@ -944,7 +941,7 @@ func (w *world) describe() string {
 	}
 	for _, pod := range r.Seen.Pods {
 		text += fmt.Sprintf("  %s of %s: %s ready %v gated %v closed %v %s\n", pod.Name, metav1.GetControllerOf(pod).Name, fixture.Images(pod),
-			conditions.IsTrue(pod, corev1.PodReady), readiness.Gated(pod), readiness.Closed(pod), pod.Annotations[inplace.AnnotationMove])
+			apps.IsTrue(pod, corev1.PodReady), readiness.Gated(pod), readiness.Closed(pod), pod.Annotations[inplace.AnnotationMove])
 	}
 	return text
 }
@@ -964,7 +961,7 @@ func (w *world) resync() {
 func (w *world) deleteStranded() {
 	for _, pod := range sorted(w.pods.objects) {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
-		waits := readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing)
+		waits := readiness.Gated(pod) && !apps.IsTrue(pod, inplace.ConditionServing)
 		if readiness.Live(pod) && (waits || owner != nil &&
 			(!w.isAs(pod, owner.Spec.Template) || fixture.Sizes(pod) != fixture.Sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}))) {
 			if err := w.terminate(pod.Name); err != nil {
@@ -1015,7 +1012,7 @@ func (w *world) checkEnd() {
 			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)
 		case pod.Annotations[fixture.NoteKey] != newRS.Spec.Template.Annotations()[fixture.NoteKey]:
 			w.violated("%s has annotations %v", pod.Name, pod.Annotations)
-		case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
+		case !apps.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !apps.IsTrue(pod, inplace.ConditionServing):
 			w.violated("%s is not ready", pod.Name)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/times"
 )
@@ -111,7 +110,7 @@ func (f Formula) Terminating() *int32 {
 
 // setProgress sets the condition Progressing as syncRolloutStatus does, except for completion.
 func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
-	current := conditions.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
+	current := apps.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
 	switch {
 	case !f.hasDeadline():
 		RemoveCondition(status, appsv1.DeploymentProgressing)
@@ -153,7 +152,7 @@ func (f Formula) renews(progressing *appsv1.DeploymentCondition) bool {
 // OutlastsDeadline reports whether pods that stop until the given time may still be stopping when half the deadline has passed. Then a
 // manager has to renew the condition. In any case the other half is left for the new containers to start.
 func (f Formula) OutlastsDeadline(stops time.Time) bool {
-	progressing := conditions.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
+	progressing := apps.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
 	if !f.hasDeadline() || progressing == nil || Overdue(f.Deployment) || !stops.After(f.Now) || LooksComplete(f.Deployment, f.counts()) {
 		return false
 	}
@@ -231,7 +230,7 @@ func Complete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
 
 // Overdue reports whether the Deployment's status says that the rollout has exceeded its progress deadline.
 func Overdue(d *apps.Deployment) bool {
-	progressing := conditions.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
+	progressing := apps.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
 	return progressing != nil && progressing.Reason == ReasonTimedOut
 }
 
@@ -262,7 +261,7 @@ func (f Formula) deadline() time.Duration {
 
 // UntilDeadline returns when to check whether the deadline has passed, or 0 if that is not needed. It is requeueStuckDeployment.
 func (f Formula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
-	progressing := conditions.DeploymentCondition(status, appsv1.DeploymentProgressing)
+	progressing := apps.DeploymentCondition(status, appsv1.DeploymentProgressing)
 	if !f.hasDeadline() || f.Deployment.Spec.Paused || progressing == nil ||
 		progressing.Reason == ReasonTimedOut || progressing.Reason == ReasonComplete {
 		return 0
@@ -284,7 +283,7 @@ func (f Formula) ReplicaFailure() *appsv1.DeploymentCondition {
 		sets = append([]*apps.ReplicaSet{f.New}, f.Sets...)
 	}
 	for _, s := range sets {
-		if c := conditions.FailureOf(s); c != nil {
+		if c := apps.FailureOf(s); c != nil {
 			return &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: c.Status, Reason: c.Reason,
 				Message: c.Message, LastUpdateTime: c.LastTransitionTime, LastTransitionTime: c.LastTransitionTime}
 		}
@@ -301,7 +300,7 @@ func NewCondition(kind appsv1.DeploymentConditionType, status corev1.ConditionSt
 
 // SetCondition is SetDeploymentCondition: it does nothing unless status or reason change.
 func SetCondition(status *appsv1.DeploymentStatus, condition appsv1.DeploymentCondition) {
-	current := conditions.DeploymentCondition(*status, condition.Type)
+	current := apps.DeploymentCondition(*status, condition.Type)
 	if current != nil && current.Status == condition.Status {
 		if current.Reason == condition.Reason {
 			return

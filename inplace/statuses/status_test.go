@@ -12,7 +12,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/statuses"
@@ -120,7 +119,7 @@ func TestStatusConditions(t *testing.T) {
 			if status == nil {
 				t.Fatal("no status")
 			}
-			got := conditions.DeploymentCondition(*status, c.condition)
+			got := apps.DeploymentCondition(*status, c.condition)
 			if got == nil {
 				got = &appsv1.DeploymentCondition{}
 			}
@@ -138,7 +137,8 @@ func TestTimeoutSaysWhatTheUpdateWaitsFor(t *testing.T) {
 		return statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, statuses.ReasonTimedOut, message,
 			fixture.Start.Add(-time.Minute))
 	}
-	overdue := statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, "", fixture.Start.Add(-time.Hour))
+	overdue := statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, "",
+		fixture.Start.Add(-time.Hour))
 	for name, test := range map[string]struct {
 		before  appsv1.DeploymentCondition
 		waiting string
@@ -156,8 +156,9 @@ func TestTimeoutSaysWhatTheUpdateWaitsFor(t *testing.T) {
 		r.Deployment.Status.UpdatedReplicas, r.Deployment.Status.ReadyReplicas, r.Deployment.Status.AvailableReplicas = 9, 9, 9
 		newRS := r.ReplicaSets[1]
 		newRS.Name = "b"
-		status := (statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets, New: newRS, Waiting: test.waiting, Now: fixture.Start}).NativeStatus()
-		got := conditions.DeploymentCondition(status, appsv1.DeploymentProgressing)
+		formula := statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets, New: newRS, Waiting: test.waiting, Now: fixture.Start}
+		status := formula.NativeStatus()
+		got := apps.DeploymentCondition(status, appsv1.DeploymentProgressing)
 		if got == nil || got.Message != test.message || !got.LastUpdateTime.Time.Equal(test.updated) {
 			t.Errorf("%s: the condition is %+v", name, got)
 		}

@@ -1,10 +1,8 @@
-package conditions
+package apps
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/stayput/stayput/inplace/apps"
 )
 
 // The conditions of pods, nodes, Deployments and ReplicaSets are of different types that share only the names of their fields: the
@@ -45,6 +43,6 @@ func DeploymentCondition(status appsv1.DeploymentStatus, kind appsv1.DeploymentC
 }
 
 // FailureOf returns the condition that says why the ReplicaSet controller cannot create or delete pods; nil if there is none.
-func FailureOf(rs *apps.ReplicaSet) *appsv1.ReplicaSetCondition {
+func FailureOf(rs *ReplicaSet) *appsv1.ReplicaSetCondition {
 	return First(rs.Status.Conditions, func(c *appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure })
 }
