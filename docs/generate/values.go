@@ -11,46 +11,17 @@ import (
 // value is a value of the Helm chart.
 type value struct{ Name, Default, Doc string }
 
-// uncommented describes the values that have no comment of their own in values.yaml, most of which are fields of a pod.
-var uncommented = map[string]string{
-	"image.repository":                   "The image of managers, of pre-pull pods and of the chart's Jobs, without its tag",
-	"imagePullSecrets":                   "`imagePullSecrets` of the managers and of the chart's Jobs",
-	"certificates.issuer.name":           "See `certificates.issuer`",
-	"certificates.issuer.group":          "The API group of the issuer",
-	"metrics.port":                       "The port of `/metrics`, plain HTTP",
-	"health.port":                        "The port of `/healthz` and `/readyz`, plain HTTP",
-	"networkPolicy.enabled":              "Whether the chart installs a NetworkPolicy for the managers",
-	"resources.limits.memory":            "The memory limit of a manager",
-	"resources.requests.cpu":             "The CPU request of a manager",
-	"resources.requests.memory":          "The memory request of a manager",
-	"nodeSelector":                       "`nodeSelector` of the managers and of the chart's Jobs",
-	"tolerations":                        "`tolerations` of the managers and of the chart's Jobs",
-	"affinity":                           "`affinity` of the managers",
-	"podLabels":                          "Further labels of the managers' pods",
-	"podAnnotations":                     "Further annotations of the managers' pods",
-	"podMonitor.enabled":                 "Whether the chart installs a PodMonitor. It needs the Prometheus operator",
-	"podMonitor.labels":                  "Labels of the PodMonitor, by which your Prometheus chooses it",
-	"podMonitor.interval":                "How often Prometheus scrapes the managers",
-	"serviceMonitor.enabled":             "Whether the chart installs a ServiceMonitor instead. It needs the Prometheus operator",
-	"serviceMonitor.labels":              "Labels of the ServiceMonitor",
-	"serviceMonitor.interval":            "How often Prometheus scrapes the managers",
-	"prometheusRule.enabled":             "Whether the chart installs the [alerts](alerts.md) as a PrometheusRule. It needs the Prometheus operator",
-	"prometheusRule.labels":              "Labels of the PrometheusRule",
-	"dashboard.enabled":                  "Whether the chart installs Grafana's dashboard as a ConfigMap",
-	"dashboard.labels.grafana_dashboard": "See `dashboard.labels`",
-}
-
 // readValues returns the values of a values.yaml in their order, with their comments.
 func readValues(path string) ([]value, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return valuesIn(source, uncommented)
+	return valuesIn(source)
 }
 
-// valuesIn returns the values of a YAML document. Each needs a comment, or a description among others, and not both.
-func valuesIn(source []byte, others map[string]string) ([]value, error) {
+// valuesIn returns the values of a YAML document. Each has a comment, or stands in a mapping that has one.
+func valuesIn(source []byte) ([]value, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(source, &document); err != nil {
 		return nil, err
@@ -59,32 +30,28 @@ func valuesIn(source []byte, others map[string]string) ([]value, error) {
 		return nil, fmt.Errorf("the values are no mapping")
 	}
 	var all []value
-	addValues(&all, "", document.Content[0])
-	described := 0
-	for i, v := range all {
-		other, has := others[v.Name]
-		switch {
-		case has && v.Doc != "":
-			return nil, fmt.Errorf("value %s has a comment: remove its description from uncommented", v.Name)
-		case has:
-			all[i].Doc = other
-			described++
-		case v.Doc == "":
+	addValues(&all, "", "", document.Content[0])
+	for _, v := range all {
+		if v.Doc == "" {
 			return nil, fmt.Errorf("value %s has no comment in values.yaml: add one", v.Name)
 		}
-	}
-	if described != len(others) {
-		return nil, fmt.Errorf("uncommented describes %d values, and only %d of them exist", len(others), described)
 	}
 	return all, nil
 }
 
 // addValues adds the values in a mapping, whose names begin with prefix. A mapping within it is a value if it is empty or has a comment.
-func addValues(into *[]value, prefix string, mapping *yaml.Node) {
+// About is the mapping around it that has a comment; empty if none has.
+func addValues(into *[]value, prefix, about string, mapping *yaml.Node) {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, content := mapping.Content[i], mapping.Content[i+1]
-		v := value{Name: prefix + key.Value, Doc: commented(key.HeadComment)}
+		v, around := value{Name: prefix + key.Value, Doc: commented(key.HeadComment)}, about
 		nested := content.Kind == yaml.MappingNode && len(content.Content) > 0
+		switch {
+		case nested && v.Doc != "":
+			around = v.Name
+		case !nested && v.Doc == "" && about != "":
+			v.Doc = "See `" + about + "`"
+		}
 		if !nested {
 			v.Default = "`" + written(content) + "`"
 		}
@@ -92,7 +59,7 @@ func addValues(into *[]value, prefix string, mapping *yaml.Node) {
 			*into = append(*into, v)
 		}
 		if nested {
-			addValues(into, v.Name+".", content)
+			addValues(into, v.Name+".", around, content)
 		}
 	}
 }
