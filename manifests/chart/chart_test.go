@@ -397,6 +397,8 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"webhook.port=443":                "port",
 		"podMonitor.interval=often":       "interval",
 		"certificates.issuer.namespace=x": "namespace",
+		"enabled=maybe":                   "enabled",
+		"global=x":                        "global",
 	} {
 		each(t, func(t *testing.T, h helm) {
 			if _, err := h.render("--set", set); err == nil || !strings.Contains(err.Error(), named) {
@@ -414,4 +416,43 @@ func TestAnotherNamespace(t *testing.T) {
 			t.Errorf("%v; %s is named: %t", err, namespace, strings.Contains(output, namespace))
 		}
 	})
+}
+
+// TestAsADependency checks that a parent chart can switch this one on and off by a condition, and sets its values.
+func TestAsADependency(t *testing.T) {
+	parent := parentChart(t)
+	each(t, func(t *testing.T, h helm) {
+		for set, replicas := range map[string]int32{
+			"stayput.enabled=true":                    2,
+			"stayput.enabled=true,stayput.replicas=3": 3,
+			"global.team=x":                           2,
+			"stayput.enabled=false":                   0,
+		} {
+			output, err := h.run("template", "mine", parent, "--namespace", namespace, "--kube-version", "1.36.0", "--set", set)
+			if err != nil {
+				t.Errorf("--set %s: %v", set, err)
+				continue
+			}
+			r := parse(t, output)
+			if replicas == 0 && len(r) == 0 {
+				continue
+			}
+			if got := *of[appsv1.Deployment](t, r, "Deployment stayput").Spec.Replicas; got != replicas {
+				t.Errorf("--set %s: there are %d replicas, want %d", set, got, replicas)
+			}
+		}
+	})
+}
+
+// parentChart returns the folder of a chart that depends on Stayput's.
+func parentChart(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	err := os.CopyFS(filepath.Join(folder, "charts", "stayput"), os.DirFS(chart))
+	description := "apiVersion: v2\nname: mine\nversion: 1.0.0\n" +
+		"dependencies: [{name: stayput, version: '*', condition: stayput.enabled}]\n"
+	if err = errors.Join(err, os.WriteFile(filepath.Join(folder, "Chart.yaml"), []byte(description), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
