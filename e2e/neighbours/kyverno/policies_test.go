@@ -147,11 +147,11 @@ func TestValidation(t *testing.T) {
 		request admissionv1.AdmissionRequest
 		want    engineapi.RuleStatus
 	}{
-		"dry run of a new pod":             {created(t, registry+"app:v2"), engineapi.RuleStatusPass},
-		"dry run of a foreign image":       {created(t, "docker.io/library/app:v2"), engineapi.RuleStatusFail},
-		"patch of a running pod":           {moved(t, registry+"app:v1", registry+"app:v2"), engineapi.RuleStatusPass},
-		"patch to a foreign image":         {moved(t, registry+"app:v1", "docker.io/library/app:v2"), engineapi.RuleStatusFail},
-		"restart: the same image's digest": {moved(t, registry+"app:v1", registry+"app:v1@sha256:"+strings.Repeat("0", 64)), engineapi.RuleStatusPass},
+		"dry run of a new pod":       {created(t, registry+"app:v2"), engineapi.RuleStatusPass},
+		"dry run of a foreign image": {created(t, "docker.io/library/app:v2"), engineapi.RuleStatusFail},
+		"patch of a running pod":     {moved(t, registry+"app:v1", registry+"app:v2"), engineapi.RuleStatusPass},
+		"patch to a foreign image":   {moved(t, registry+"app:v1", "docker.io/library/app:v2"), engineapi.RuleStatusFail},
+		"restart in place":           {moved(t, registry+"app:v1", registry+"app:v1@sha256:"+strings.Repeat("0", 64)), engineapi.RuleStatusPass},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, about := ask(t, p, test.request)
