@@ -49,7 +49,7 @@ fuzz: ## fuzz handlers and comparison for FUZZTIME each
 MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance e2e/report .ci/notice
 
 .PHONY: verify
-verify: verify-workflows verify-go verify-lint verify-notice verify-docs verify-generated verify-performance verify-manifests verify-chart verify-monitoring ## format, vet, lint, generated files, import rule, manifests, alerts
+verify: verify-workflows verify-go verify-lint verify-notice verify-docs verify-prose docs-site verify-generated verify-performance verify-manifests verify-chart verify-monitoring ## format, vet, lint, generated files, import rule, manifests, alerts, links and English of documents
 
 .PHONY: verify-go
 verify-go:
