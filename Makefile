@@ -30,6 +30,7 @@ test-unit: ## the tests that need no cluster
 	go -C manifests/cel test ./...
 	go -C e2e/report test ./...
 	go -C .ci/notice test ./...
+	go -C .ci/workflows test ./...
 	cd e2e/conformance && $(CLUSTER_ENV) go test ./verdict
 
 # Every fuzz target, as ./package:Target, because go test fuzzes one target at a time. go test writes what it finds into testdata/fuzz of
@@ -46,7 +47,7 @@ fuzz: ## fuzz handlers and comparison for FUZZTIME each
 	done
 
 # The Go modules that verify-go checks. The go.mod files of Kubernetes releases other than the default are tidied by hand.
-MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance e2e/report .ci/notice
+MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance e2e/report .ci/notice .ci/workflows
 
 .PHONY: verify
 verify: verify-workflows verify-go verify-lint verify-notice verify-docs verify-prose docs-site verify-generated verify-performance verify-manifests verify-chart verify-monitoring ## format, vet, lint, generated files, import rule, manifests, alerts, links and English of documents
@@ -57,14 +58,17 @@ verify-go:
 	@for module in $(MODULES); do go -C $$module mod tidy -diff || { echo "$$module/go.mod: run go mod tidy"; exit 1; }; done
 	go vet -tags e2e,bench,chart,helm ./...
 	go -C e2e/cluster vet ./...
-	go -C manifests/cel vet ./...
+	go -C manifests/cel vet -tags helm ./...
 	go -C e2e/report vet ./...
 	go -C .ci/notice vet ./...
+	go -C .ci/workflows vet ./...
 
+# shellcheck and pyflakes are whatever the machine has, or nothing; so actionlint runs without them.
 .PHONY: verify-workflows
-verify-workflows:
-	@! grep -rn 'uses:' .github/workflows | grep -vE 'uses: [^@ ]+@[0-9a-f]{40} # v[0-9.]+$$' || \
-	  { echo "see above: name actions by the digest of their commit, and their version behind it"; exit 1; }
+verify-workflows: ## actionlint; whether actions are pinned by digest, and Renovate updates every go.mod
+	go -C .ci/workflows build -o $(BIN)/actionlint github.com/rhysd/actionlint/cmd/actionlint
+	$(BIN)/actionlint -shellcheck= -pyflakes=
+	go -C .ci/workflows test -count=1 ./...
 
 # This is not part of verify: a new vulnerability would break an unchanged tree, and one in Go itself can only be fixed with another Go
 # version. VULNDB is a fixed version of the vulnerability database, with the vulnerabilities known at its time. https://vuln.go.dev has all
@@ -141,6 +145,7 @@ verify-performance: performance
 verify-chart: chart helm ## whether the Helm chart is up to date with manifests/, and both Helm versions render its options
 	@git diff --exit-code --stat $(CHART) && [ -z "$$(git ls-files --others $(CHART))" ] || { echo "$(CHART) was out of date: commit what make chart has written"; exit 1; }
 	HELMS='$(HELMS)' go test -tags helm -count=1 ./manifests/chart
+	HELMS='$(HELMS)' go -C manifests/cel test -tags helm -count=1 -run Chart .
 
 .PHONY: verify-monitoring
 verify-monitoring: ## test the Prometheus rules, and check the metrics that rules and dashboard name
