@@ -28,9 +28,9 @@ func (v *Planner) anyPartiallyPatched() bool {
 func (v *Planner) AskDryRun() podstate.Turns {
 	v.Result.DryRun = newPodOf(v.NewRS.Rs)
 	v.Result.DryRun.Claims = readiness.ClaimsOf(v.NewRS.Rs.Spec.Template.Typed().Spec)
-	p := pace{turns: podstate.Turns{}, partition: v.Partition}
-	v.keepTurns(&p, nil)
-	v.checkPartition(p)
+	p := v.pacing(nil)
+	p.keepTurns()
+	v.checkPartition(p.pace)
 	v.patchSets(nil) // renews the hold
 	v.patchStatus(nil)
 	return p.turns

@@ -22,35 +22,49 @@ type pace struct {
 	partition podstate.PartitionBudget
 }
 
-// pace decides which pods have their turn. Blocked pods get none.
-func (v *Planner) pace(blocked podstate.Blocked) pace {
-	p := pace{turns: podstate.Turns{}, leaving: map[*replicas.Set][]*replicas.Pod{}, reserved: map[*replicas.Set]int{}, partition: v.Partition}
-	if v.NewRS == nil {
-		return p
+// pacer decides which pods move.
+type pacer struct {
+	*Planner
+	pace
+	blocked podstate.Blocked
+	// budget is how many more pods may become unavailable.
+	budget int
+}
+
+// pacing returns a pacer that has decided nothing yet. Blocked pods get no turn.
+func (v *Planner) pacing(blocked podstate.Blocked) *pacer {
+	return &pacer{Planner: v, blocked: blocked, budget: v.budget(), pace: pace{turns: podstate.Turns{}, partition: v.Partition,
+		leaving: map[*replicas.Set][]*replicas.Pod{}, reserved: map[*replicas.Set]int{}}}
+}
+
+// decide decides which pods have their turn, and which leave their ReplicaSets.
+func (p *pacer) decide() pace {
+	if p.NewRS == nil {
+		return p.pace
 	}
-	v.keepTurns(&p, blocked)
-	inOrder, wait := v.inOrder()
-	v.Again(wait)
-	open, budget := inOrder && !v.anyRemoving(), v.budget()
-	for _, s := range v.Sets {
-		v.addDrained(s, &p)
+	p.keepTurns()
+	inOrder, wait := p.inOrder()
+	p.Again(wait)
+	open := inOrder && !p.anyRemoving()
+	for _, s := range p.Sets {
+		p.addDrained(s)
 	}
-	for _, s := range v.Sets {
-		v.addNoRestart(s, open, &budget, &p)
+	for _, s := range p.Sets {
+		p.addNoRestart(s, open)
 	}
-	v.finishResizes()
+	p.finishResizes()
 	// No pod is taken out of service before the marks are stored: if they cannot be, the update falls back.
-	if v.paused() || !v.AllUpdating(v.NewRS) {
-		return p
+	if p.paused() || !p.AllUpdating(p.NewRS) {
+		return p.pace
 	}
-	if open || inOrder && v.servesForOthers(budget) {
-		v.startIdle(&p, blocked)
+	if open || inOrder && p.servesForOthers(p.budget) {
+		p.startIdle()
 	}
 	if open {
-		v.startResizes(&p, blocked, &budget)
-		v.startAvailable(&p, blocked, budget)
+		p.startResizes()
+		p.startAvailable()
 	}
-	return p
+	return p.pace
 }
 
 // inOrder reports whether nothing has to be scaled. Scaling comes first; until it is done, only what has begun goes on. If that is only a
@@ -62,9 +76,9 @@ func (v *Planner) inOrder() (bool, time.Duration) {
 	return v.quiet()
 }
 
-func (v *Planner) keepTurns(p *pace, blocked podstate.Blocked) {
-	for _, m := range v.Members {
-		if v.keepsTurn(m, blocked) && (m.Removing || p.partition.Take(&m.State)) {
+func (p *pacer) keepTurns() {
+	for _, m := range p.Members {
+		if p.keepsTurn(m) && (m.Removing || p.partition.Take(&m.State)) {
 			p.turns[&m.State] = true
 		}
 	}
@@ -72,30 +86,30 @@ func (v *Planner) keepTurns(p *pace, blocked podstate.Blocked) {
 
 // keepsTurn reports whether the pod has its turn and keeps it: it does until it is patched, unless the user pauses the rollout, raises
 // the partition, or wants an image that is not on the pod's node yet.
-func (v *Planner) keepsTurn(m *replicas.Pod, blocked podstate.Blocked) bool {
-	return readiness.Closed(m.Pod) && (m.Removing || blocked.MayStart(&m.State) && !v.paused() &&
-		m.Owner != v.NewRS && m.Restarts() && !m.ToReplace && !m.AwaitsCapacity())
+func (p *pacer) keepsTurn(m *replicas.Pod) bool {
+	return readiness.Closed(m.Pod) && (m.Removing || p.blocked.MayStart(&m.State) && !p.paused() &&
+		m.Owner != p.NewRS && m.Restarts() && !m.ToReplace && !m.AwaitsCapacity())
 }
 
 // addDrained adds the drained pods of an old ReplicaSet to those that leave it. Of its pods that need no restart, it reserves as many as
 // replicas were lowered for: those leave, whatever has happened since.
-func (v *Planner) addDrained(s *replicas.Set, p *pace) {
-	if s == v.NewRS {
+func (p *pacer) addDrained(s *replicas.Set) {
+	if s == p.NewRS {
 		return
 	}
 	for _, m := range s.Pods {
-		drain := v.DrainState(&m.State, p.turns)
-		v.Again(drain.Left)
+		drain := p.DrainState(&m.State, p.turns)
+		p.Again(drain.Left)
 		switch {
 		case !drain.Over || m.Removing:
 		case !m.Resizing:
 			p.leaving[s] = append(p.leaving[s], m)
 		case m.RestartsToResize() && !m.MidResize():
-			v.Step(m.Advance(v.NewRS.Rs, true, v.Seen.Now))
+			p.Step(m.Advance(p.NewRS.Rs, true, p.Seen.Now))
 		}
 		p.anySoon = p.anySoon || drain.Soon && !m.Removing
 	}
-	if v.AnyUpdating() {
+	if p.AnyUpdating() {
 		p.reserved[s] = min(max(0, s.Surplus()-len(p.leaving[s])), len(s.NoRestart()))
 		for _, m := range s.NoRestart()[:p.reserved[s]] {
 			p.partition.TakeAnyway(&m.State)
@@ -105,80 +119,80 @@ func (v *Planner) addDrained(s *replicas.Set, p *pace) {
 
 // addNoRestart adds the pods that need no restart: those that are reserved, and more. While such a pod moves, no ReplicaSet counts it:
 // if Stayput died, the pod would be deleted. So only as many move at a time as may be unavailable.
-func (v *Planner) addNoRestart(s *replicas.Set, open bool, budget *int, p *pace) {
-	if s == v.NewRS {
+func (p *pacer) addNoRestart(s *replicas.Set, open bool) {
+	if s == p.NewRS {
 		return
 	}
 	for i, m := range s.NoRestart() {
 		switch {
 		case i < p.reserved[s]:
-		case !open || v.paused() && !m.PartiallyPatched():
+		case !open || p.paused() && !m.PartiallyPatched():
 			continue
-		case m.Ready() && *budget <= -v.spare(), !p.partition.Take(&m.State):
+		case m.Ready() && p.budget <= -p.spare(), !p.partition.Take(&m.State):
 			continue
 		case m.Ready():
-			*budget--
+			p.budget--
 		}
 		p.leaving[s] = append(p.leaving[s], m)
 	}
 }
 
 // spare returns how many pods may move without a restart although none may be unavailable: one, because no surge pod is created for that.
-func (v *Planner) spare() int {
-	if v.maxUnavailable() == 0 && v.Surge() == 0 {
+func (p *pacer) spare() int {
+	if p.maxUnavailable() == 0 && p.Surge() == 0 {
 		return 1
 	}
 	return 0
 }
 
 // startIdle gives pods their turn that must restart and do not serve anyway.
-func (v *Planner) startIdle(p *pace, blocked podstate.Blocked) {
-	unproven := v.unproven(p.turns)
-	for _, m := range v.Members {
-		if !m.Startable(p.turns, blocked) || m.Ready() {
+func (p *pacer) startIdle() {
+	unproven := p.unproven()
+	for _, m := range p.Members {
+		if !m.Startable(p.turns, p.blocked) || m.Ready() {
 			continue
 		}
-		if starting, wait := m.Starting(v.Seen.Now); starting {
-			v.Again(wait)
+		if starting, wait := m.Starting(p.Seen.Now); starting {
+			p.Again(wait)
 			continue
 		}
 		// A pod that has never run what it has now loses nothing by a restart: an undo must always succeed.
-		if (!m.Applied || unproven < v.maxUnavailable()+int(v.Deployment.MaxSurge())) && p.partition.Take(&m.State) {
+		if (!m.Applied || unproven < p.maxUnavailable()+int(p.Deployment.MaxSurge())) && p.partition.Take(&m.State) {
 			unproven++
-			v.startOne(m, p.turns)
+			p.startOne(m)
 		}
 	}
 }
 
 // startAvailable takes as many pods out of service as may be unavailable. If a pod becomes available within a batch window, it waits for
 // that, so that the pod that may be unavailable instead starts together with them.
-func (v *Planner) startAvailable(p *pace, blocked podstate.Blocked, budget int) {
+func (p *pacer) startAvailable() {
 	var next []*replicas.Pod
-	for _, m := range v.Members {
-		if m.Startable(p.turns, blocked) && m.Available && len(next) < budget && p.partition.Take(&m.State) {
+	for _, m := range p.Members {
+		if m.Startable(p.turns, p.blocked) && m.Available && len(next) < p.budget && p.partition.Take(&m.State) {
 			next = append(next, m)
 		}
 	}
-	if left := v.CanWait(steps.DeferStart, steps.BatchWindow, v.Seen.Now); len(next) > 0 && replicas.AnyAvailableSoon(v.Members) && left > 0 {
-		v.Defer(steps.DeferStart, left)
+	if left := p.CanWait(steps.DeferStart, steps.BatchWindow, p.Seen.Now); len(next) > 0 && replicas.AnyAvailableSoon(p.Members) && left > 0 {
+		p.Defer(steps.DeferStart, left)
 		return
 	}
 	for _, m := range next {
-		v.startOne(m, p.turns)
+		p.startOne(m)
 	}
 }
 
 // startOne starts a pod, with a drain if it can be drained.
-func (v *Planner) startOne(m *replicas.Pod, turns podstate.Turns) {
-	if !m.VolumesFresh(&v.PlanBuilder, v.Seen.Now) {
+func (p *pacer) startOne(m *replicas.Pod) {
+	if !m.VolumesFresh(&p.PlanBuilder, p.Seen.Now) {
 		return
 	}
-	turns[&m.State] = true
+	p.turns[&m.State] = true
 	if !m.Drains() {
-		v.Step(m.Advance(v.NewRS.Rs, false, v.Seen.Now))
+		p.Step(m.Advance(p.NewRS.Rs, false, p.Seen.Now))
 		return
 	}
-	v.Step(podstate.CloseGate(m.Pod, v.Seen.Now, m.Needs().OfContainers().String()))
+	p.Step(podstate.CloseGate(m.Pod, p.Seen.Now, m.Needs().OfContainers().String()))
 }
 
 // budget returns how many more available pods may become unavailable: those that would stay available if Stayput died now, minus those
@@ -194,11 +208,11 @@ func (v *Planner) budget() int {
 // unproven counts the pods on the update revision, or on their way to it, that are not known to work. Natively there are at most
 // maxUnavailable + maxSurge: reconcileOldReplicaSets in pkg/controller/deployment/rolling.go. Without this limit, a moment in which all
 // old pods are unready would put all of them on a revision that may be broken.
-func (v *Planner) unproven(turns podstate.Turns) int {
-	unproven := max(0, v.NewRS.Size()-len(v.NewRS.Pods))
-	for _, m := range v.Members {
-		onNewRS := m.Owner == v.NewRS || m.PartiallyPatched() && !m.Restarts()
-		if turns[&m.State] || onNewRS && !m.Available {
+func (p *pacer) unproven() int {
+	unproven := max(0, p.NewRS.Size()-len(p.NewRS.Pods))
+	for _, m := range p.Members {
+		onNewRS := m.Owner == p.NewRS || m.PartiallyPatched() && !m.Restarts()
+		if p.turns[&m.State] || onNewRS && !m.Available {
 			unproven++
 		}
 	}

@@ -29,7 +29,7 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 // Proceed implements engine.Planner. Each part decides whether it has something to do. If the replicas do not add up, it returns that as
 // the reason.
 func (v *Planner) Proceed() (podstate.Turns, *inplace.Reason) {
-	p := v.pace(v.prePull().Advance(v.paused()))
+	p := v.pacing(v.prePull().Advance(v.paused())).decide()
 	v.noteSurge()  // proceed begins with these notes, and rewrites them where it adds or removes surge pods
 	v.noteBypass() // before proceed, which adds and removes marks: a bypass is noted only on a mark that is stored
 	v.proceed(p)

@@ -11,36 +11,36 @@ import (
 // unavailable. A pod counts as unavailable until its kubelet reports that the resize is done.
 
 // finishResizes writes the resizes that have begun, and removes the marks of resizes that were taken back.
-func (v *Planner) finishResizes() {
+func (p *pacer) finishResizes() {
 	// Without a deadline, the default one counts, so that an undo always succeeds.
-	deadline := cmp.Or(podstate.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), podstate.ResizeDeadline(nil))
-	for _, m := range v.Members {
-		back, wait := m.IsBack(deadline, v.Seen.Now)
-		v.Again(wait)
-		if opens, _ := m.MayReopen(v.Seen.Now); m.Updated && readiness.Closed(m.Pod) && opens {
+	deadline := cmp.Or(podstate.ResizeDeadline(p.Deployment.Spec.ProgressDeadlineSeconds), podstate.ResizeDeadline(nil))
+	for _, m := range p.Members {
+		back, wait := m.IsBack(deadline, p.Seen.Now)
+		p.Again(wait)
+		if opens, _ := m.MayReopen(p.Seen.Now); m.Updated && readiness.Closed(m.Pod) && opens {
 			continue // the gate is opened first
 		}
 		if m.MidResize() || back {
-			v.Step(m.Advance(v.NewRS.Rs, false, v.Seen.Now))
+			p.Step(m.Advance(p.NewRS.Rs, false, p.Seen.Now))
 		}
 	}
 }
 
 // startResizes begins further resizes: as many as may be unavailable, and, of pods that do not serve, perhaps for lack of resources, as
 // many as may be unproven.
-func (v *Planner) startResizes(p *pace, blocked podstate.Blocked, budget *int) {
-	unproven := v.unproven(p.turns)
-	for _, m := range v.Members {
-		if !m.Resizable(blocked) {
+func (p *pacer) startResizes() {
+	unproven := p.unproven()
+	for _, m := range p.Members {
+		if !m.Resizable(p.blocked) {
 			continue
 		}
-		starting, grown := m.Starting(v.Seen.Now)
+		starting, grown := m.Starting(p.Seen.Now)
 		counted := !m.Applied || p.turns[&m.State] // it is unavailable for another change already
-		idle := !m.Ready() && unproven < v.maxUnavailable()+int(v.Deployment.MaxSurge())
-		serves := m.Available && *budget > -v.spare()
+		idle := !m.Ready() && unproven < p.maxUnavailable()+int(p.Deployment.MaxSurge())
+		serves := m.Available && p.budget > -p.spare()
 		switch {
 		case !counted && starting:
-			v.Again(grown)
+			p.Again(grown)
 			continue
 		case !counted && !idle && !serves, !p.turns[&m.State] && !p.partition.Take(&m.State):
 			continue
@@ -48,8 +48,8 @@ func (v *Planner) startResizes(p *pace, blocked podstate.Blocked, budget *int) {
 		case idle:
 			unproven++
 		default:
-			*budget--
+			p.budget--
 		}
-		v.Step(m.Advance(v.NewRS.Rs, false, v.Seen.Now))
+		p.Step(m.Advance(p.NewRS.Rs, false, p.Seen.Now))
 	}
 }
