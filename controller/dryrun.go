@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
-	"github.com/stayput/stayput/controller/write"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/controller/write"
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
@@ -149,4 +149,27 @@ func saysNothing(err error) bool {
 	}
 	message := status.Status().Message
 	return apierrors.IsForbidden(err) && notAboutPod.MatchString(message) || apierrors.IsBadRequest(err) && noDryRun.MatchString(message)
+}
+
+// tryPatch makes the first patch of images of an update in a dry run. It returns why the update falls back if admission would change that
+// patch. Without an answer the patch itself decides: admission refuses it, or lets it pass.
+func (r *Reconciler) tryPatch(ctx context.Context, workload types.NamespacedName, plan steps.Plan) *inplace.Reason {
+	remembered, revision := r.memories.recall(workload), plan.Decision.UpdateRevision
+	at := slices.IndexFunc(plan.Steps, write.ChangesImages)
+	if at < 0 || revision == nil || remembered.Tried == revision.GetUID() {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(ctx, dryRunTimeout)
+	defer cancel()
+	err := r.writer.Try(asking, plan.Steps[at].(steps.PatchPod))
+	var refused write.Refusal
+	switch {
+	case errors.As(err, &refused):
+		return new(refused.Reason())
+	case err != nil:
+		log.FromContext(ctx).V(1).Info("The dry run of a patch has no answer", "error", err.Error())
+	default:
+		remembered.Tried = revision.GetUID()
+	}
+	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -265,6 +266,30 @@ func TestDryRunOfADaemonPod(t *testing.T) {
 	if !h.cluster.fellBack("agent") {
 		t.Error("the update did not fall back")
 	}
+}
+
+// TestPatchThatAdmissionChangesIsNotMade has a policy that changes images in every write of a pod.
+func TestPatchThatAdmissionChangesIsNotMade(t *testing.T) {
+	c := newCluster(t)
+	c.Client = interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{Patch: func(ctx context.Context, to client.WithWatch,
+		object client.Object, patch client.Patch, options ...client.PatchOption) error {
+		if dry := (&client.PatchOptions{}).ApplyOptions(options).DryRun; len(dry) == 0 {
+			return to.Patch(ctx, object, patch, options...)
+		}
+		object.(*corev1.Pod).Spec.Containers = []corev1.Container{{Name: "app", Image: "mirror/app:2"}}
+		return nil
+	}})
+	r := c.reconciler(nil)
+	for range 10 {
+		c.reconcile(r)
+		c.kubeletSeesGates()
+	}
+	for _, pod := range c.Snapshot().Read.Seen.Pods {
+		if image := pod.Spec.Containers[0].Image; image != "app:1" || readiness.Closed(pod) {
+			t.Errorf("pod %s has image %s, and its gate is closed: %t", pod.Name, image, readiness.Closed(pod))
+		}
+	}
+	fixture.WantTold(t, c.Recorder, report.EventStarted, "container app gets image mirror/app:2 instead of app:2")
 }
 
 func TestRewrittenImageIsPatched(t *testing.T) {

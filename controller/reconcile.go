@@ -143,6 +143,9 @@ func (r *Reconciler) execute(
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
 		return reconcile.Result{RequeueAfter: lookAgain}, err
 	}
+	if reason := r.tryPatch(ctx, workload, plan); reason != nil {
+		return r.fallBack(ctx, workload, rollout, *reason)
+	}
 	steps, confirmed := r.drains.Confirm(ctx, r.memories.recall(workload), rollout, plan.Steps)
 	term, end, err := r.term(ctx, plan)
 	if err != nil {

@@ -23,6 +23,7 @@ func dryRuns(t *testing.T) {
 		"rewritten images":           func(t *testing.T) { rewrittenAtBirth(t, newStage, "web") },
 		"rewritten image, DaemonSet": func(t *testing.T) { rewrittenAtBirth(t, newDaemonStage, agents) },
 		"rewritten before the label": rewrittenBefore,
+		"rewritten in each write":    rewrittenAgain,
 		"injected sidecar":           injectedAtBirth,
 	}, "refused label", "rewritten image, DaemonSet", "rewritten before the label"))
 }
@@ -99,6 +100,28 @@ func rewrittenBefore(t *testing.T) {
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 	for _, pod := range s.pods("web") {
 		if image := imagesOf(pod.Spec)["app"]; image != mirror+"app:v2" {
+			s.Errorf("pod %s has image %s", pod.Name, image)
+		}
+	}
+}
+
+// rewrittenAgain checks that no pod is patched if a policy would change the patch once more: the update falls back.
+func rewrittenAgain(t *testing.T) {
+	mutates(t)
+	s := newStage(t, labelled)
+	s.create(web(4))
+	s.decree(fmt.Sprintf(oneFurther, s.namespace))
+	s.eventually("the policy to be in force", func(ctx context.Context) error {
+		output, err := s.admitted(ctx, "v2")
+		if err == nil && output != appImage("v3") {
+			return errors.New("a new pod would have " + output)
+		}
+		return err
+	})
+	s.recreated("web", func() { s.setImage("web", "app=v2") })
+	s.reported("Deployment", "InPlaceUpdateFellBack")
+	for _, pod := range s.pods("web") {
+		if image := imagesOf(pod.Spec)["app"]; image != appImage("v3") {
 			s.Errorf("pod %s has image %s", pod.Name, image)
 		}
 	}
@@ -210,6 +233,25 @@ spec:
         expression: >-
           Object{spec: Object.spec{containers: object.spec.containers.map(c, Object.spec.containers{
           name: c.name, image: c.image.replace("127.0.0.1:5000/", "localhost:5000/")})}}
+` + mutatesHere
+
+// oneFurther makes v2 v3, and v3 v4, in every write of a pod.
+const oneFurther = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata:
+  name: %[1]s
+spec:
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}
+  mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration:
+        expression: >-
+          Object{spec: Object.spec{containers: object.spec.containers.map(c, Object.spec.containers{
+          name: c.name, image: c.image.replace(":v3", ":v4").replace(":v2", ":v3")})}}
 ` + mutatesHere
 
 const withSidecar = `

@@ -37,6 +37,8 @@ type Memory struct {
 	DryRun, RefusedOld Asked
 	// Fallback is the persisted fallback as the leader last wrote it; nil if it has not. The cache may be older.
 	Fallback *revisions.Fallback
+	// Tried is the update revision whose first patch of images admission has let pass as it is, in a dry run.
+	Tried types.UID
 	// PrePullRefused is the update revision for which the API server takes no pre-pull pods.
 	PrePullRefused prepull.Refused
 	// failingSince is since when every reconcile fails; zero if the last one did not.
@@ -97,7 +99,7 @@ func (m *Memory) KnownFallback(cached revisions.Fallback) revisions.Fallback {
 func (m *Memory) Planned(plan steps.Plan, now time.Time) {
 	m.Batches = m.Batches.Next(plan, now)
 	if !plan.Decision.Held {
-		m.DryRun = Asked{}
+		m.DryRun, m.Tried = Asked{}, ""
 	}
 }
 
