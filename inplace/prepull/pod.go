@@ -26,13 +26,20 @@ import (
 type WaitImage struct {
 	Image         string
 	Command, Args []string
+	// User and Group are those that the manager's pod asks for. If it asks for none, admission may choose them, as OpenShift's does, and
+	// else the image has one. A user that admission gave to the manager's container may not be one of another namespace's.
+	User, Group *int64
 }
 
 // WaitImageOf returns the waiter of a process that runs in that pod, in the container of that name or else the first one.
 func WaitImageOf(pod *corev1.Pod, container string) WaitImage {
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
 	own := pod.Spec.Containers[max(0, at)]
-	return WaitImage{Image: own.Image, Command: own.Command[:min(1, len(own.Command))], Args: []string{"wait"}}
+	waiter := WaitImage{Image: own.Image, Command: own.Command[:min(1, len(own.Command))], Args: []string{"wait"}}
+	if security := pod.Spec.SecurityContext; security != nil {
+		waiter.User, waiter.Group = security.RunAsUser, security.RunAsGroup
+	}
+	return waiter
 }
 
 // PodOwner is the workload of a pre-pull pod, and its update revision.
@@ -95,7 +102,7 @@ func NewPod(workload PodOwner, pod *corev1.Pod, images []VolumeImage, waiter Wai
 			NodeName: pod.Spec.NodeName, Tolerations: pod.Spec.Tolerations, RuntimeClassName: pod.Spec.RuntimeClassName,
 			ServiceAccountName: pod.Spec.ServiceAccountName, ImagePullSecrets: pod.Spec.ImagePullSecrets,
 			AutomountServiceAccountToken: &no, EnableServiceLinks: &no, RestartPolicy: corev1.RestartPolicyNever,
-			TerminationGracePeriodSeconds: &grace, SecurityContext: restrictedPod(),
+			TerminationGracePeriodSeconds: &grace, SecurityContext: restrictedPod(waiter),
 			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: neverReady}},
 			Containers: []corev1.Container{{Name: WaitContainer, Image: waiter.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Command: waiter.Command, Args: waiter.Args, Resources: smallResources(), SecurityContext: restrictedContainer()}},
@@ -117,9 +124,9 @@ func mount(spec *corev1.PodSpec, images []VolumeImage) {
 }
 
 // restrictedPod and restrictedContainer return security contexts that satisfy the Pod Security Standard "restricted".
-func restrictedPod() *corev1.PodSecurityContext {
-	yes, none := true, int64(65532)
-	return &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &none, RunAsGroup: &none,
+func restrictedPod(waiter WaitImage) *corev1.PodSecurityContext {
+	yes := true
+	return &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: waiter.User, RunAsGroup: waiter.Group,
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 }
 

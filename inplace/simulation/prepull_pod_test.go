@@ -86,3 +86,28 @@ func TestWaiterOf(t *testing.T) {
 		t.Errorf("the waiter is %+v", w)
 	}
 }
+
+// TestUserOfPrePullPods checks that a pre-pull pod asks for the user that the manager's pod asks for. What admission gave to the manager's
+// container alone is no user for other namespaces.
+func TestUserOfPrePullPods(t *testing.T) {
+	user, group := int64(65532), int64(1)
+	for name, test := range map[string]struct {
+		pod         *corev1.PodSecurityContext
+		container   *corev1.SecurityContext
+		user, group *int64
+	}{
+		"the pod's user":              {&corev1.PodSecurityContext{RunAsUser: &user, RunAsGroup: &group}, nil, &user, &group},
+		"no user":                     {&corev1.PodSecurityContext{}, nil, nil, nil},
+		"no security context":         {nil, nil, nil, nil},
+		"the user that admission set": {&corev1.PodSecurityContext{}, &corev1.SecurityContext{RunAsUser: &user}, nil, nil},
+	} {
+		manager := &corev1.Pod{Spec: corev1.PodSpec{SecurityContext: test.pod,
+			Containers: []corev1.Container{{Name: "manager", Image: "own:1", SecurityContext: test.container}}}}
+		r := pullFixture(func(*deployments.Rollout) {})
+		owner := prepull.OwnedBy(r.Deployment, r.UpdateRevision().UID, "Deployment", r.Deployment)
+		got := prepull.NewPod(owner, r.Seen.Pods[0], nil, prepull.WaitImageOf(manager, "manager")).Spec.SecurityContext
+		if got.RunAsUser != test.user || got.RunAsGroup != test.group || !*got.RunAsNonRoot {
+			t.Errorf("%s: it runs as %v", name, got)
+		}
+	}
+}

@@ -287,18 +287,22 @@ func TestOwnPrePullPodsAreRestricted(t *testing.T) {
 		change func(*corev1.Pod)
 		want   string
 	}{
-		"as Stayput creates it":    {func(*corev1.Pod) {}, ""},
-		"another label":            {func(p *corev1.Pod) { p.Labels["app"] = "web" }, ""},
-		"Ready":                    {func(p *corev1.Pod) { p.Spec.ReadinessGates = nil }, never},
-		"another gate":             {func(p *corev1.Pod) { p.Spec.ReadinessGates[0].ConditionType = "example.com/any" }, never},
-		"SELinux's level":          {seLinux(corev1.SELinuxOptions{Level: "s0:c1"}), ""},
-		"SELinux's container type": {seLinux(corev1.SELinuxOptions{Type: "container_t"}), ""},
-		"another SELinux type":     {seLinux(corev1.SELinuxOptions{Type: "spc_t"}), restricted},
-		"an SELinux user":          {seLinux(corev1.SELinuxOptions{User: "system_u"}), restricted},
-		"an SELinux role":          {seLinux(corev1.SELinuxOptions{Role: "system_r"}), restricted},
-		"AppArmor's own profile":   {appArmor("runtime/default"), ""},
-		"no AppArmor":              {appArmor("unconfined"), restricted},
-		"root":                     {func(p *corev1.Pod) { p.Spec.SecurityContext.RunAsUser = new(int64(0)) }, restricted},
+		"as Stayput creates it":        {func(*corev1.Pod) {}, ""},
+		"another label":                {func(p *corev1.Pod) { p.Labels["app"] = "web" }, ""},
+		"Ready":                        {func(p *corev1.Pod) { p.Spec.ReadinessGates = nil }, never},
+		"another gate":                 {func(p *corev1.Pod) { p.Spec.ReadinessGates[0].ConditionType = "example.com/any" }, never},
+		"SELinux's level":              {seLinux(corev1.SELinuxOptions{Level: "s0:c1"}), ""},
+		"SELinux's container type":     {seLinux(corev1.SELinuxOptions{Type: "container_t"}), ""},
+		"another SELinux type":         {seLinux(corev1.SELinuxOptions{Type: "spc_t"}), restricted},
+		"an SELinux user":              {seLinux(corev1.SELinuxOptions{User: "system_u"}), restricted},
+		"an SELinux role":              {seLinux(corev1.SELinuxOptions{Role: "system_r"}), restricted},
+		"AppArmor's own profile":       {appArmor("runtime/default"), ""},
+		"no AppArmor":                  {appArmor("unconfined"), restricted},
+		"root":                         {func(p *corev1.Pod) { p.Spec.SecurityContext.RunAsUser = new(int64(0)) }, restricted},
+		"a user that admission chose":  {runAs(&corev1.SecurityContext{RunAsUser: new(int64(1000660000)), RunAsNonRoot: new(true)}), ""},
+		"a container as root":          {runAs(&corev1.SecurityContext{RunAsUser: new(int64(0))}), restricted},
+		"a container that may be root": {runAs(&corev1.SecurityContext{RunAsNonRoot: new(false)}), restricted},
+		"a privileged container":       {runAs(&corev1.SecurityContext{Privileged: new(true)}), restricted},
 	} {
 		pod := newPrePullPod()
 		test.change(pod)
@@ -328,6 +332,14 @@ func newPrePullPod() *corev1.Pod {
 
 func seLinux(options corev1.SELinuxOptions) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.SecurityContext.SELinuxOptions = &options }
+}
+
+// runAs returns a change that adds these fields to the container's own security context.
+func runAs(more *corev1.SecurityContext) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		own := pod.Spec.Containers[0].SecurityContext
+		own.RunAsUser, own.RunAsNonRoot, own.Privileged = more.RunAsUser, more.RunAsNonRoot, more.Privileged
+	}
 }
 
 func appArmor(profile string) func(*corev1.Pod) {

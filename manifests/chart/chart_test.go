@@ -18,6 +18,8 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -225,6 +227,65 @@ func TestManagerOptions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// podsOf returns the specs of all pods that the chart makes, the hooks' included, by the object that makes them.
+func podsOf(t *testing.T, r rendering) map[string]corev1.PodSpec {
+	return map[string]corev1.PodSpec{
+		"managers":  of[appsv1.Deployment](t, r, "Deployment stayput").Spec.Template.Spec,
+		"uninstall": of[batchv1.Job](t, r, "Job stayput-uninstall").Spec.Template.Spec,
+		"check":     of[corev1.Pod](t, r, "Pod stayput-check").Spec,
+	}
+}
+
+// TestSecurityContexts checks that every pod has the security contexts of the values, and that null leaves out a field or all of them, also if
+// a parent chart says so.
+func TestSecurityContexts(t *testing.T) {
+	parent := parentChart(t)
+	none := corev1.SecurityContext{}
+	user := func(user, group *int64) corev1.PodSecurityContext {
+		return corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: user, RunAsGroup: group,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	}
+	restricted := corev1.SecurityContext{AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+	each(t, func(t *testing.T, h helm) {
+		for _, test := range []struct {
+			sets      []string
+			pod       corev1.PodSecurityContext
+			container corev1.SecurityContext
+		}{
+			{nil, user(new(int64(65532)), new(int64(65532))), restricted},
+			{[]string{"podSecurityContext.runAsUser=1000"}, user(new(int64(1000)), new(int64(65532))), restricted},
+			{[]string{"podSecurityContext.runAsUser=null", "podSecurityContext.runAsGroup=null"}, user(nil, nil), restricted},
+			{[]string{"podSecurityContext=null", "securityContext=null"}, corev1.PodSecurityContext{}, none},
+		} {
+			own, dependency := []string{}, []string{"template", "mine", parent, "--namespace", namespace, "--kube-version", "1.36.0"}
+			for _, set := range test.sets {
+				own, dependency = append(own, "--set", set), append(dependency, "--set", "stayput."+set)
+			}
+			output, err := h.run(dependency...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for chart, r := range map[string]rendering{"chart": h.template(t, own...), "dependency": parse(t, output)} {
+				for name, spec := range podsOf(t, r) {
+					pod, container := valueOf(spec.SecurityContext), valueOf(spec.Containers[0].SecurityContext)
+					if !reflect.DeepEqual(pod, test.pod) || !reflect.DeepEqual(container, test.container) {
+						t.Errorf("%s with %q: %s have %+v and %+v", chart, test.sets, name, pod, container)
+					}
+				}
+			}
+		}
+	})
+}
+
+// valueOf returns what is pointed to, or the zero value.
+func valueOf[T any](pointer *T) (value T) {
+	if pointer != nil {
+		value = *pointer
+	}
+	return value
 }
 
 // TestClientCA checks that without a client CA there is no flag, and that probes go to the pod's own address.

@@ -96,6 +96,8 @@ func (e *edit) manager() {
 	e.replace(container, "args", "args:\n  - manager\n{{- with include \"stayput.flags\" . }}\n{{- . | nindent INNER }}\n{{- end }}")
 	e.value(container+".image", `{{ include "stayput.image" . }}`)
 	e.add(container, "{{- with .Values.image.pullPolicy }}\nimagePullPolicy: {{ . }}\n{{- end }}")
+	e.replace("spec.template.spec", "securityContext", optional("securityContext", "podSecurityContext"))
+	e.replace(container, "securityContext", optional("securityContext", "securityContext"))
 	e.replace(container, "resources", "resources:\n{{- toYaml .Values.resources | nindent INNER }}")
 	e.node(env(e.object, "GOMEMLIMIT"), `{{ .Values.goMemoryLimit | quote }}`)
 	for i := range e.list(container + ".ports") {

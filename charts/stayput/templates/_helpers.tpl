@@ -75,12 +75,10 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with $root.Values.podSecurityContext }}
 securityContext:
-  runAsGroup: 65532
-  runAsNonRoot: true
-  runAsUser: 65532
-  seccompProfile:
-    type: RuntimeDefault
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 containers:
   - name: {{ $name }}
     image: {{ include "stayput.image" $root }}
@@ -101,10 +99,8 @@ containers:
       requests:
         cpu: 50m
         memory: 64Mi
+    {{- with $root.Values.securityContext }}
     securityContext:
-      allowPrivilegeEscalation: false
-      capabilities:
-        drop:
-          - ALL
-      readOnlyRootFilesystem: true
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
 {{- end }}

@@ -75,7 +75,10 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-securityContext:[[ indent 2 .PodSecurity ]]
+{{- with $root.Values.podSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 containers:
   - name: {{ $name }}
     image: {{ include "stayput.image" $root }}
@@ -96,5 +99,8 @@ containers:
       requests:
         cpu: 50m
         memory: 64Mi
-    securityContext:[[ indent 6 .ContainerSecurity ]]
+    {{- with $root.Values.securityContext }}
+    securityContext:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
 {{- end }}
