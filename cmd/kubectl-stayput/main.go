@@ -3,6 +3,7 @@
 //	kubectl stayput plan -f FILE       show what kubectl apply would do to running pods; also -k DIR, -f - and -o json
 //	kubectl stayput status             show the leader, which workloads are updated in place, and how the last edit of each is carried out
 //	kubectl stayput status deploy/web  show each pod, how far its update is and what it waits for; also --watch
+//	kubectl stayput audit -A           show what Stayput would have done with the rollouts in the cluster's history; needs no Stayput there
 //	kubectl stayput version            show which build this is
 package main
 
@@ -25,6 +26,7 @@ import (
 const usage = `kubectl stayput plan -f FILE|-|-k DIR   what kubectl apply would do to running pods, without doing it; exit code 0: in place, 2: recreate, 1: error
 kubectl stayput status                 the leader, what is updated in place and how the last edits are carried out
 kubectl stayput status deploy/NAME     pod by pod, how far an update is and what it waits for; also of daemonset/NAME
+kubectl stayput audit                  what Stayput would have done with past rollouts; needs no Stayput in the cluster
 kubectl stayput version                which build this is
 
 kubectl stayput COMMAND --help lists the flags; those of kubectl that say which cluster and namespace are among them.
@@ -75,11 +77,13 @@ func run(ctx context.Context, arguments []string, std streams) error {
 		return asked(runStatus(ctx, arguments[1:], std))
 	case "plan":
 		return asked(runPlan(ctx, arguments[1:], std))
+	case "audit":
+		return asked(runAudit(ctx, arguments[1:], std))
 	case "help", "-h", "--help":
 		_, err := fmt.Fprint(std.Out, usage)
 		return err
 	default:
-		return fmt.Errorf("unknown command %q; it is plan, status or version", command)
+		return fmt.Errorf("unknown command %q; it is plan, status, audit or version", command)
 	}
 }
 

@@ -111,7 +111,7 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 
 func TestUnknownCommand(t *testing.T) {
 	err := run(t.Context(), []string{"statsu"}, streams{Out: &bytes.Buffer{}})
-	if err == nil || !strings.Contains(err.Error(), "plan, status or version") {
+	if err == nil || !strings.Contains(err.Error(), "plan, status, audit or version") {
 		t.Errorf("the error is %v", err)
 	}
 }

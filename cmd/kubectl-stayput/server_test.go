@@ -98,6 +98,7 @@ func (s *server) list(path string) any {
 var listKinds = map[string]string{
 	"replicasets": "ReplicaSetList", "controllerrevisions": "ControllerRevisionList", "pods": "PodList",
 	"horizontalpodautoscalers": "HorizontalPodAutoscalerList", "events": "EventList",
+	"deployments": "DeploymentList", "daemonsets": "DaemonSetList", "statefulsets": "StatefulSetList",
 }
 
 // dryRun answers a write. It fails the test if the write is no dry run.

@@ -51,7 +51,12 @@ func readCommands() (c commandLine, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.PluginFlags = []help{{[]string{"plan"}, ownFlags(plan, status)}, {[]string{"status"}, ownFlags(status, plan)}}
+	audit, err := helpOf(plugin, "audit")
+	if err != nil {
+		return c, err
+	}
+	c.PluginFlags = []help{{[]string{"plan"}, ownFlags(plan, status)}, {[]string{"status"}, ownFlags(status, plan)},
+		{[]string{"audit"}, ownFlags(audit, status)}}
 	return c, constants(manager, in("environment.go", "env"), &c.Environment)
 }
 

@@ -1,6 +1,7 @@
 package daemonsets
 
 import (
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -24,3 +25,6 @@ func (r Rollout) Preview(before apps.Template) steps.Preview {
 	preview.AtATime = min(r.DaemonSet.MaxUnavailable(pods), preview.Moving())
 	return preview
 }
+
+// WhyNative returns why no update of the DaemonSet is made in place, whatever its templates and pods are; nil if one may be.
+func (r Rollout) WhyNative() *inplace.Reason { return r.planner().WhyNative() }

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+
+	"github.com/stayput/stayput/cmd/kubectl-stayput/audit"
+)
+
+// auditFlags are the flags of the command audit.
+type auditFlags struct {
+	everywhere bool
+	excluded   []string
+	selector   string
+	label      string
+	output     string
+}
+
+// runAudit prints what Stayput would have done with the rollouts in the cluster's history.
+func runAudit(ctx context.Context, arguments []string, std streams) error {
+	flags, asked := flagsOf("audit", std.ErrOut), auditFlags{}
+	asked.register(flags)
+	cluster := connect(flags)
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if err := asked.check(flags.Args()); err != nil {
+		return err
+	}
+	reader, err := asked.reader(cluster)
+	if err != nil {
+		return err
+	}
+	told := progress(std.ErrOut)
+	reader.Progress = told.show
+	report, err := reader.Audit(ctx)
+	told.clear()
+	if err != nil {
+		return err
+	}
+	return report.Print(std.Out, asked.output)
+}
+
+func (f *auditFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "all namespaces, apart from those that Stayput never manages")
+	flags.StringSliceVar(&f.excluded, "excluded-namespaces", nil, "`namespaces` to leave out, besides kube-system and Stayput's own")
+	flags.StringVarP(&f.selector, "selector", "l", "", "`labels` of the workloads to audit, such as tier=web")
+	flags.StringVar(&f.label, "by-label", "", "`key` of a label of workloads, or else of their namespaces, by whose values to count as well")
+	flags.StringVarP(&f.output, "output", "o", "", "json, yaml, or tables")
+}
+
+func (f *auditFlags) check(rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("unexpected argument %q", rest[0])
+	case f.output != "" && !slices.Contains(audit.Outputs, f.output):
+		return fmt.Errorf("unknown output %q; it is %s", f.output, strings.Join(audit.Outputs, " or "))
+	}
+	return nil
+}
+
+// reader returns a reader of what the flags ask for.
+func (f *auditFlags) reader(cluster *connection) (audit.Reader, error) {
+	r := audit.Reader{Excluded: append(slices.Clone(f.excluded), "kube-system", cluster.own), Label: f.label}
+	var err error
+	if r.Selector, err = labels.Parse(f.selector); err != nil {
+		return r, err
+	}
+	if !f.everywhere {
+		if r.Namespace, _, err = cluster.ToRawKubeConfigLoader().Namespace(); err != nil {
+			return r, err
+		}
+		if slices.Contains(r.Excluded, r.Namespace) {
+			return r, fmt.Errorf("namespace %s is never managed by Stayput; choose another with -n, or all with -A", r.Namespace)
+		}
+	}
+	r.Reader, err = cluster.client(rest.NoWarnings{})
+	return r, err
+}
+
+// progressLine is a line on a terminal that is written again and again.
+type progressLine struct{ out io.Writer }
+
+// progress returns the line for a terminal. If the output is something else, nothing is written.
+func progress(out io.Writer) progressLine {
+	if file, is := out.(*os.File); is {
+		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			return progressLine{out}
+		}
+	}
+	return progressLine{io.Discard}
+}
+
+// shownEvery is how many revisions there are from one progress to the next.
+const shownEvery = 50
+
+func (p progressLine) show(read, all int) {
+	if read%shownEvery == 0 {
+		fmt.Fprintf(p.out, "\rread %d of %d revisions", read, max(read, all))
+	}
+}
+
+// clear removes the line.
+func (p progressLine) clear() { fmt.Fprint(p.out, "\r\033[K") }

@@ -1,0 +1,209 @@
+package audit
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-openapi/jsonpointer"
+	"k8s.io/utils/ptr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/engine"
+)
+
+// codeStatefulSet is the code of the reason for which every rollout of a StatefulSet is native. Stayput itself never meets one.
+const codeStatefulSet = "StatefulSet"
+
+// workload is a Deployment, DaemonSet or StatefulSet without its template.
+type workload struct {
+	kind, namespace, name string
+	// labels and annotations are the workload's own.
+	namespaceLabels, labels, annotations map[string]string
+	reasons                              reasonsOf
+}
+
+// reasonsOf returns why an edit from one template to the other is not made in place; none if it is.
+type reasonsOf func(from, to apps.Template, seen engine.Snapshot) inplace.Reasons
+
+// history has the templates of a workload by the number of their revision.
+type history map[int64]apps.Template
+
+// rollout is the step from one revision to the next.
+type rollout struct {
+	from, to apps.Template
+	// revision is the number of the revision to.
+	revision int64
+}
+
+// rollouts returns the steps between revisions whose numbers follow each other. Where a number is not there, the revision between is gone,
+// and what was compared would be several rollouts in one.
+func (h history) rollouts() []rollout {
+	var all []rollout
+	for _, number := range slices.Sorted(maps.Keys(h)) {
+		from, known := h[number-1]
+		if to := h[number]; known && !apps.SameTemplate(from, to) {
+			all = append(all, rollout{from, to, number})
+		}
+	}
+	return all
+}
+
+// verdict is what Stayput would have done with a rollout.
+type verdict struct {
+	// reasons are why it is native as the workload is today; none if it is in place.
+	reasons inplace.Reasons
+	// settings are those of which each, alone, would make the rollout in place.
+	settings []string
+}
+
+func (w workload) judge(r rollout) verdict {
+	judged := verdict{reasons: w.reasons(r.from, r.to, w.seen(setting{}))}
+	for _, trial := range trialsFor(judged.reasons) {
+		if len(w.reasons(r.from, r.to, w.seen(trial))) == 0 {
+			judged.settings = append(judged.settings, trial.String())
+		}
+	}
+	return judged
+}
+
+// seen returns what Stayput would know of the workload if it had that setting too.
+func (w workload) seen(with setting) engine.Snapshot {
+	namespace := w.namespaceLabels
+	if !inplace.NamespaceModes.Has(namespace[inplace.LabelUpdate]) {
+		namespace = plus(namespace, inplace.LabelUpdate, string(inplace.ModeInPlace))
+	}
+	labels, annotations := w.labels, w.annotations
+	for _, each := range with {
+		if each.list {
+			annotations = plus(annotations, each.key, strings.Trim(annotations[each.key]+","+each.value, ","))
+		} else {
+			labels = plus(labels, each.key, each.value)
+		}
+	}
+	settings := inplace.SettingsOf(namespace, labels)
+	rules := inplace.Rules{}.For(annotations).Restarting(settings, annotations).Resizing(settings)
+	return engine.Snapshot{Mode: inplace.ModeOf(namespace, labels), Settings: settings, Rules: rules}
+}
+
+// plus returns a copy of the map with one more entry.
+func plus(entries map[string]string, key, value string) map[string]string {
+	more := maps.Clone(entries)
+	if more == nil {
+		more = map[string]string{}
+	}
+	more[key] = value
+	return more
+}
+
+// setting is a setting of a workload that may have to be made in two places.
+type setting []entry
+
+// entry is a label, or an annotation that is a list.
+type entry struct {
+	key, value string
+	list       bool
+}
+
+// String returns the setting as a manifest has it.
+func (s setting) String() string {
+	var lines []string
+	for _, each := range s {
+		value := each.value
+		if value == string(inplace.ResizeAll) {
+			value = `"` + value + `"` // in YAML a label must not look like a boolean
+		}
+		lines = append(lines, each.key+": "+value)
+	}
+	return strings.Join(lines, " and ")
+}
+
+var (
+	restartInPlace = entry{key: inplace.LabelRestart, value: inplace.RestartInPlace}
+	resizeAll      = entry{key: inplace.LabelResize, value: string(inplace.ResizeAll)}
+)
+
+// trialsFor returns the settings that could take all of these reasons away. A setting takes away reasons of one kind only.
+func trialsFor(reasons inplace.Reasons) []setting {
+	codes := slices.DeleteFunc(reasons.Codes(), func(code string) bool { return code == inplace.CodeAnnotationList })
+	switch {
+	case len(codes) != 1:
+		return nil
+	case codes[0] == inplace.CodeResources:
+		return []setting{{resizeAll}}
+	case codes[0] != inplace.CodeAnnotation:
+		return nil
+	}
+	keys := strings.Join(listable(reasons), ",")
+	if keys == "" {
+		return []setting{{restartInPlace}}
+	}
+	return []setting{
+		{entry{inplace.AnnotationRestartAnnotations, keys, true}, restartInPlace},
+		{entry{inplace.AnnotationInPlaceAnnotations, keys, true}},
+	}
+}
+
+// listable returns the keys of the changed annotations that a user may list; sorted.
+func listable(reasons inplace.Reasons) []string {
+	var keys []string
+	for _, reason := range reasons {
+		key := jsonpointer.Unescape(strings.TrimPrefix(reason.Path, annotationsPath))
+		if strings.HasPrefix(reason.Path, annotationsPath) && inplace.CheckAnnotation(key) == nil {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+const annotationsPath = "/metadata/annotations/"
+
+// reasonsOfDeployment returns why an edit of the Deployment's template is native. It makes two ReplicaSets of the templates, as the
+// Deployment controller would.
+func reasonsOfDeployment(of *apps.Deployment) reasonsOf {
+	return func(from, to apps.Template, seen engine.Snapshot) inplace.Reasons {
+		edited, before, after := *of, &apps.ReplicaSet{}, &apps.ReplicaSet{}
+		before.Name, before.Spec.Template, before.Spec.Replicas = "before", from, ptr.To[int32](1)
+		after.Name, after.Spec.Template, after.Spec.Replicas = "after", to, ptr.To[int32](0)
+		edited.Spec.Template = to
+		rollout := deployments.Rollout{Deployment: &edited, ReplicaSets: []*apps.ReplicaSet{before, after}, Seen: seen}
+		return rollout.DecideEdit(from).Reasons
+	}
+}
+
+// reasonsOfDaemonSet returns why an edit of the DaemonSet's template is native. Without pods, a DaemonSet has nothing to decide, so its
+// strategy is asked for besides.
+func reasonsOfDaemonSet(of *apps.DaemonSet) reasonsOf {
+	return func(from, to apps.Template, seen engine.Snapshot) inplace.Reasons {
+		edited := *of
+		edited.Spec.Template = to
+		rollout := daemonsets.Rollout{DaemonSet: &edited, Seen: seen}
+		reasons := rollout.DecideEdit(from).Reasons
+		if why := rollout.WhyNative(); len(reasons) == 0 && why != nil {
+			reasons = inplace.Reasons{*why}
+		}
+		return reasons
+	}
+}
+
+func reasonsOfStatefulSet(apps.Template, apps.Template, engine.Snapshot) inplace.Reasons {
+	return inplace.Reasons{{Code: codeStatefulSet, Message: "StatefulSets are not supported yet"}}
+}
+
+// place is where in the template or workload a reason is, without the index of a list and no deeper than four steps: so that the same
+// reason in several workloads is counted as one.
+func place(reason inplace.Reason) string {
+	steps := strings.Split(reason.Path, "/")
+	for i, step := range steps {
+		if strings.Trim(step, "0123456789") == "" && step != "" {
+			steps[i] = "*"
+		}
+	}
+	return strings.Join(steps[:min(len(steps), deepest+1)], "/")
+}
+
+const deepest = 4

@@ -1,0 +1,217 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+)
+
+// template returns a template with these annotations and this container, both as JSON.
+func template(t *testing.T, annotations, container string) apps.Template {
+	t.Helper()
+	parsed, err := apps.ParseTemplate([]byte(`{"metadata":{"labels":{"app":"web"},"annotations":{` + annotations + `}},` +
+		`"spec":{"containers":[{"name":"app",` + container + `}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+const (
+	v1       = `"image":"app:1"`
+	v2       = `"image":"app:2"`
+	small    = v1 + `,"resources":{"requests":{"cpu":"1"}}`
+	large    = v1 + `,"resources":{"requests":{"cpu":"2"}}`
+	withEnv  = v1 + `,"env":[{"name":"A","value":"b"}]`
+	restart1 = `"kubectl.kubernetes.io/restartedAt":"1"`
+	restart2 = `"kubectl.kubernetes.io/restartedAt":"2"`
+	sum1     = `"checksum/config":"1"`
+	sum2     = `"checksum/config":"2"`
+)
+
+func deployment() *apps.Deployment {
+	d := &apps.Deployment{}
+	d.Spec.Replicas, d.Spec.Strategy.Type = ptr.To[int32](3), appsv1.RollingUpdateDeploymentStrategyType
+	return d
+}
+
+func TestWhatAnEditWouldHaveBeen(t *testing.T) {
+	none := map[string]string{}
+	checksumSettings := []string{
+		"stayput.dev/restart-annotations: checksum/config and stayput.dev/restart: in-place",
+		"stayput.dev/in-place-annotations: checksum/config",
+	}
+	for name, c := range map[string]struct {
+		annotations, container     [2]string
+		labels, lists, onNamespace map[string]string
+		reasons                    string // empty: in place
+		settings                   []string
+	}{
+		"image":       {container: [2]string{v1, v2}, labels: none},
+		"environment": {container: [2]string{withEnv, v1}, reasons: "/spec/containers/0/env removed"},
+		"restart": {annotations: [2]string{restart1, restart2}, container: [2]string{v1, v1},
+			reasons:  "annotation kubectl.kubernetes.io/restartedAt changed (with label stayput.dev/restart=in-place containers restart in their pods)",
+			settings: []string{"stayput.dev/restart: in-place"}},
+		"restart where the namespace has the label": {annotations: [2]string{restart1, restart2}, container: [2]string{v1, v1},
+			onNamespace: map[string]string{"stayput.dev/restart": "in-place"}},
+		"CPU": {container: [2]string{small, large},
+			reasons:  "cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says whether it needs a restart",
+			settings: []string{`stayput.dev/resize: "true"`}},
+		"CPU where the label is there": {container: [2]string{small, large}, labels: map[string]string{"stayput.dev/resize": "true"}},
+		"checksum": {annotations: [2]string{sum1, sum2}, container: [2]string{v1, v2},
+			reasons: "annotation checksum/config changed", settings: checksumSettings},
+		"checksum where another annotation is listed": {annotations: [2]string{sum1 + `,"note":"1"`, sum2 + `,"note":"2"`},
+			container: [2]string{v1, v1}, lists: map[string]string{"stayput.dev/in-place-annotations": "note"},
+			reasons: "annotation checksum/config changed", settings: checksumSettings},
+		"checksum and restart": {annotations: [2]string{sum1 + "," + restart1, sum2 + "," + restart2}, container: [2]string{v1, v1},
+			reasons: "annotation checksum/config changed; annotation kubectl.kubernetes.io/restartedAt changed " +
+				"(with label stayput.dev/restart=in-place containers restart in their pods)",
+			settings: checksumSettings[:1]},
+		"checksum and environment": {annotations: [2]string{sum1, sum2}, container: [2]string{v1, withEnv},
+			reasons: "annotation checksum/config changed; /spec/containers/0/env added"},
+		"restart and CPU, each with a setting of its own": {annotations: [2]string{restart1, restart2}, container: [2]string{small, large},
+			reasons: "annotation kubectl.kubernetes.io/restartedAt changed (with label stayput.dev/restart=in-place containers restart in their pods); " +
+				"cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says whether it needs a restart"},
+		"workload opted out": {container: [2]string{v1, v2}, labels: map[string]string{"stayput.dev/update": "recreate"},
+			reasons: `not updated in place: label stayput.dev/update is "recreate"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := workload{labels: c.labels, annotations: c.lists, namespaceLabels: c.onNamespace, reasons: reasonsOfDeployment(deployment())}
+			judged := w.judge(rollout{from: template(t, c.annotations[0], c.container[0]), to: template(t, c.annotations[1], c.container[1])})
+			if got := judged.reasons.String(); got != c.reasons {
+				t.Errorf("reasons are %q, want %q", got, c.reasons)
+			}
+			if !slices.Equal(judged.settings, c.settings) {
+				t.Errorf("settings are %q, want %q", judged.settings, c.settings)
+			}
+		})
+	}
+}
+
+func TestStrategiesCount(t *testing.T) {
+	recreate, one := deployment(), intstr.FromInt32(1)
+	recreate.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	onDelete, surging := &apps.DaemonSet{}, &apps.DaemonSet{}
+	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	surging.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
+	for name, c := range map[string]struct {
+		reasons reasonsOf
+		want    string
+	}{
+		"Deployment":             {reasonsOfDeployment(deployment()), ""},
+		"Deployment, Recreate":   {reasonsOfDeployment(recreate), "strategy Recreate promises that two versions never run at once"},
+		"DaemonSet":              {reasonsOfDaemonSet(&apps.DaemonSet{}), ""},
+		"DaemonSet, OnDelete":    {reasonsOfDaemonSet(onDelete), "with strategy OnDelete the user decides when a pod is updated"},
+		"DaemonSet with a surge": {reasonsOfDaemonSet(surging), "maxSurge asks for a new pod before the old one goes"},
+		"StatefulSet":            {reasonsOfStatefulSet, "StatefulSets are not supported yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judged := workload{reasons: c.reasons}.judge(rollout{from: template(t, "", v1), to: template(t, "", v2)})
+			if got := judged.reasons.String(); got != c.want || len(judged.settings) > 0 {
+				t.Errorf("reasons are %q and settings %q, want %q", got, judged.settings, c.want)
+			}
+		})
+	}
+}
+
+func TestRolloutsAreStepsBetweenNeighbours(t *testing.T) {
+	a, b := template(t, "", v1), template(t, "", v2)
+	for name, c := range map[string]struct {
+		history
+		want []int64
+	}{
+		"one revision":                    {history{7: a}, nil},
+		"two":                             {history{1: a, 2: b}, []int64{2}},
+		"an undo: one template, two ages": {history{1: a, 2: b, 3: a}, []int64{2, 3}},
+		"a revision is gone":              {history{1: a, 3: b, 4: a}, []int64{4}},
+		"the same template twice":         {history{1: a, 2: a}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []int64
+			for _, each := range c.rollouts() {
+				got = append(got, each.revision)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("rollouts to %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPlaceHasNoIndexes(t *testing.T) {
+	for path, want := range map[string]string{
+		"": "", "/spec": "/spec",
+		"/spec/containers/12/env/3/value":    "/spec/containers/*/env",
+		"/metadata/annotations/checksum~1a1": "/metadata/annotations/checksum~1a1",
+	} {
+		if got := place(inplace.Reason{Path: path}); got != want {
+			t.Errorf("%s is counted at %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestTally(t *testing.T) {
+	shop := workload{kind: "Deployment", namespace: "shop", name: "web", labels: map[string]string{"team": "a"},
+		reasons: reasonsOfDeployment(deployment())}
+	other := workload{kind: "DaemonSet", namespace: "other", name: "agent", namespaceLabels: map[string]string{"team": "b"},
+		reasons: reasonsOfDaemonSet(&apps.DaemonSet{})}
+	counted := newTally("team")
+	counted.add(shop, history{1: template(t, "", v1), 2: template(t, "", v2), 3: template(t, restart1, v2)})
+	counted.add(shop, history{4: template(t, "", v1), 5: template(t, "", withEnv), 6: template(t, "", v1)})
+	counted.add(other, history{1: template(t, "", v1), 2: template(t, "", v2)})
+	counted.add(workload{namespace: "idle"}, history{1: template(t, "", v1)})
+	var text strings.Builder
+	if err := counted.report().Print(&text, "yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if text.String() != tallied {
+		t.Errorf("got:\n%s", text.String())
+	}
+}
+
+const tallied = `inPlace: 2
+label: team
+labels:
+- inPlace: 1
+  name: a
+  native: 2
+  rollouts: 4
+  withSetting: 1
+- inPlace: 1
+  name: b
+  native: 0
+  rollouts: 1
+  withSetting: 0
+namespaces:
+- inPlace: 1
+  name: shop
+  native: 2
+  rollouts: 4
+  withSetting: 1
+- inPlace: 1
+  name: other
+  native: 0
+  rollouts: 1
+  withSetting: 0
+native: 2
+reasons:
+- code: TemplateField
+  example: deployment/web in shop, revision 5
+  message: /spec/containers/0/env added
+  path: /spec/containers/*/env
+  rollouts: 2
+rollouts: 5
+settings:
+- rollouts: 1
+  setting: 'stayput.dev/restart: in-place'
+unchanged: 1
+withSetting: 1
+workloads: 4
+`

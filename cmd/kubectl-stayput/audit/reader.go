@@ -1,0 +1,262 @@
+package audit
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/pager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+)
+
+// pageSize is how many objects an answer of the API server has at most. One more page is read while the audit works on one.
+const pageSize = 100
+
+// annotationHistory are the earlier numbers of a ReplicaSet that an undo has made the newest again
+// (pkg/controller/deployment/util/deployment_util.go).
+const annotationHistory = "deployment.kubernetes.io/revision-history"
+
+// Reader reads the rollouts that a cluster remembers.
+type Reader struct {
+	client.Reader
+	// Namespace is the only one to be read; empty for all.
+	Namespace string
+	// Excluded are namespaces that Stayput never manages.
+	Excluded []string
+	// Selector chooses workloads by their labels.
+	Selector labels.Selector
+	// Label is the key by whose values rollouts are counted, too; empty for none.
+	Label string
+	// Progress is told how many of all revisions have been read.
+	Progress func(read, all int)
+}
+
+// subject is a workload with as much of its history as has been read.
+type subject struct {
+	workload
+	history
+	// unread is how many of its revisions have not been read. The metadata is read before: so a workload's templates are dropped as soon
+	// as all of them are there, in whatever order the API server sends them.
+	unread int
+}
+
+// audit is one audit in progress.
+type audit struct {
+	Reader
+	tally           *tally
+	namespaceLabels map[string]map[string]string
+	subjects        map[types.UID]*subject
+	read, all       int
+}
+
+// Audit reads and counts. It holds the templates of those workloads of which some revisions have been read and others have not.
+func (r Reader) Audit(ctx context.Context) (Report, error) {
+	a := newAudit(r)
+	err := a.run(ctx)
+	return a.tally.report(), err
+}
+
+func newAudit(r Reader) *audit {
+	return &audit{Reader: r, tally: newTally(r.Label), subjects: map[types.UID]*subject{}, namespaceLabels: map[string]map[string]string{}}
+}
+
+func (a *audit) run(ctx context.Context) error {
+	for _, read := range []func(context.Context) error{a.readNamespaces, a.readWorkloads, a.countRevisions, a.readRevisions} {
+		if err := read(ctx); err != nil {
+			return err
+		}
+	}
+	for _, each := range a.subjects { // without a history, or a revision was deleted meanwhile
+		a.tally.add(each.workload, each.history)
+	}
+	return nil
+}
+
+// each lists the objects in pages. Options are those of the list besides the namespace.
+func (r Reader) each(ctx context.Context, list func() client.ObjectList, selector labels.Selector, do func(object runtime.Object)) error {
+	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+		into := list()
+		err := r.List(ctx, into, &client.ListOptions{
+			Namespace: r.Namespace, LabelSelector: selector, Limit: page.Limit, Continue: page.Continue})
+		return into, err
+	})
+	pages.PageSize, pages.PageBufferSize = pageSize, 0
+	return pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		do(object)
+		return nil
+	})
+}
+
+// eachMeta lists the metadata of objects of that kind.
+func (r Reader) eachMeta(ctx context.Context, kind schema.GroupVersionKind, selector labels.Selector,
+	do func(of *metav1.PartialObjectMetadata),
+) error {
+	list := func() client.ObjectList {
+		metadata := &metav1.PartialObjectMetadataList{}
+		metadata.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		return metadata
+	}
+	return r.each(ctx, list, selector, func(object runtime.Object) {
+		if metadata, is := object.(*metav1.PartialObjectMetadata); is {
+			do(metadata)
+		}
+	})
+}
+
+// readNamespaces reads labels of namespaces. A user who may not read them gets an audit of namespaces without labels.
+func (a *audit) readNamespaces(ctx context.Context) error {
+	kind := corev1.SchemeGroupVersion.WithKind("Namespace")
+	var err error
+	if a.Namespace == "" {
+		err = a.eachMeta(ctx, kind, nil, func(of *metav1.PartialObjectMetadata) { a.namespaceLabels[of.Name] = of.Labels })
+	} else {
+		namespace := &metav1.PartialObjectMetadata{}
+		namespace.SetGroupVersionKind(kind)
+		err = a.Get(ctx, types.NamespacedName{Name: a.Namespace}, namespace)
+		a.namespaceLabels[a.Namespace] = namespace.Labels
+	}
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
+}
+
+func (a *audit) readWorkloads(ctx context.Context) error {
+	deployments := func() client.ObjectList { return &apps.DeploymentList{} }
+	if err := a.each(ctx, deployments, a.Selector, func(object runtime.Object) {
+		if d, is := object.(*apps.Deployment); is {
+			kept := &apps.Deployment{ObjectMeta: keptOf(d.ObjectMeta), Spec: d.Spec}
+			kept.Spec.Template = apps.Template{}
+			a.add("Deployment", kept.ObjectMeta, reasonsOfDeployment(kept))
+		}
+	}); err != nil {
+		return err
+	}
+	daemonSets := func() client.ObjectList { return &apps.DaemonSetList{} }
+	if err := a.each(ctx, daemonSets, a.Selector, func(object runtime.Object) {
+		if d, is := object.(*apps.DaemonSet); is {
+			kept := &apps.DaemonSet{ObjectMeta: keptOf(d.ObjectMeta), Spec: d.Spec}
+			kept.Spec.Template = apps.Template{}
+			a.add("DaemonSet", kept.ObjectMeta, reasonsOfDaemonSet(kept))
+		}
+	}); err != nil {
+		return err
+	}
+	return a.eachMeta(ctx, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), a.Selector, func(of *metav1.PartialObjectMetadata) {
+		a.add("StatefulSet", keptOf(of.ObjectMeta), reasonsOfStatefulSet)
+	})
+}
+
+// keptOf returns what is kept of the metadata of a workload. Its own annotations may be as large as its template.
+func keptOf(all metav1.ObjectMeta) metav1.ObjectMeta {
+	kept := metav1.ObjectMeta{Namespace: all.Namespace, Name: all.Name, UID: all.UID, Labels: all.Labels, Annotations: map[string]string{}}
+	for _, key := range inplace.SettingAnnotations {
+		if value, has := all.Annotations[key]; has {
+			kept.Annotations[key] = value
+		}
+	}
+	return kept
+}
+
+func (a *audit) add(kind string, of metav1.ObjectMeta, reasons reasonsOf) {
+	if slices.Contains(a.Excluded, of.Namespace) {
+		return
+	}
+	a.subjects[of.UID] = &subject{history: history{}, workload: workload{
+		kind: kind, namespace: of.Namespace, name: of.Name, reasons: reasons,
+		namespaceLabels: a.namespaceLabels[of.Namespace], labels: of.Labels, annotations: of.Annotations}}
+}
+
+// revisionKinds are the kinds of objects that hold revisions.
+var revisionKinds = []string{"ReplicaSet", "ControllerRevision"}
+
+// countRevisions counts the revisions of each workload.
+func (a *audit) countRevisions(ctx context.Context) error {
+	for _, kind := range revisionKinds {
+		err := a.eachMeta(ctx, appsv1.SchemeGroupVersion.WithKind(kind), nil, func(of *metav1.PartialObjectMetadata) {
+			if a.all++; a.of(of) != nil {
+				a.of(of).unread++
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// of returns the workload to which the revision belongs; nil if it is not audited.
+func (a *audit) of(revision metav1.Object) *subject {
+	if owner := metav1.GetControllerOf(revision); owner != nil {
+		return a.subjects[owner.UID]
+	}
+	return nil
+}
+
+func (a *audit) readRevisions(ctx context.Context) error {
+	replicaSets := func() client.ObjectList { return &apps.ReplicaSetList{} }
+	if err := a.each(ctx, replicaSets, nil, func(object runtime.Object) {
+		if rs, is := object.(*apps.ReplicaSet); is {
+			a.remember(rs, rs.Spec.Template, numbersOf(rs)...)
+		}
+	}); err != nil {
+		return err
+	}
+	controllerRevisions := func() client.ObjectList { return &apps.ControllerRevisionList{} }
+	return a.each(ctx, controllerRevisions, nil, func(object runtime.Object) {
+		if revision, is := object.(*apps.ControllerRevision); is {
+			a.rememberData(revision)
+		}
+	})
+}
+
+// numbersOf returns the numbers that a ReplicaSet has and had as a revision.
+func numbersOf(rs *apps.ReplicaSet) []int64 {
+	var numbers []int64
+	for text := range strings.SplitSeq(rs.Annotations[inplace.AnnotationRevision]+","+rs.Annotations[annotationHistory], ",") {
+		if number, err := strconv.ParseInt(text, 10, 64); err == nil {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
+}
+
+// rememberData adds a revision whose template is in its data. Where Stayput cannot use the template, the revision has no number, so
+// nothing is compared with it.
+func (a *audit) rememberData(revision *apps.ControllerRevision) {
+	template, err := revision.Template()
+	if err != nil {
+		a.remember(revision, template)
+		return
+	}
+	a.remember(revision, template, revision.Revision)
+}
+
+// remember adds a revision to the history of its workload. If it is the last one, it counts the rollouts and drops the history.
+func (a *audit) remember(revision metav1.Object, template apps.Template, numbers ...int64) {
+	a.read++
+	a.Progress(a.read, a.all)
+	of := a.of(revision)
+	if of == nil {
+		return
+	}
+	for _, number := range numbers {
+		of.history[number] = template
+	}
+	if of.unread--; of.unread <= 0 {
+		a.tally.add(of.workload, of.history)
+		delete(a.subjects, metav1.GetControllerOf(revision).UID)
+	}
+}
