@@ -16,7 +16,7 @@ func (p Pulling) Awaits(pod *corev1.Pod) string {
 	if at < 0 {
 		return ""
 	}
-	state, message := p.WaitImage.tells(p.PrePullPods[at])
+	state, message := told(p.PrePullPods[at])
 	if state != podWorks && state != podFailed {
 		return ""
 	}

@@ -160,10 +160,10 @@ const (
 	podRejected
 )
 
-// tells returns the state of the pre-pull pod, and a message. The kubelet pulls image volumes before the image of the container
+// told returns the state of the pre-pull pod, and a message. The kubelet pulls image volumes before the image of the container
 // that mounts them (SyncPod, getImageVolumes and toKubeContainerImageVolumes in pkg/kubelet/kuberuntime/kuberuntime_manager.go). So
 // an error of that container after the volumes were pulled does not matter. That includes an error with Stayput's own image.
-func (w WaitImage) tells(prePullPod *corev1.Pod) (podState, string) {
+func told(prePullPod *corev1.Pod) (podState, string) {
 	state := readiness.ContainerStatus(prePullPod, WaitContainer).State
 	switch {
 	case state.Running != nil, state.Terminated != nil && !state.Terminated.StartedAt.IsZero():
@@ -173,15 +173,17 @@ func (w WaitImage) tells(prePullPod *corev1.Pod) (podState, string) {
 	case state.Waiting == nil || state.Waiting.Reason == "" || state.Waiting.Reason == "ContainerCreating" ||
 		state.Waiting.Reason == "PodInitializing":
 		return podWorks, ""
-	case readiness.CannotPull[state.Waiting.Reason] && !w.isOwnImage(state.Waiting.Message, steps.References(prePullPod)):
+	case readiness.CannotPull[state.Waiting.Reason] && !isOwnImage(state.Waiting.Message, prePullPod):
 		return podFailed, cause(state.Waiting)
 	}
 	return podDone, ""
 }
 
-// isOwnImage reports whether a message is about Stayput's own image and no other image.
-func (w WaitImage) isOwnImage(message string, others []string) bool {
-	return mentions(message, w.Image) && !slices.ContainsFunc(others, func(image string) bool { return mentions(message, image) })
+// isOwnImage reports whether a message is about the image of the pre-pull pod's own container, which admission may have renamed, and about
+// none that is to be pulled.
+func isOwnImage(message string, prePullPod *corev1.Pod) bool {
+	isOwn := slices.ContainsFunc(prePullPod.Spec.Containers, func(c corev1.Container) bool { return mentions(message, c.Image) })
+	return isOwn && !slices.ContainsFunc(steps.References(prePullPod), func(image string) bool { return mentions(message, image) })
 }
 
 // about returns the image that the message is about, or the first one if it is about none.

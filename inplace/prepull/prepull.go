@@ -134,7 +134,7 @@ func (p *PrePull) find(s *podstate.State) result {
 	}
 	node := s.Pod.Spec.NodeName
 	if prePullPod := p.current[node]; holds(prePullPod, missing) {
-		switch state, message := p.WaitImage.tells(prePullPod); state {
+		switch state, message := told(prePullPod); state {
 		case podDone:
 			return result{again: wait}
 		case podFailed:
@@ -258,7 +258,7 @@ func (p *PrePull) rejected(node *corev1.Node) (why string, is bool, wait time.Du
 	if prePullPod == nil {
 		return "", false, 0
 	}
-	state, message := p.WaitImage.tells(prePullPod)
+	state, message := told(prePullPod)
 	if state == podWorks {
 		state, message, wait = p.cannotStart(prePullPod, node)
 	}
@@ -399,7 +399,7 @@ func (p *PrePull) works(name string) (podState, bool) {
 	if prePullPod == nil || node == nil || !nodes.NodeReady(node) {
 		return podWorks, false
 	}
-	state, _ := p.WaitImage.tells(prePullPod)
+	state, _ := told(prePullPod)
 	return state, state != podRejected
 }
 
