@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -197,11 +198,19 @@ func (r *Recorder) unlikeItself() []string {
 			continue
 		}
 		containers := conditionOf(pod, corev1.ContainersReady)
-		should := gateOpen(pod) && containers != nil && containers.Status == corev1.ConditionTrue
+		should := allGatesOpen(pod) && containers != nil && containers.Status == corev1.ConditionTrue
 		if ready(pod) != should {
 			wrong = append(wrong, fmt.Sprintf("pod %s at version %s: Ready is %t, and should be %t", pod.Name, pod.ResourceVersion,
 				ready(pod), should))
 		}
 	}
 	return wrong
+}
+
+// allGatesOpen also looks at the gates of other controllers: a pre-pull pod has one that never opens.
+func allGatesOpen(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+		c := conditionOf(pod, g.ConditionType)
+		return c == nil || c.Status != corev1.ConditionTrue
+	})
 }
