@@ -30,7 +30,7 @@ func TestStayputIsQueuedWithWhomItHolds(t *testing.T) {
 		for _, rule := range spec.Rules {
 			for _, subject := range rule.Subjects {
 				account := subject.ServiceAccount
-				if account == nil || "system:serviceaccount:"+account.Namespace+":"+account.Name != readiness.UserIn("stayput-system") {
+				if account == nil || account.Namespace != "stayput-system" || account.Name != readiness.ServiceAccount {
 					t.Errorf("%s is about other users: %+v", name, subject)
 				}
 			}

@@ -29,6 +29,8 @@ type Handlers struct {
 	// Live reads from the API server. Its client must not limit its own rate: a native controller waits for each answer.
 	Live observe.Reader
 	Hold observe.Hold
+	// User is the managers' own user name.
+	User string
 	// GateReady reports whether this process may add the readiness gate to pods: its informers are synced, and it has itself recently
 	// written the status of a pod. So it can also open the gate.
 	GateReady func() bool

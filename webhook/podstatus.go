@@ -25,7 +25,7 @@ func (h Handlers) mutatePodStatus(_ context.Context, req admission.Request) (ans
 	if err != nil {
 		return allow(), err
 	}
-	writer := readiness.WriterOf(readiness.UserIn(h.Hold.Namespace), req.UserInfo.Username, req.UserInfo.Groups, sent.Spec.NodeName)
+	writer := readiness.WriterOf(h.User, req.UserInfo.Username, req.UserInfo.Groups, sent.Spec.NodeName)
 	operations := patches.SetConditions(sent.Status.Conditions, readiness.StoredConditions(old, sent, writer))
 	if len(operations) == 0 {
 		return allow(), nil

@@ -49,7 +49,7 @@ func report(t testing.TB, user string, old, sent *corev1.Pod) admission.Request 
 
 func TestPodStatus(t *testing.T) {
 	const kubelet = "system:node:one"
-	stayput := readiness.UserIn(own)
+	stayput := readiness.UserOf(own, "in-place")
 	newPod := reported(t)
 	newPod.Status = corev1.PodStatus{}
 	for name, test := range map[string]struct {
@@ -67,10 +67,11 @@ func TestPodStatus(t *testing.T) {
 		"as it should be":                       {kubelet, ready(reported(t, "True")), 0, "True", "True"},
 		"another node's kubelet":                {"system:node:two", reported(t), 0, "", "False"},
 		"another namespace's service account": {
-			readiness.UserIn("shop"), ready(reported(t, "False")), 0, "False", "True"},
+			readiness.UserOf("shop", "in-place"), ready(reported(t, "False")), 0, "False", "True"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), broken(t)) // the webhook reads nothing but the request
+			h.User = stayput
 			response := h.handle(context.Background(), report(t, test.user, test.sent, test.sent), h.mutatePodStatus)
 			if len(response.Patches) != test.operations {
 				t.Errorf("%d operations, want %d: %v", len(response.Patches), test.operations, response.Patches)

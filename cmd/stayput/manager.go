@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/stayput/stayput/controller"
 	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/port"
 	"github.com/stayput/stayput/watchdog"
@@ -166,6 +168,7 @@ func addComponents(
 		Cached: cached,
 		Live:   live,
 		Hold:   hold,
+		User:   readiness.UserOf(o.namespace, cmp.Or(os.Getenv(envAccount), readiness.ServiceAccount)),
 		// A process that is shutting down does not open the gates of pods that are created later.
 		GateReady: func() bool { return ctx.Err() == nil && prober.Ready() },
 		Watchdog:  dog,

@@ -64,13 +64,25 @@ func addValues(into *[]value, prefix, about string, mapping *yaml.Node) {
 	}
 }
 
-// written returns a value without entries as it is written in YAML.
+// entries returns the entries of a list. An entry that is no scalar is abbreviated.
+func entries(list *yaml.Node) []string {
+	var all []string
+	for _, entry := range list.Content {
+		if entry.Kind != yaml.ScalarNode {
+			return []string{"..."}
+		}
+		all = append(all, written(entry))
+	}
+	return all
+}
+
+// written returns a value as it is written in YAML. A mapping has no entries.
 func written(node *yaml.Node) string {
 	switch {
 	case node.Kind == yaml.MappingNode:
 		return "{}"
 	case node.Kind == yaml.SequenceNode:
-		return "[]"
+		return "[" + strings.Join(entries(node), ", ") + "]"
 	case node.Style == yaml.DoubleQuotedStyle:
 		return `"` + node.Value + `"`
 	}

@@ -21,6 +21,11 @@ labels:
     also: "b"
 # A list.
 list: []
+# Another.
+more: [a, "b"]
+# Objects.
+objects:
+  - name: a
 `
 
 func TestValuesHaveTheirComments(t *testing.T) {
@@ -28,6 +33,7 @@ func TestValuesHaveTheirComments(t *testing.T) {
 	want := []value{
 		{"count", "`2`", "How many, at least 1"}, {"group.name", "`\"\"`", `A \| B`}, {"labels", "", "All of these"},
 		{"labels.team", "`\"a\"`", "See `labels`"}, {"labels.own.also", "`\"b\"`", "See `labels`"}, {"list", "`[]`", "A list"},
+		{"more", "`[a, \"b\"]`", "Another"}, {"objects", "`[...]`", "Objects"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, %v, want %q", got, err, want)

@@ -32,8 +32,13 @@ const (
 	OwnWriter            // Stayput
 )
 
-// UserIn returns Stayput's user name if Stayput is installed in that namespace: the name of the service account of manifests/base.
-func UserIn(namespace string) string { return "system:serviceaccount:" + namespace + ":stayput" }
+// ServiceAccount is the name of the managers' service account in manifests/base. Users of the chart may choose another.
+const ServiceAccount = "stayput"
+
+// UserOf returns the user name of the service account of that name in that namespace.
+func UserOf(namespace, account string) string {
+	return "system:serviceaccount:" + namespace + ":" + account
+}
 
 // WriterOf returns the writer of the status of a pod on that node, by its user name and groups. The argument own is Stayput's user
 // name.

@@ -130,7 +130,7 @@ func TestWriterOf(t *testing.T) {
 		{"system:serviceaccount:stayput-system:stayput", nil, "a", readiness.OwnWriter},
 		{"system:serviceaccount:shop:stayput", nil, "a", readiness.OtherWriter},
 	} {
-		if got := readiness.WriterOf(readiness.UserIn("stayput-system"), c.user, c.groups, c.node); got != c.want {
+		if got := readiness.WriterOf(readiness.UserOf("stayput-system", readiness.ServiceAccount), c.user, c.groups, c.node); got != c.want {
 			t.Errorf("%s %v on %q: %d, want %d", c.user, c.groups, c.node, got, c.want)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // stayput is Stayput's user name in the namespace into which manifests/ installs it.
-var stayput = readiness.UserIn("stayput-system")
+var stayput = readiness.UserOf("stayput-system", readiness.ServiceAccount)
 
 const (
 	readyPolicy  = "../ready/policy.yaml"

@@ -156,7 +156,8 @@ func withoutHelm(object map[string]any) {
 		return
 	}
 	labels := object["metadata"].(map[string]any)["labels"].(map[string]any)
-	for _, label := range []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart"} {
+	for _, label := range []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "app.kubernetes.io/version",
+		"helm.sh/chart"} {
 		delete(labels, label)
 	}
 }
@@ -238,8 +239,8 @@ func podsOf(t *testing.T, r rendering) map[string]corev1.PodSpec {
 	}
 }
 
-// TestSecurityContexts checks that every pod has the security contexts of the values, and that null leaves out a field or all of them, also if
-// a parent chart says so.
+// TestSecurityContexts checks that every pod has the security contexts of the values, and that null leaves out a field or all of them, also
+// if a parent chart says so.
 func TestSecurityContexts(t *testing.T) {
 	parent := parentChart(t)
 	none := corev1.SecurityContext{}
@@ -447,19 +448,34 @@ func TestMonitoring(t *testing.T) {
 // TestNonsenseIsRefused checks that the schema refuses wrong values, and that the error names the value.
 func TestNonsenseIsRefused(t *testing.T) {
 	for set, named := range map[string]string{
-		"replica=3":                       "replica",
-		"replicas=0":                      "replicas",
-		"certificates.secretName=given":   "caBundle",
-		"certificates.caBundle=UEVN":      "caBundle",
-		"hostNetwork=true":                "port",
-		"mutatingPolicies=maybe":          "mutatingPolicies",
-		"extraArgs={manager}":             "extraArgs",
-		"image.digest=latest":             "digest",
-		"webhook.port=443":                "port",
-		"podMonitor.interval=often":       "interval",
-		"certificates.issuer.namespace=x": "namespace",
-		"enabled=maybe":                   "enabled",
-		"global=x":                        "global",
+		"replica=3":                                 "replica",
+		"replicas=0":                                "replicas",
+		"certificates.secretName=given":             "caBundle",
+		"certificates.caBundle=UEVN":                "caBundle",
+		"hostNetwork=true":                          "port",
+		"mutatingPolicies=maybe":                    "mutatingPolicies",
+		"extraArgs={manager}":                       "extraArgs",
+		"image.digest=latest":                       "digest",
+		"webhook.port=443":                          "port",
+		"podMonitor.interval=often":                 "interval",
+		"certificates.issuer.namespace=x":           "namespace",
+		"enabled=maybe":                             "enabled",
+		"image.registry=mirror.example/":            "registry",
+		"global.imageRegistry=a/":                   "imageRegistry",
+		"logLevel=loud":                             "logLevel",
+		"logLevel=0":                                "logLevel",
+		"logEncoder=xml":                            "logEncoder",
+		"extraEnv[0].value=a":                       "extraEnv",
+		"extraVolumes[0].emptyDir.a=b":              "extraVolumes",
+		"extraVolumeMounts[0].mountPath=a":          "extraVolumeMounts",
+		"serviceAccount.name=Capital":               "name",
+		"podDisruptionBudget.minAvailable=half":     "minAvailable",
+		"podDisruptionBudget.maxUnavailable=-1":     "maxUnavailable",
+		"networkPolicy.metricsNamespaces[0]=":       "metricsNamespaces",
+		"podMonitor.scrapeTimeout=soon":             "scrapeTimeout",
+		"serviceMonitor.namespace=A":                "namespace",
+		"commonLabels.app\\.kubernetes\\.io/name=x": "app.kubernetes.io/name",
+		"global=x":                                  "global",
 	} {
 		each(t, func(t *testing.T, h helm) {
 			if _, err := h.render("--set", set); err == nil || !strings.Contains(err.Error(), named) {

@@ -16,6 +16,7 @@ type facts struct {
 	GoMemoryLimit                        string
 	Resources                            string
 	PodSecurity, ContainerSecurity       string
+	Spread                               string
 	Policies                             []string
 	UninstallRules                       string
 }
@@ -47,6 +48,9 @@ func (f *facts) addBlocks(manager, role *object) (err error) {
 		return err
 	}
 	if f.ContainerSecurity, err = manager.block(container + ".securityContext"); err != nil {
+		return err
+	}
+	if f.Spread, err = manager.block("spec.template.spec.topologySpreadConstraints"); err != nil {
 		return err
 	}
 	f.UninstallRules, err = encode(uninstallRules(role.at("rules")))

@@ -12,6 +12,9 @@ import (
 // namespace is the namespace into which manifests/ installs. The user chooses the chart's namespace.
 const namespace = "stayput-system"
 
+// user is the user name of the managers as manifests/ names it.
+const user = "system:serviceaccount:" + namespace + ":stayput"
+
 const container = "spec.template.spec.containers.0"
 
 // fileOf says which template has the objects of a kind. The chart has no Namespace: Helm creates it (--create-namespace).
@@ -41,11 +44,13 @@ var fileOf = map[string]string{
 
 // conditions say when an object is installed, by kind and name, or by kind.
 var conditions = map[string]string{
-	"PodDisruptionBudget":                        `gt (int .Values.replicas) 1`,
-	"NetworkPolicy":                              `.Values.networkPolicy.enabled`,
-	"Certificate stayput-webhook":                `not .Values.certificates.secretName`,
-	"Certificate stayput-ca":                     `include "stayput.ownCA" .`,
-	"Issuer":                                     `include "stayput.ownCA" .`,
+	"PodDisruptionBudget":         `and .Values.podDisruptionBudget.enabled (gt (int .Values.replicas) 1)`,
+	"PriorityClass":               `eq .Values.priorityClassName "stayput"`,
+	"ServiceAccount":              `.Values.serviceAccount.create`,
+	"NetworkPolicy":               `.Values.networkPolicy.enabled`,
+	"Certificate stayput-webhook": `not .Values.certificates.secretName`,
+	"Certificate stayput-ca":      `include "stayput.ownCA" .`,
+	"Issuer":                      `include "stayput.ownCA" .`,
 	"MutatingWebhookConfiguration stayput-ready": `not (include "stayput.mutatingPolicies" .)`,
 	"MutatingAdmissionPolicy":                    `include "stayput.mutatingPolicies" .`,
 	"MutatingAdmissionPolicyBinding":             `include "stayput.mutatingPolicies" .`,
@@ -61,6 +66,17 @@ func templated(o *object) (string, error) {
 	switch o.kind {
 	case "Deployment":
 		e.manager()
+	case "ServiceAccount":
+		e.value("metadata.name", account)
+		e.add("metadata", optional("annotations", "serviceAccount.annotations"))
+	case "RoleBinding", "ClusterRoleBinding":
+		e.value("subjects.0.name", account)
+	case "FlowSchema":
+		e.value("spec.rules.0.subjects.0.serviceAccount.name", account)
+	case "PodDisruptionBudget":
+		e.replace("spec", "minAvailable", budget)
+	case "NetworkPolicy":
+		e.append("spec.ingress.1.from", readers)
 	case "Certificate":
 		e.certificate()
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
@@ -82,13 +98,31 @@ func templated(o *object) (string, error) {
 	return text, nil
 }
 
+const (
+	// account is the name of the managers' service account.
+	account = `{{ include "stayput.serviceAccount" . }}`
+	budget  = `{{- if has (toString .Values.podDisruptionBudget.maxUnavailable) (list "" "<nil>") }}
+minAvailable: {{ .Values.podDisruptionBudget.minAvailable }}
+{{- else }}
+maxUnavailable: {{ .Values.podDisruptionBudget.maxUnavailable }}
+{{- end }}`
+	// readers are further namespaces that may read metrics.
+	readers = `{{- with .Values.networkPolicy.metricsNamespaces }}
+- namespaceSelector:
+    matchExpressions:
+      - key: kubernetes.io/metadata.name
+        operator: In
+        values: {{ toJson . }}
+{{- end }}`
+)
+
 func (e *edit) manager() {
 	e.value("spec.replicas", `{{ .Values.replicas }}`)
 	// On the nodes' own network two managers cannot share a node, so there may be no node for one more.
 	e.value("spec.strategy.rollingUpdate.maxSurge", `{{ ternary 0 1 .Values.hostNetwork }}`)
 	e.value("spec.strategy.rollingUpdate.maxUnavailable", `{{ ternary 1 0 .Values.hostNetwork }}`)
 	e.add("spec.template.metadata", optional("annotations", "podAnnotations"))
-	e.add("spec.template.metadata.labels", "{{- with .Values.podLabels }}\n{{- toYaml . | nindent INDENT }}\n{{- end }}")
+	e.add("spec.template.metadata.labels", "{{- with merge (dict) .Values.podLabels .Values.commonLabels }}\n{{- toYaml . | nindent INDENT }}\n{{- end }}")
 	e.add("spec.template.spec", "{{- if .Values.hostNetwork }}\nhostNetwork: true\n{{- end }}")
 	for _, key := range []string{"nodeSelector", "tolerations", "affinity", "imagePullSecrets"} {
 		e.add("spec.template.spec", optional(key, key))
@@ -96,8 +130,7 @@ func (e *edit) manager() {
 	e.replace(container, "args", "args:\n  - manager\n{{- with include \"stayput.flags\" . }}\n{{- . | nindent INNER }}\n{{- end }}")
 	e.value(container+".image", `{{ include "stayput.image" . }}`)
 	e.add(container, "{{- with .Values.image.pullPolicy }}\nimagePullPolicy: {{ . }}\n{{- end }}")
-	e.replace("spec.template.spec", "securityContext", optional("securityContext", "podSecurityContext"))
-	e.replace(container, "securityContext", optional("securityContext", "securityContext"))
+	e.pod()
 	e.replace(container, "resources", "resources:\n{{- toYaml .Values.resources | nindent INNER }}")
 	e.node(env(e.object, "GOMEMLIMIT"), `{{ .Values.goMemoryLimit | quote }}`)
 	for i := range e.list(container + ".ports") {
@@ -109,6 +142,20 @@ func (e *edit) manager() {
 	}
 	e.value("spec.template.spec.volumes.1.configMap.name", `{{ default "stayput-client-ca" .Values.webhook.clientCAConfigMap }}`)
 	e.value("spec.template.spec.volumes.0.secret.secretName", `{{ default "stayput-webhook" .Values.certificates.secretName }}`)
+}
+
+// pod adds the options that pods of many charts have.
+func (e *edit) pod() {
+	const spec = "spec.template.spec"
+	e.value(spec+".serviceAccountName", account)
+	e.replace(spec, "securityContext", optional("securityContext", "podSecurityContext"))
+	e.replace(container, "securityContext", optional("securityContext", "securityContext"))
+	e.replace(spec, "topologySpreadConstraints", optional("topologySpreadConstraints", "topologySpreadConstraints"))
+	e.replace(spec, "priorityClassName", "{{- with .Values.priorityClassName }}\npriorityClassName: {{ . }}\n{{- end }}")
+	for list, value := range map[string]string{container + ".env": "extraEnv", spec + ".volumes": "extraVolumes",
+		container + ".volumeMounts": "extraVolumeMounts"} {
+		e.append(list, "{{- with .Values."+value+" }}\n{{- toYaml . | nindent INDENT }}\n{{- end }}")
+	}
 }
 
 // optional returns lines with a key that exists only if the value is not empty.
@@ -194,7 +241,23 @@ func (e *edit) add(path, lines string) {
 	parent.Content = append(parent.Content, e.mark(lines), e.mark(""))
 }
 
+// append adds lines after the last item of a list.
+func (e *edit) append(path, lines string) {
+	list := e.object.at(path)
+	if list == nil || list.Kind != yaml.SequenceNode {
+		e.missing(path)
+		return
+	}
+	item := e.mark(lines)
+	item.Value += markedEnd
+	list.Content = append(list.Content, item)
+}
+
+// markedEnd follows the placeholder of lines that are the end of a list.
+const markedEnd = "END"
+
 var (
+	markedLast  = regexp.MustCompile(`(?m)^( *)- ` + mark + `(\d+)_` + markedEnd + `$`)
 	markedLine  = regexp.MustCompile(`(?m)^( *(?:- )?)` + mark + `(\d+)_: ` + mark + `\d+_$`)
 	markedValue = regexp.MustCompile(mark + `(\d+)_`)
 )
@@ -205,11 +268,14 @@ func (e *edit) text() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text = markedLine.ReplaceAllStringFunc(text, func(line string) string {
-		found := markedLine.FindStringSubmatch(line)
-		return indented(found[1], e.textOf(found[2]))
-	})
+	for _, marked := range []*regexp.Regexp{markedLast, markedLine} {
+		text = marked.ReplaceAllStringFunc(text, func(line string) string {
+			found := marked.FindStringSubmatch(line)
+			return indented(found[1], e.textOf(found[2]))
+		})
+	}
 	text = markedValue.ReplaceAllStringFunc(text, func(value string) string { return e.textOf(markedValue.FindStringSubmatch(value)[1]) })
+	text = strings.ReplaceAll(text, user+`"`, "system:serviceaccount:"+namespace+":"+account+`"`)
 	return strings.ReplaceAll(text, namespace, "{{ .Release.Namespace }}"), nil
 }
 

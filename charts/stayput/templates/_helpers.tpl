@@ -2,7 +2,11 @@
 {{- define "stayput.labels" -}}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ default .Chart.AppVersion .Values.image.tag | replace "+" "_" | trunc 63 | trimAll "-_." | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- /* The labels of objects that are only in the chart. */ -}}
@@ -11,12 +15,26 @@ app.kubernetes.io/part-of: stayput
 {{ include "stayput.labels" . }}
 {{- end }}
 
+{{- /* The image without its tag. What stands before its first "/" is a registry if it has a "." or ":", or is localhost. */ -}}
+{{- define "stayput.repository" -}}
+{{- $repository := .Values.image.repository }}
+{{- with default (.Values.global).imageRegistry .Values.image.registry -}}
+{{ . }}/{{ regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" $repository "" }}
+{{- else -}}
+{{ $repository }}
+{{- end }}
+{{- end }}
+
 {{- define "stayput.image" -}}
 {{- if .Values.image.digest -}}
-{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{ include "stayput.repository" . }}@{{ .Values.image.digest }}
 {{- else -}}
-{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{ include "stayput.repository" . }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}
+{{- end }}
+
+{{- define "stayput.serviceAccount" -}}
+{{ default "stayput" .Values.serviceAccount.name }}
 {{- end }}
 
 {{- /* The flags of the managers and of the Job stayput-uninstall. A value that is the default makes no flag. */ -}}
@@ -30,6 +48,8 @@ app.kubernetes.io/part-of: stayput
 {{- /* In the network of the node, metrics and health are not served on all of the node's addresses. */ -}}
 {{- if or .Values.hostNetwork (ne (int .Values.metrics.port) 8080) }}{{ $flags = append $flags (printf "--metrics-address=%s:%d" (ternary "[$(POD_IP)]" "" .Values.hostNetwork) (int .Values.metrics.port)) }}{{ end }}
 {{- if or .Values.hostNetwork (ne (int .Values.health.port) 8081) }}{{ $flags = append $flags (printf "--health-address=%s:%d" (ternary "127.0.0.1" "" .Values.hostNetwork) (int .Values.health.port)) }}{{ end }}
+{{- if ne (toString .Values.logLevel) "info" }}{{ $flags = append $flags (printf "--zap-log-level=%s" (toString .Values.logLevel)) }}{{ end }}
+{{- if ne .Values.logEncoder "json" }}{{ $flags = append $flags (printf "--zap-encoder=%s" .Values.logEncoder) }}{{ end }}
 {{- with concat $flags .Values.extraArgs }}
 {{- toYaml . }}
 {{- end }}
@@ -61,7 +81,9 @@ name: stayput-ca
 {{- $name := index . 1 -}}
 serviceAccountName: stayput-{{ $name }}
 # With the managers' priority, the pod can be scheduled wherever a manager can.
-priorityClassName: stayput
+{{- with $root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
 restartPolicy: Never
 {{- with $root.Values.imagePullSecrets }}
 imagePullSecrets:
@@ -95,6 +117,9 @@ containers:
         valueFrom:
           fieldRef:
             fieldPath: metadata.namespace
+      {{- with $root.Values.extraEnv }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
     resources:
       requests:
         cpu: 50m
@@ -103,4 +128,21 @@ containers:
     securityContext:
       {{- toYaml . | nindent 6 }}
     {{- end }}
+{{- end }}
+
+{{- /* What PodMonitor and ServiceMonitor have in common: how the managers are scraped. */ -}}
+{{- define "stayput.scrape" -}}
+port: metrics
+interval: {{ .interval }}
+{{- with .scrapeTimeout }}
+scrapeTimeout: {{ . }}
+{{- end }}
+{{- with .relabelings }}
+relabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .metricRelabelings }}
+metricRelabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
