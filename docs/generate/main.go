@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/stayput/stayput/internal/values"
 )
 
 //go:embed *.md.tmpl
@@ -26,7 +28,7 @@ var pages = map[string]func() (any, error){
 	"events":       func() (any, error) { return readEvents() },
 	"metrics":      func() (any, error) { return readMetrics() },
 	"command-line": func() (any, error) { return readCommands() },
-	"helm-values":  func() (any, error) { return readValues("charts/stayput/values.yaml") },
+	"helm-values":  func() (any, error) { return readValues() },
 	"names":        func() (any, error) { return readNames() },
 }
 
@@ -67,6 +69,15 @@ func write(out io.Writer, page string) error {
 		return err
 	}
 	return parsed.Execute(out, data)
+}
+
+// readValues returns the values of the chart.
+func readValues() ([]values.Value, error) {
+	source, err := os.ReadFile("charts/stayput/values.yaml")
+	if err != nil {
+		return nil, err
+	}
+	return values.In(source)
 }
 
 // readNames returns the names that Stayput itself sets on objects.

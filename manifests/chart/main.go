@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
+
+	"github.com/stayput/stayput/internal/values"
 )
 
 // files are the files of the chart that have no counterpart in manifests/. Values that they repeat from manifests/ are in [[ ]].
@@ -53,27 +55,42 @@ func write(dist, monitoring, out string) error {
 	return store(chart, out)
 }
 
+// readme is the template of the chart's README, which follows from values.yaml.
+const readme = "files/README.md.tmpl"
+
 // addFiles adds the files, with the facts inserted.
 func addFiles(chart map[string]string, facts facts) error {
-	return fs.WalkDir(files, "files", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+	err := fs.WalkDir(files, "files", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path == readme {
 			return err
 		}
-		content, err := files.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		filled, err := template.New(path).Delims("[[", "]]").Funcs(template.FuncMap{"indent": indent}).Parse(string(content))
-		if err != nil {
-			return err
-		}
-		var text strings.Builder
-		if err := filled.Execute(&text, facts); err != nil {
-			return err
-		}
-		chart[strings.TrimPrefix(path, "files/")] = text.String()
-		return nil
+		chart[strings.TrimPrefix(path, "files/")], err = fill(path, facts)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	all, err := values.In([]byte(chart["values.yaml"]))
+	if err != nil {
+		return err
+	}
+	chart["README.md"], err = fill(readme, struct{ Values []values.Value }{all})
+	return err
+}
+
+// fill returns a file with the data inserted.
+func fill(path string, data any) (string, error) {
+	content, err := files.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	filled, err := template.New(path).Delims("[[", "]]").Funcs(template.FuncMap{"indent": indent}).Parse(string(content))
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	err = filled.Execute(&text, data)
+	return text.String(), err
 }
 
 // indent returns a block of YAML, which begins on a new line and is indented.

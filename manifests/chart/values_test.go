@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -306,4 +307,24 @@ func TestMonitorOptions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLinksExist checks that what Chart.yaml and README.md link to in the repository exists.
+func TestLinksExist(t *testing.T) {
+	links := regexp.MustCompile(`https://(?:raw\.githubusercontent\.com/stayput/stayput|github\.com/stayput/stayput/(?:blob|tree))/main/([\w./-]+)`)
+	for file, least := range map[string]int{"Chart.yaml": 4, "README.md": 3} {
+		text, err := os.ReadFile(filepath.Join(chart, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := links.FindAllSubmatch(text, -1)
+		if len(found) < least {
+			t.Errorf("%s has only %d links", file, len(found))
+		}
+		for _, link := range found {
+			if _, err := os.Stat(filepath.Join("../..", string(link[1]))); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
 }

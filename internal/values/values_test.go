@@ -1,4 +1,4 @@
-package main
+package values
 
 import (
 	"reflect"
@@ -29,8 +29,8 @@ objects:
 `
 
 func TestValuesHaveTheirComments(t *testing.T) {
-	got, err := valuesIn([]byte(chart))
-	want := []value{
+	got, err := In([]byte(chart))
+	want := []Value{
 		{"count", "`2`", "How many, at least 1"}, {"group.name", "`\"\"`", `A \| B`}, {"labels", "", "All of these"},
 		{"labels.team", "`\"a\"`", "See `labels`"}, {"labels.own.also", "`\"b\"`", "See `labels`"}, {"list", "`[]`", "A list"},
 		{"more", "`[a, \"b\"]`", "Another"}, {"objects", "`[...]`", "Objects"},
@@ -45,7 +45,7 @@ func TestEachValueHasAComment(t *testing.T) {
 		{strings.Replace(chart, "# A list.", "", 1), "value list has no comment"},
 		{"- a", "no mapping"},
 	} {
-		if _, err := valuesIn([]byte(test.values)); err == nil || !strings.Contains(err.Error(), test.names) {
+		if _, err := In([]byte(test.values)); err == nil || !strings.Contains(err.Error(), test.names) {
 			t.Errorf("got %v, want an error that says %q", err, test.names)
 		}
 	}

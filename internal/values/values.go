@@ -1,27 +1,18 @@
-package main
+// Package values reads the values of a Helm chart with their comments, for the chart's README and for a page of reference.
+package values
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// value is a value of the Helm chart.
-type value struct{ Name, Default, Doc string }
+// Value is a value of the Helm chart, with its default in YAML. A value without a default only groups the values below it.
+type Value struct{ Name, Default, Doc string }
 
-// readValues returns the values of a values.yaml in their order, with their comments.
-func readValues(path string) ([]value, error) {
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return valuesIn(source)
-}
-
-// valuesIn returns the values of a YAML document. Each has a comment, or stands in a mapping that has one.
-func valuesIn(source []byte) ([]value, error) {
+// In returns the values of a values.yaml in their order. Each has a comment, or stands in a mapping that has one.
+func In(source []byte) ([]Value, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(source, &document); err != nil {
 		return nil, err
@@ -29,7 +20,7 @@ func valuesIn(source []byte) ([]value, error) {
 	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("the values are no mapping")
 	}
-	var all []value
+	var all []Value
 	addValues(&all, "", "", document.Content[0])
 	for _, v := range all {
 		if v.Doc == "" {
@@ -41,10 +32,10 @@ func valuesIn(source []byte) ([]value, error) {
 
 // addValues adds the values in a mapping, whose names begin with prefix. A mapping within it is a value if it is empty or has a comment.
 // About is the mapping around it that has a comment; empty if none has.
-func addValues(into *[]value, prefix, about string, mapping *yaml.Node) {
+func addValues(into *[]Value, prefix, about string, mapping *yaml.Node) {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, content := mapping.Content[i], mapping.Content[i+1]
-		v, around := value{Name: prefix + key.Value, Doc: commented(key.HeadComment)}, about
+		v, around := Value{Name: prefix + key.Value, Doc: commented(key.HeadComment)}, about
 		nested := content.Kind == yaml.MappingNode && len(content.Content) > 0
 		switch {
 		case nested && v.Doc != "":
