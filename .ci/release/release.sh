@@ -85,8 +85,12 @@ chart() {
 	say "chart $CHARTS/stayput:${VERSION#v}"
 	quietly "$HELM" package charts/stayput --version "${VERSION#v}" --app-version "$VERSION" --destination "$OUT"
 	quietly "$HELM" push "$OUT/stayput-${VERSION#v}.tgz" "oci://$CHARTS" $(plain)
-	sign "$CHARTS/stayput@$(crane digest "$CHARTS/stayput:${VERSION#v}")"
+	pushed=$CHARTS/stayput@$(crane digest "$CHARTS/stayput:${VERSION#v}")
+	sign "$pushed"
 }
+
+# digests names what was pushed by its digest: for users, and for the steps of the workflow that make the provenance.
+digests() { printf '%s\n' "$built" ${pushed:+"$pushed"} >"$OUT/DIGESTS"; }
 
 # manifests copies the manifests of dist/, with the image of this release, and the licences of what the image contains.
 manifests() {
@@ -184,6 +188,7 @@ image
 say "signature"
 sign "$built"
 chart
+digests
 manifests
 plugin
 checksums
