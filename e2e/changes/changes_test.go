@@ -13,8 +13,8 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// TestDecisions compares the decisions of docs/reference/changes.md with those of inplace/edit, each change alone and after the changes that it
-// follows in the end-to-end suite. So the page is tested without a cluster as well.
+// TestDecisions compares the decisions of docs/reference/changes.md with those of inplace/edit, each change alone and after the changes
+// that it follows in the end-to-end suite. So the page is tested without a cluster as well.
 func TestDecisions(t *testing.T) {
 	scenarios := Scenarios()
 	for _, c := range Table {
