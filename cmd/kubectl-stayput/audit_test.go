@@ -42,7 +42,7 @@ func updated() map[string]runtime.Object {
 
 func TestAuditPrintsTables(t *testing.T) {
 	got, code := serve(t, updated()).run("audit", "-n", "shop", "--by-label", "team")
-	const want = `3 rollouts of 1 workloads are in the history. 0 other workloads have none.
+	const want = `Rollouts in the history: 3. Workloads: 1 with rollouts, 0 without.
 
 WITH STAYPUT              ROLLOUTS   SHARE
 in place                  1          33%
@@ -68,7 +68,7 @@ blue         3          1          1                1
 
 func TestAuditOfNothing(t *testing.T) {
 	got, code := serve(t, map[string]runtime.Object{shopPath: shop("")}).run("audit", "-n", "shop")
-	if got.out != "0 rollouts of 0 workloads are in the history. 0 other workloads have none.\n" || code != 0 {
+	if got.out != "Rollouts in the history: 0. Workloads: 0 with rollouts, 0 without.\n" || code != 0 {
 		t.Errorf("exit code %d, got %+v", code, got)
 	}
 }

@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/stayput/stayput/e2e/changes"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
 )
 
 // template returns a template with these annotations and this container, both as JSON.
@@ -215,3 +218,29 @@ unchanged: 1
 withSetting: 1
 workloads: 4
 `
+
+// TestJudgesAsStayputDoes judges each change of docs/reference/changes.md. What managers know by their flags, an audit does not know.
+func TestJudgesAsStayputDoes(t *testing.T) {
+	for _, c := range changes.Table {
+		if len(c.Flags) > 0 {
+			continue
+		}
+		after := c.Template()
+		before := parsed(t, after)
+		c.Edit(&after)
+		w := workload{labels: c.Labels, annotations: c.Annotations, reasons: reasonsOfDeployment(deployment())}
+		reasons := w.judge(rollout{from: before, to: parsed(t, after)}).reasons
+		if got := edit.RecreatePrefix + reasons.String(); c.InPlace() != (len(reasons) == 0) || !c.InPlace() && got != c.Decision {
+			t.Errorf("%s: got %q, want %q", c.Name, got, c.Decision)
+		}
+	}
+}
+
+func parsed(t *testing.T, typed corev1.PodTemplateSpec) apps.Template {
+	t.Helper()
+	template, err := apps.ParseTemplate([]byte(marshal(t, typed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return template
+}

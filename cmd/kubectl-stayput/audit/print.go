@@ -33,8 +33,7 @@ func (r Report) Print(out io.Writer, output string) error {
 }
 
 func (r Report) printTables(out io.Writer) error {
-	fmt.Fprintf(out, "%d rollouts of %d workloads are in the history. ", r.All, r.Workloads-r.Unchanged)
-	fmt.Fprintf(out, "%d other workloads have none.\n", r.Unchanged)
+	fmt.Fprintf(out, "Rollouts in the history: %d. Workloads: %d with rollouts, %d without.\n", r.All, r.Workloads-r.Unchanged, r.Unchanged)
 	if r.All == 0 {
 		return nil
 	}

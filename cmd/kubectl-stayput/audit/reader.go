@@ -2,9 +2,11 @@ package audit
 
 import (
 	"context"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +60,9 @@ type audit struct {
 	tally           *tally
 	namespaceLabels map[string]map[string]string
 	subjects        map[types.UID]*subject
-	read, all       int
+	// complete are the workloads whose history has been read.
+	complete  chan *subject
+	read, all int
 }
 
 // Audit reads and counts. It holds the templates of those workloads of which some revisions have been read and others have not.
@@ -69,17 +73,34 @@ func (r Reader) Audit(ctx context.Context) (Report, error) {
 }
 
 func newAudit(r Reader) *audit {
-	return &audit{Reader: r, tally: newTally(r.Label), subjects: map[types.UID]*subject{}, namespaceLabels: map[string]map[string]string{}}
+	return &audit{Reader: r, tally: newTally(r.Label), subjects: map[types.UID]*subject{}, complete: make(chan *subject),
+		namespaceLabels: map[string]map[string]string{}}
 }
 
+// run compares on all processors while it reads on: with many workloads, comparing takes longer.
 func (a *audit) run(ctx context.Context) error {
+	var counting sync.WaitGroup
+	for range goruntime.GOMAXPROCS(0) {
+		counting.Go(func() {
+			for each := range a.complete {
+				a.tally.add(each.workload, each.history)
+			}
+		})
+	}
+	err := a.readAll(ctx)
+	close(a.complete)
+	counting.Wait()
+	return err
+}
+
+func (a *audit) readAll(ctx context.Context) error {
 	for _, read := range []func(context.Context) error{a.readNamespaces, a.readWorkloads, a.countRevisions, a.readRevisions} {
 		if err := read(ctx); err != nil {
 			return err
 		}
 	}
 	for _, each := range a.subjects { // without a history, or a revision was deleted meanwhile
-		a.tally.add(each.workload, each.history)
+		a.complete <- each
 	}
 	return nil
 }
@@ -244,7 +265,7 @@ func (a *audit) rememberData(revision *apps.ControllerRevision) {
 	a.remember(revision, template, revision.Revision)
 }
 
-// remember adds a revision to the history of its workload. If it is the last one, it counts the rollouts and drops the history.
+// remember adds a revision to the history of its workload. If it is the last one, it has the rollouts counted and drops them.
 func (a *audit) remember(revision metav1.Object, template apps.Template, numbers ...int64) {
 	a.read++
 	a.Progress(a.read, a.all)
@@ -256,7 +277,7 @@ func (a *audit) remember(revision metav1.Object, template apps.Template, numbers
 		of.history[number] = template
 	}
 	if of.unread--; of.unread <= 0 {
-		a.tally.add(of.workload, of.history)
+		a.complete <- of
 		delete(a.subjects, metav1.GetControllerOf(revision).UID)
 	}
 }

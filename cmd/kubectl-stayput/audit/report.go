@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stayput/stayput/inplace"
 )
@@ -59,8 +60,9 @@ type Reason struct {
 	Message string `json:"message"`
 }
 
-// tally counts rollouts.
+// tally counts rollouts. Several workloads may be added at once.
 type tally struct {
+	lock                 sync.Mutex
 	label                string
 	workloads, unchanged int
 	all                  Counts
@@ -79,14 +81,19 @@ func newTally(label string) *tally {
 // add counts the rollouts in the history of a workload.
 func (t *tally) add(w workload, known history) {
 	rollouts := known.rollouts()
+	var judged []verdict
+	for _, each := range rollouts {
+		judged = append(judged, w.judge(each))
+	}
+	t.lock.Lock()
+	defer t.lock.Unlock()
 	if t.workloads++; len(rollouts) == 0 {
 		t.unchanged++
 	}
-	for _, each := range rollouts {
-		judged := w.judge(each)
-		t.count(w, judged)
-		if len(judged.settings) == 0 {
-			t.blame(fmt.Sprintf("%s/%s in %s, revision %d", strings.ToLower(w.kind), w.name, w.namespace, each.revision), judged.reasons)
+	for i, each := range rollouts {
+		t.count(w, judged[i])
+		if len(judged[i].settings) == 0 {
+			t.blame(fmt.Sprintf("%s/%s in %s, revision %d", strings.ToLower(w.kind), w.name, w.namespace, each.revision), judged[i].reasons)
 		}
 	}
 }
@@ -116,7 +123,7 @@ func (c *Counts) add(judged verdict) {
 	}
 }
 
-// blame counts each kind of reason once.
+// blame counts each kind of reason once. The example is the first by name, whichever was counted first.
 func (t *tally) blame(example string, reasons inplace.Reasons) {
 	counted := map[reasonKey]bool{}
 	for _, each := range reasons {
@@ -125,10 +132,14 @@ func (t *tally) blame(example string, reasons inplace.Reasons) {
 			continue
 		}
 		counted[key] = true
-		if t.reasons[key] == nil {
-			t.reasons[key] = &Reason{Code: key.code, Path: key.path, Example: example, Message: each.Message}
+		known := t.reasons[key]
+		if known == nil {
+			known = &Reason{Code: key.code, Path: key.path, Example: example}
+			t.reasons[key] = known
 		}
-		t.reasons[key].Rollouts++
+		if known.Rollouts++; example <= known.Example {
+			known.Example, known.Message = example, each.Message
+		}
 	}
 }
 
