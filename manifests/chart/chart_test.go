@@ -115,39 +115,33 @@ func of[T any](t *testing.T, r rendering, key string) T {
 // TestDefaultIsDist checks that the chart without options installs what kubectl apply of dist installs, except labels and the namespace.
 // The condition Ready is set by a policy if the cluster serves such policies, and otherwise by a webhook.
 func TestDefaultIsDist(t *testing.T) {
-	for ready, options := range map[string][]string{
-		"stayput-ready.yaml": serving, "stayput-ready-webhook.yaml": {"--kube-version", "1.35.0"},
-	} {
-		want := dist(t, "stayput.yaml", ready)
+	for file, options := range map[string][]string{"stayput.yaml": serving, "stayput-1.35.yaml": {"--kube-version", "1.35.0"}} {
+		want := dist(t, file)
 		delete(want, "Namespace "+namespace)
 		each(t, func(t *testing.T, h helm) {
 			got := h.template(t, append(slices.Clone(options), "--no-hooks")...)
 			for key := range maps.Keys(got) {
 				if want[key] == nil {
-					t.Errorf("%s is neither in stayput.yaml nor in %s", key, ready)
+					t.Errorf("%s is not in %s", key, file)
 				}
 			}
 			for key, object := range want {
 				if withoutHelm(got[key]); !reflect.DeepEqual(got[key], object) {
-					t.Errorf("%s differs:\n%v\nin dist:\n%v", key, got[key], object)
+					t.Errorf("%s differs:\n%v\nin %s:\n%v", key, got[key], file, object)
 				}
 			}
 		})
 	}
 }
 
-// dist returns the objects of files in dist/.
-func dist(t *testing.T, files ...string) rendering {
+// dist returns the objects of a file in dist/.
+func dist(t *testing.T, file string) rendering {
 	t.Helper()
-	all := rendering{}
-	for _, file := range files {
-		content, err := os.ReadFile(filepath.Join("../../dist", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		maps.Copy(all, parse(t, string(content)))
+	content, err := os.ReadFile(filepath.Join("../../dist", file))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all
+	return parse(t, string(content))
 }
 
 // withoutHelm removes Helm's labels.

@@ -22,25 +22,19 @@ type object struct {
 
 func (o *object) String() string { return o.kind + " " + o.name }
 
-// readDist reads stayput.yaml. From the other files it reads the objects that the chart installs if the API server serves
-// MutatingAdmissionPolicies, and those that it installs instead.
+// readDist reads the objects that are installed where the API server serves MutatingAdmissionPolicies, and those that only an older one
+// needs.
 func readDist(folder string) ([]*object, error) {
 	objects, err := readObjects(filepath.Join(folder, "stayput.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	beside, err := filepath.Glob(filepath.Join(folder, "stayput-*.yaml"))
+	older, err := readObjects(filepath.Join(folder, "stayput-1.35.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range beside {
-		more, err := readObjects(path)
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, slices.DeleteFunc(more, func(o *object) bool { return !strings.HasPrefix(o.kind, "Mutating") })...)
-	}
-	return objects, nil
+	known := func(o *object) bool { return find(objects, o.kind, o.name) != nil }
+	return append(objects, slices.DeleteFunc(older, known)...), nil
 }
 
 func readObjects(path string) ([]*object, error) {
