@@ -2,17 +2,20 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/stayput/stayput/cmd/kubectl-stayput/commands"
 )
 
-const (
-	manager = "./cmd/stayput"
-	plugin  = "./cmd/kubectl-stayput"
-)
+const manager = "./cmd/stayput"
 
 // help is the description of flags that commands print.
 type help struct {
@@ -25,8 +28,7 @@ type commandLine struct {
 	Usage       string
 	Flags       []help
 	Environment []constant
-	PluginUsage string
-	PluginFlags []help
+	Plugin      []*cobra.Command
 }
 
 // readCommands returns what the programs say of themselves.
@@ -39,25 +41,23 @@ func readCommands() (c commandLine, err error) {
 			return c, err
 		}
 	}
-	if c.PluginUsage, err = output(plugin, "help"); err != nil {
-		return c, err
-	}
-	c.PluginUsage, _, _ = strings.Cut(c.PluginUsage, "\n\n")
-	plan, err := helpOf(plugin, "plan")
-	if err != nil {
-		return c, err
-	}
-	status, err := helpOf(plugin, "status")
-	if err != nil {
-		return c, err
-	}
-	audit, err := helpOf(plugin, "audit")
-	if err != nil {
-		return c, err
-	}
-	c.PluginFlags = []help{{[]string{"plan"}, ownFlags(plan, status)}, {[]string{"status"}, ownFlags(status, plan)},
-		{[]string{"audit"}, ownFlags(audit, status)}}
+	c.Plugin = commands.New(genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}).Commands()
 	return c, constants(manager, in("environment.go", "env"), &c.Environment)
+}
+
+// Described returns how a command of the plugin describes itself: its usage, its examples and its own flags.
+func (c commandLine) Described(name string) (string, error) {
+	at := slices.IndexFunc(c.Plugin, func(each *cobra.Command) bool { return each.Name() == name })
+	if at < 0 {
+		return "", fmt.Errorf("the plugin has no command %s", name)
+	}
+	command := c.Plugin[at]
+	command.InitDefaultHelpFlag()
+	text := "Usage:\n  " + command.UseLine() + "\n"
+	if command.HasExample() {
+		text += "\nExamples:\n" + command.Example + "\n"
+	}
+	return text + "\nFlags:\n" + command.LocalFlags().FlagUsages(), nil
 }
 
 // withFlags matches a command with flags in the program's own documentation: "stayput [manager] [flags]   ...".
@@ -112,22 +112,4 @@ func output(program string, arguments ...string) (string, error) {
 		err = fmt.Errorf("%s %s: %w\n%s", program, strings.Join(arguments, " "), err, text)
 	}
 	return string(text), err
-}
-
-var flagName = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`)
-
-// ownFlags returns the lines of a help text without the flags of every kubectl command, some of whose defaults depend on the machine. Those
-// are the flags of the other command as well, apart from Stayput's.
-func ownFlags(text, other string) string {
-	inherited := map[string]bool{}
-	for _, match := range flagName.FindAllStringSubmatch(other, -1) {
-		inherited[match[1]] = !strings.HasPrefix(match[1], "stayput-")
-	}
-	var own strings.Builder
-	for line := range strings.Lines(text) {
-		if name := flagName.FindStringSubmatch(line); name == nil || !inherited[name[1]] {
-			own.WriteString(line)
-		}
-	}
-	return own.String()
 }

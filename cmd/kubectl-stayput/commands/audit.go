@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
@@ -24,18 +25,27 @@ type auditFlags struct {
 	output     string
 }
 
-// runAudit prints what Stayput would have done with the rollouts in the cluster's history.
-func runAudit(ctx context.Context, arguments []string, std streams) error {
-	flags, asked := flagsOf("audit", std.ErrOut), auditFlags{}
-	asked.register(flags)
-	cluster := connect(flags)
-	if err := flags.Parse(arguments); err != nil {
+func newAudit(cluster *connection, std streams) *cobra.Command {
+	var asked auditFlags
+	audit := &cobra.Command{
+		Use:   "audit",
+		Short: "Show what Stayput would have done with past rollouts",
+		Long: "Show what Stayput would have done with the rollouts in the cluster's history.\n" +
+			"It only reads, and needs no Stayput in the cluster.",
+		Example: "  kubectl stayput audit -A\n  kubectl stayput audit -n shop --by-label team",
+		Args:    noArguments,
+		RunE:    func(audit *cobra.Command, _ []string) error { return asked.run(audit.Context(), cluster, std) },
+	}
+	asked.register(audit.Flags())
+	return audit
+}
+
+// run prints what Stayput would have done with the rollouts in the cluster's history.
+func (f *auditFlags) run(ctx context.Context, cluster *connection, std streams) error {
+	if err := f.check(); err != nil {
 		return err
 	}
-	if err := asked.check(flags.Args()); err != nil {
-		return err
-	}
-	reader, err := asked.reader(cluster)
+	reader, err := f.reader(cluster)
 	if err != nil {
 		return err
 	}
@@ -46,7 +56,7 @@ func runAudit(ctx context.Context, arguments []string, std streams) error {
 	if err != nil {
 		return err
 	}
-	return report.Print(std.Out, asked.output)
+	return report.Print(std.Out, f.output)
 }
 
 func (f *auditFlags) register(flags *pflag.FlagSet) {
@@ -57,11 +67,8 @@ func (f *auditFlags) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.output, "output", "o", "", "json, yaml, or tables")
 }
 
-func (f *auditFlags) check(rest []string) error {
-	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("unexpected argument %q", rest[0])
-	case f.output != "" && !slices.Contains(audit.Outputs, f.output):
+func (f *auditFlags) check() error {
+	if f.output != "" && !slices.Contains(audit.Outputs, f.output) {
 		return fmt.Errorf("unknown output %q; it is %s", f.output, strings.Join(audit.Outputs, " or "))
 	}
 	return nil

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bytes"
@@ -110,8 +110,10 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 }
 
 func TestUnknownCommand(t *testing.T) {
-	err := run(t.Context(), []string{"statsu"}, streams{Out: &bytes.Buffer{}})
-	if err == nil || !strings.Contains(err.Error(), "plan, status, audit or version") {
-		t.Errorf("the error is %v", err)
+	for name, want := range map[string]string{"statsu": "did you mean status?", "undo": "it is audit, completion, help, plan, status or version"} {
+		var errs bytes.Buffer
+		if code := Run(t.Context(), []string{name}, streams{Out: &bytes.Buffer{}, ErrOut: &errs}); code != 1 || !strings.Contains(errs.String(), want) {
+			t.Errorf("exit code %d, %q does not say %q", code, errs.String(), want)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,22 +30,31 @@ type planFlags struct {
 	apply  applier
 }
 
-// runPlan prints what kubectl apply would do.
-func runPlan(ctx context.Context, arguments []string, std streams) error {
-	flags, asked := flagsOf("plan", std.ErrOut), planFlags{}
-	asked.register(flags)
-	cluster := connect(flags)
-	if err := flags.Parse(arguments); err != nil {
+func newPlan(cluster *connection, std streams) *cobra.Command {
+	var asked planFlags
+	plan := &cobra.Command{
+		Use:   "plan (-f FILE | -k DIRECTORY)",
+		Short: "Show what kubectl apply would do to running pods",
+		Long: "Show what kubectl apply would do to running pods, without doing it.\n" +
+			"The exit code is 0 if no pod is recreated, 2 if pods of a workload are, and 1 after an error.",
+		Example: "  kubectl stayput plan -f shop.yaml\n  kustomize build shop | kubectl stayput plan -f - -o json",
+		Args:    noArguments,
+		RunE:    func(plan *cobra.Command, _ []string) error { return asked.run(plan.Context(), cluster, std) },
+	}
+	asked.register(plan.Flags())
+	return plan
+}
+
+// run prints what kubectl apply would do.
+func (f *planFlags) run(ctx context.Context, cluster *connection, std streams) error {
+	if err := f.check(); err != nil {
 		return err
 	}
-	if err := asked.check(flags.Args()); err != nil {
-		return err
-	}
-	wanted, err := asked.objects(cluster)
+	wanted, err := f.objects(cluster)
 	if err != nil {
 		return err
 	}
-	p, err := newPlanner(cluster, asked.apply, std.ErrOut)
+	p, err := newPlanner(cluster, f.apply, std.ErrOut)
 	if err != nil {
 		return err
 	}
@@ -52,7 +62,7 @@ func runPlan(ctx context.Context, arguments []string, std streams) error {
 	for _, object := range wanted {
 		rows = append(rows, p.plan(ctx, object))
 	}
-	return printRows(rows, asked.output, std)
+	return printRows(rows, f.output, std)
 }
 
 func (f *planFlags) register(flags *pflag.FlagSet) {
@@ -65,11 +75,8 @@ func (f *planFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.apply.manager, "field-manager", "", "`name` of the field manager; kubectl's own if empty")
 }
 
-func (f *planFlags) check(rest []string) error {
-	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("unexpected argument %q", rest[0])
-	case f.output != "" && f.output != "json":
+func (f *planFlags) check() error {
+	if f.output != "" && f.output != "json" {
 		return fmt.Errorf("unknown output %q; it is json", f.output)
 	}
 	return f.files.RequireFilenameOrKustomize()

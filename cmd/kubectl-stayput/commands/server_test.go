@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bytes"
@@ -174,7 +174,7 @@ func (s *server) run(arguments ...string) (said, int) {
 	s.Helper()
 	var out, errs bytes.Buffer
 	arguments = append(arguments, "--server", s.url, "--kubeconfig", os.DevNull, "--cache-dir", s.TempDir())
-	code := codeOf(run(s.Context(), arguments, streams{In: os.Stdin, Out: &out, ErrOut: &errs}), &errs)
+	code := Run(s.Context(), arguments, streams{In: os.Stdin, Out: &out, ErrOut: &errs})
 	return said{out.String(), errs.String()}, code
 }
 

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -24,21 +25,32 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 )
 
-// runStatus prints how far the update of one workload is, or an overview of all workloads.
-func runStatus(ctx context.Context, arguments []string, std streams) error {
-	flags := flagsOf("status", std.ErrOut)
-	cluster, watch := connect(flags), flags.BoolP("watch", "w", false, "go on until the update is over")
-	if err := flags.Parse(arguments); err != nil {
-		return err
+func newStatus(cluster *connection, std streams) *cobra.Command {
+	var watch bool
+	status := &cobra.Command{
+		Use:   "status [deployment/NAME | daemonset/NAME]",
+		Short: "Show how workloads are updated; or pod by pod, how far an update is",
+		Long: "Show the leader, which workloads are updated in place, and how the last edit of each is carried out.\n" +
+			"Of one workload, show each pod, how far its update is and what it waits for.",
+		Example: "  kubectl stayput status\n  kubectl stayput status deployment/web --watch",
+		RunE: func(status *cobra.Command, arguments []string) error {
+			if len(arguments) == 0 {
+				return runOverview(status.Context(), cluster, std)
+			}
+			return runStatus(status.Context(), cluster, arguments, watch, std)
+		},
 	}
-	if flags.NArg() == 0 {
-		return runOverview(ctx, cluster, std)
-	}
-	s, err := statusOf(cluster, flags.Args())
+	status.Flags().BoolVarP(&watch, "watch", "w", false, "go on until the update is over")
+	return status
+}
+
+// runStatus prints how far the update of one workload is.
+func runStatus(ctx context.Context, cluster *connection, workload []string, watch bool, std streams) error {
+	s, err := statusOf(cluster, workload)
 	if err != nil {
 		return err
 	}
-	if *watch {
+	if watch {
 		return s.watch(ctx, std.Out)
 	}
 	_, err = s.print(ctx, std.Out)
