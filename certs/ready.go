@@ -6,15 +6,14 @@ import (
 	"net/http"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
 // Ready returns the readiness check of a replica: it has a certificate that is valid now, its webhook socket answers TLS, and every
 // further check passes. The error names the first thing that is missing.
-func Ready(watcher *certwatcher.CertWatcher, server webhook.Server, further ...healthz.Checker) healthz.Checker {
-	checks := append([]healthz.Checker{Loaded(watcher), server.StartedChecker()}, further...)
+func Ready(source Source, server webhook.Server, further ...healthz.Checker) healthz.Checker {
+	checks := append([]healthz.Checker{Loaded(source), server.StartedChecker()}, further...)
 	return func(request *http.Request) error {
 		for _, check := range checks {
 			if err := check(request); err != nil {
@@ -26,9 +25,9 @@ func Ready(watcher *certwatcher.CertWatcher, server webhook.Server, further ...h
 }
 
 // Loaded returns a check that a certificate is loaded and has not expired: API servers refuse an expired one.
-func Loaded(watcher *certwatcher.CertWatcher) healthz.Checker {
+func Loaded(source Source) healthz.Checker {
 	return func(*http.Request) error {
-		certificate, err := watcher.GetCertificate(nil)
+		certificate, err := source.GetCertificate(nil)
 		if err != nil {
 			return err
 		}
@@ -36,7 +35,7 @@ func Loaded(watcher *certwatcher.CertWatcher) healthz.Checker {
 			return errors.New("no serving certificate is loaded")
 		}
 		if expiry := certificate.Leaf.NotAfter; time.Now().After(expiry) {
-			return fmt.Errorf("the serving certificate expired at %s; cert-manager should have renewed it", expiry.Format(time.RFC3339))
+			return fmt.Errorf("the serving certificate expired at %s and was not renewed", expiry.Format(time.RFC3339))
 		}
 		return nil
 	}

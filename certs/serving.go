@@ -20,10 +20,15 @@ func Watch(dir string) (*certwatcher.CertWatcher, error) {
 	return watcher, nil
 }
 
-// TLS makes a server present the watched certificate. API servers speak TLS 1.3 since Kubernetes 1.19, and no other client calls.
-func TLS(watcher *certwatcher.CertWatcher) func(*tls.Config) {
+// Source has the certificate that is served: the watched files, or a generate.Generator.
+type Source interface {
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
+// TLS makes a server present the certificate. API servers speak TLS 1.3 since Kubernetes 1.19, and no other client calls.
+func TLS(source Source) func(*tls.Config) {
 	return func(config *tls.Config) {
-		config.GetCertificate = watcher.GetCertificate
+		config.GetCertificate = source.GetCertificate
 		config.MinVersion = tls.VersionTLS13
 	}
 }

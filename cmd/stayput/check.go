@@ -166,8 +166,8 @@ func (h hook) trust() (*tls.Config, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(h.CABundle) {
-		return nil, fmt.Errorf(
-			"webhook %s has no caBundle; cert-manager's cainjector, or the chart's value certificates.caBundle, puts one there", h.name)
+		return nil, fmt.Errorf("webhook %s has no caBundle; cert-manager's cainjector puts one there, or managers with "+
+			"--generate-certificates, or the chart's value certificates.caBundle", h.name)
 	}
 	return &tls.Config{RootCAs: roots, ServerName: host, MinVersion: tls.VersionTLS13}, nil
 }

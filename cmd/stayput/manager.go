@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/stayput/stayput/certs"
+	"github.com/stayput/stayput/certs/generate"
 	"github.com/stayput/stayput/controller"
 	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/inplace"
@@ -34,7 +35,7 @@ func manage(ctx context.Context, o options) error {
 	if err := announce(); err != nil {
 		return err
 	}
-	certificate, err := certs.Watch(o.certificates)
+	certificate, err := o.certificate()
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Add(certificate); err != nil {
+	if err := certificate.AddTo(m); err != nil {
 		return err
 	}
 	leading := observe.Leadership{Reader: m.GetAPIReader(), Namespace: o.namespace, Identity: identity}
@@ -69,8 +70,29 @@ func shutdownProcess(ctx context.Context, o options, m manager.Manager) error {
 	return shutdown.OfProcess(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
 }
 
+// certificate is what the webhooks' server shows. The manager keeps it up to date.
+type certificate interface {
+	certs.Source
+	AddTo(manager.Manager) error
+}
+
+// certificate returns the certificate that the flags ask for.
+func (o options) certificate() (certificate, error) {
+	if o.generate {
+		return generate.New(o.namespace, o.lifetime), nil
+	}
+	watcher, err := certs.Watch(o.certificates)
+	return files{watcher}, err
+}
+
+// files are a certificate and its key that something else writes.
+type files struct{ *certwatcher.CertWatcher }
+
+// AddTo has the manager read the files again when they change.
+func (f files) AddTo(m manager.Manager) error { return m.Add(f.CertWatcher) }
+
 // webhookServer returns a server that shows the certificate. With a client CA, it also requires a client certificate of that CA.
-func webhookServer(o options, certificate *certwatcher.CertWatcher) (webhook.Server, error) {
+func webhookServer(o options, certificate certs.Source) (webhook.Server, error) {
 	options := webhook.Options{Port: o.webhookPort, TLSOpts: []func(*tls.Config){certs.TLS(certificate)}}
 	if o.clientCA != "" {
 		callers, err := certs.Callers(o.clientCA)
@@ -137,7 +159,7 @@ func newManager(ctx context.Context, o options, server webhook.Server, identity 
 // addComponents adds controllers, webhooks and checks to the manager. Every replica fills its caches and opens gates.
 func addComponents(
 	ctx context.Context, m manager.Manager, keep *observe.CacheForm, o options, leading observe.Leadership,
-	certificate *certwatcher.CertWatcher,
+	certificate certs.Source,
 ) error {
 	filled, err := watch(ctx, m.GetCache(), keep)
 	if err != nil {

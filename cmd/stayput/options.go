@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -21,6 +22,8 @@ type options struct {
 	restartAnnotations []string
 	excludedNamespaces []string
 	certificates       string
+	generate           bool
+	lifetime           time.Duration
 	clientCA           string
 	webhookPort        int
 	metricsAddress     string
@@ -71,6 +74,10 @@ func (o *options) flags(command string) *flag.FlagSet {
 		"comma-separated `namespaces` that are never managed, whatever their labels; kube-system and Stayput's own never are")
 	flags.StringVar(&o.certificates, "certificates", "/certificates",
 		"`folder` of the webhooks' tls.crt and tls.key")
+	flags.BoolVar(&o.generate, "generate-certificates", false,
+		"make the webhooks' certificate and its CA in the managers, instead of reading --certificates; for clusters without cert-manager")
+	flags.DurationVar(&o.lifetime, "certificate-lifetime", 90*24*time.Hour,
+		"`lifetime` of a CA of --generate-certificates, and of what it signs; at least 1m; the next one is made when a third is left")
 	flags.StringVar(&o.clientCA, "client-ca", "",
 		"`file` with the CA that signs the client certificates of API servers, in PEM; with it the webhook port answers no other caller, and without it every one")
 	flags.IntVar(&o.webhookPort, "webhook-port", 10250,
@@ -99,6 +106,9 @@ func (o options) complete() (options, error) {
 		if err := inplace.CheckRestartAnnotation(key); err != nil {
 			return options{}, fmt.Errorf("--restart-annotations: %w", err)
 		}
+	}
+	if o.lifetime < time.Minute {
+		return options{}, fmt.Errorf("--certificate-lifetime: %s is too short to replace a CA; use 1m or more", o.lifetime)
 	}
 	for _, namespace := range []string{"kube-system", o.namespace} {
 		if !slices.Contains(o.excludedNamespaces, namespace) {
