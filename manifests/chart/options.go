@@ -48,7 +48,7 @@ var conditions = map[string]string{
 	"PriorityClass":               `eq .Values.priorityClassName "stayput"`,
 	"ServiceAccount":              `.Values.serviceAccount.create`,
 	"NetworkPolicy":               `.Values.networkPolicy.enabled`,
-	"Certificate stayput-webhook": `not .Values.certificates.secretName`,
+	"Certificate stayput-webhook": `include "stayput.certManager" .`,
 	"Certificate stayput-ca":      `include "stayput.ownCA" .`,
 	"Issuer":                      `include "stayput.ownCA" .`,
 	"MutatingWebhookConfiguration stayput-ready": `not (include "stayput.mutatingPolicies" .)`,
@@ -142,6 +142,9 @@ func (e *edit) manager() {
 	}
 	e.value("spec.template.spec.volumes.1.configMap.name", `{{ default "stayput-client-ca" .Values.webhook.clientCAConfigMap }}`)
 	e.value("spec.template.spec.volumes.0.secret.secretName", `{{ default "stayput-webhook" .Values.certificates.secretName }}`)
+	for _, list := range []string{"spec.template.spec.volumes", container + ".volumeMounts"} {
+		e.only(list, 0, "not .Values.certificates.generate")
+	}
 }
 
 // pod adds the options that pods of many charts have.
@@ -170,7 +173,7 @@ func (e *edit) certificate() {
 }
 
 func (e *edit) webhooks() {
-	e.replace("metadata", "annotations", "{{- if not .Values.certificates.secretName }}\nannotations:\n  cert-manager.io/inject-ca-from: "+
+	e.replace("metadata", "annotations", "{{- if include \"stayput.certManager\" . }}\nannotations:\n  cert-manager.io/inject-ca-from: "+
 		namespace+"/stayput-webhook"+"\n{{- end }}")
 	for i := range e.list("webhooks") {
 		e.add(fmt.Sprintf("webhooks.%d.clientConfig", i), "{{- with .Values.certificates.caBundle }}\ncaBundle: {{ . }}\n{{- end }}")
@@ -249,15 +252,31 @@ func (e *edit) append(path, lines string) {
 		return
 	}
 	item := e.mark(lines)
-	item.Value += markedEnd
+	item.Value += markedItem
 	list.Content = append(list.Content, item)
 }
 
-// markedEnd follows the placeholder of lines that are the end of a list.
-const markedEnd = "END"
+// only has an item of a list exist only under a condition.
+func (e *edit) only(path string, i int, condition string) {
+	list := e.list(path)
+	if i >= len(list) {
+		e.missing(fmt.Sprintf("%s.%d", path, i))
+		return
+	}
+	text, err := encode(list[i : i+1])
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+	item := e.mark("{{- if " + condition + " }}\n" + strings.TrimRight(text, "\n") + "\n{{- end }}")
+	item.Value += markedItem
+	list[i] = item
+}
+
+// markedItem follows the placeholder of lines that are items of a list.
+const markedItem = "ITEM"
 
 var (
-	markedLast  = regexp.MustCompile(`(?m)^( *)- ` + mark + `(\d+)_` + markedEnd + `$`)
+	markedItems = regexp.MustCompile(`(?m)^( *)- ` + mark + `(\d+)_` + markedItem + `$`)
 	markedLine  = regexp.MustCompile(`(?m)^( *(?:- )?)` + mark + `(\d+)_: ` + mark + `\d+_$`)
 	markedValue = regexp.MustCompile(mark + `(\d+)_`)
 )
@@ -268,7 +287,7 @@ func (e *edit) text() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, marked := range []*regexp.Regexp{markedLast, markedLine} {
+	for _, marked := range []*regexp.Regexp{markedItems, markedLine} {
 		text = marked.ReplaceAllStringFunc(text, func(line string) string {
 			found := marked.FindStringSubmatch(line)
 			return indented(found[1], e.textOf(found[2]))

@@ -44,6 +44,9 @@ app.kubernetes.io/part-of: stayput
 {{- with .Values.restartAnnotations }}{{ $flags = append $flags (printf "--restart-annotations=%s" (join "," .)) }}{{ end }}
 {{- with .Values.excludedNamespaces }}{{ $flags = append $flags (printf "--excluded-namespaces=%s" (join "," .)) }}{{ end }}
 {{- if ne (int .Values.webhook.port) [[ .WebhookPort ]] }}{{ $flags = append $flags (printf "--webhook-port=%d" (int .Values.webhook.port)) }}{{ end }}
+{{- if .Values.certificates.generate }}{{ $flags = append $flags "--generate-certificates" }}
+{{- if ne .Values.certificates.lifetime "2160h" }}{{ $flags = append $flags (printf "--certificate-lifetime=%s" .Values.certificates.lifetime) }}{{ end }}
+{{- end }}
 {{- if .Values.webhook.clientCAConfigMap }}{{ $flags = append $flags "--client-ca=/client-ca/ca.crt" }}{{ end }}
 {{- /* In the network of the node, metrics and health are not served on all of the node's addresses. */ -}}
 {{- if or .Values.hostNetwork (ne (int .Values.metrics.port) [[ .MetricsPort ]]) }}{{ $flags = append $flags (printf "--metrics-address=%s:%d" (ternary "[$(POD_IP)]" "" .Values.hostNetwork) (int .Values.metrics.port)) }}{{ end }}
@@ -55,9 +58,14 @@ app.kubernetes.io/part-of: stayput
 {{- end }}
 {{- end }}
 
-{{- /* Not empty if the release has its own CA. */ -}}
+{{- /* Not empty if cert-manager issues the certificate. */ -}}
+{{- define "stayput.certManager" -}}
+{{- if not (or .Values.certificates.generate .Values.certificates.secretName) }}true{{ end }}
+{{- end }}
+
+{{- /* Not empty if cert-manager issues the certificate by the release's own CA. */ -}}
 {{- define "stayput.ownCA" -}}
-{{- if not (or .Values.certificates.secretName .Values.certificates.issuer.name) }}true{{ end }}
+{{- if and (include "stayput.certManager" .) (not .Values.certificates.issuer.name) }}true{{ end }}
 {{- end }}
 
 {{- define "stayput.issuer" -}}
