@@ -8,6 +8,7 @@ import (
 	"os/signal"
 
 	"github.com/go-logr/logr"
+	"github.com/moby/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -17,7 +18,8 @@ import (
 func main() {
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := commands.Run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	in, out, errs := term.StdStreams() // on Windows, they understand colours
+	code := commands.Run(ctx, os.Args[1:], genericiooptions.IOStreams{In: in, Out: out, ErrOut: errs})
 	stop()
 	os.Exit(code)
 }

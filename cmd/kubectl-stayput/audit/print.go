@@ -2,37 +2,14 @@ package audit
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
-
-	"sigs.k8s.io/yaml"
 )
 
-// Outputs are the formats other than the tables.
-var Outputs = []string{"json", "yaml"}
-
-// Print writes the report: as tables if the output is empty, otherwise as one of Outputs.
-func (r Report) Print(out io.Writer, output string) error {
-	switch output {
-	case "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
-	case "yaml":
-		text, err := yaml.Marshal(r)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(text)
-		return err
-	}
-	return r.printTables(out)
-}
-
-func (r Report) printTables(out io.Writer) error {
+// PrintTables prints the report for people.
+func (r Report) PrintTables(out io.Writer) error {
 	fmt.Fprintf(out, "Rollouts in the history: %d. Workloads: %d with rollouts, %d without.\n", r.All, r.Workloads-r.Unchanged, r.Unchanged)
 	if r.All == 0 {
 		return nil

@@ -3,13 +3,9 @@ package commands
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
@@ -22,7 +18,7 @@ type auditFlags struct {
 	excluded   []string
 	selector   string
 	label      string
-	output     string
+	output     output
 }
 
 func newAudit(cluster *connection, std streams) *cobra.Command {
@@ -36,42 +32,33 @@ func newAudit(cluster *connection, std streams) *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(audit *cobra.Command, _ []string) error { return asked.run(audit.Context(), cluster, std) },
 	}
-	asked.register(audit.Flags())
+	asked.register(audit)
 	return audit
 }
 
 // run prints what Stayput would have done with the rollouts in the cluster's history.
 func (f *auditFlags) run(ctx context.Context, cluster *connection, std streams) error {
-	if err := f.check(); err != nil {
-		return err
-	}
 	reader, err := f.reader(cluster)
 	if err != nil {
 		return err
 	}
-	told := progress(std.ErrOut)
-	reader.Progress = told.show
+	line := progress(std.ErrOut)
+	reader.Progress = shown(line)
 	report, err := reader.Audit(ctx)
-	told.clear()
+	line.clear()
 	if err != nil {
 		return err
 	}
-	return report.Print(std.Out, f.output)
+	return f.output.print(std.Out, report, report.PrintTables)
 }
 
-func (f *auditFlags) register(flags *pflag.FlagSet) {
+func (f *auditFlags) register(audit *cobra.Command) {
+	flags := audit.Flags()
 	flags.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "all namespaces, apart from those that Stayput never manages")
 	flags.StringSliceVar(&f.excluded, "excluded-namespaces", nil, "`namespaces` to leave out, besides kube-system and Stayput's own")
 	flags.StringVarP(&f.selector, "selector", "l", "", "`labels` of the workloads to audit, such as tier=web")
 	flags.StringVar(&f.label, "by-label", "", "`key` of a label of workloads, or else of their namespaces, by whose values to count as well")
-	flags.StringVarP(&f.output, "output", "o", "", "json, yaml, or tables")
-}
-
-func (f *auditFlags) check() error {
-	if f.output != "" && !slices.Contains(audit.Outputs, f.output) {
-		return fmt.Errorf("unknown output %q; it is %s", f.output, strings.Join(audit.Outputs, " or "))
-	}
-	return nil
+	f.output.register(audit)
 }
 
 // reader returns a reader of what the flags ask for.
@@ -93,27 +80,14 @@ func (f *auditFlags) reader(cluster *connection) (audit.Reader, error) {
 	return r, err
 }
 
-// progressLine is a line on a terminal that is written again and again.
-type progressLine struct{ out io.Writer }
-
-// progress returns the line for a terminal. If the output is something else, nothing is written.
-func progress(out io.Writer) progressLine {
-	if file, is := out.(*os.File); is {
-		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return progressLine{out}
-		}
-	}
-	return progressLine{io.Discard}
-}
-
 // shownEvery is how many revisions there are from one progress to the next.
 const shownEvery = 50
 
-func (p progressLine) show(read, all int) {
-	if read%shownEvery == 0 {
-		fmt.Fprintf(p.out, "\rread %d of %d revisions", read, max(read, all))
+// shown returns how the progress of an audit is shown on that line.
+func shown(line progressLine) func(read, all int) {
+	return func(read, all int) {
+		if read%shownEvery == 0 {
+			line.show(read, all, fmt.Sprintf("read %d of %d revisions", read, max(read, all)))
+		}
 	}
 }
-
-// clear removes the line.
-func (p progressLine) clear() { fmt.Fprint(p.out, "\r\033[K") }

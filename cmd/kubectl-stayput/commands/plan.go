@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,7 +25,7 @@ import (
 // planFlags are the flags of the command plan.
 type planFlags struct {
 	files  resource.FilenameOptions
-	output string
+	output output
 	apply  applier
 }
 
@@ -41,13 +40,13 @@ func newPlan(cluster *connection, std streams) *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(plan *cobra.Command, _ []string) error { return asked.run(plan.Context(), cluster, std) },
 	}
-	asked.register(plan.Flags())
+	asked.register(plan)
 	return plan
 }
 
 // run prints what kubectl apply would do.
 func (f *planFlags) run(ctx context.Context, cluster *connection, std streams) error {
-	if err := f.check(); err != nil {
+	if err := f.files.RequireFilenameOrKustomize(); err != nil {
 		return err
 	}
 	wanted, err := f.objects(cluster)
@@ -65,21 +64,20 @@ func (f *planFlags) run(ctx context.Context, cluster *connection, std streams) e
 	return printRows(rows, f.output, std)
 }
 
-func (f *planFlags) register(flags *pflag.FlagSet) {
+func (f *planFlags) register(plan *cobra.Command) {
+	flags := plan.Flags()
 	flags.StringSliceVarP(&f.files.Filenames, "filename", "f", nil, "`files`, folders or URLs of manifests; - is standard input")
 	flags.StringVarP(&f.files.Kustomize, "kustomize", "k", "", "`folder` with a kustomization")
 	flags.BoolVarP(&f.files.Recursive, "recursive", "R", false, "folders within folders, too")
-	flags.StringVarP(&f.output, "output", "o", "", "json, or a table")
+	f.output.register(plan)
 	flags.BoolVar(&f.apply.serverSide, "server-side", false, "as kubectl apply --server-side")
 	flags.BoolVar(&f.apply.force, "force-conflicts", false, "as kubectl apply --force-conflicts")
 	flags.StringVar(&f.apply.manager, "field-manager", "", "`name` of the field manager; kubectl's own if empty")
-}
-
-func (f *planFlags) check() error {
-	if f.output != "" && f.output != "json" {
-		return fmt.Errorf("unknown output %q; it is json", f.output)
+	for _, err := range []error{plan.MarkFlagFilename("filename", "yaml", "yml", "json"), plan.MarkFlagDirname("kustomize")} {
+		if err != nil {
+			panic(err) // there is no such flag
+		}
 	}
-	return f.files.RequireFilenameOrKustomize()
 }
 
 // objects reads the manifests. It does not ask the API server.

@@ -263,7 +263,7 @@ func TestPlanDemands(t *testing.T) {
 	for want, arguments := range map[string][]string{
 		"must specify one of -f and -k": {"plan"},
 		"unexpected argument":           {"plan", "-f", s.file(), "web"},
-		"unknown output":                {"plan", "-f", s.file(), "-o", "yaml"},
+		"unknown output":                {"plan", "-f", s.file(), "-o", "wide"},
 		"of namespace elsewhere":        {"plan", "-n", "shop", "-f", s.file(elsewhere)},
 	} {
 		if said, code := s.run(arguments...); code != 1 || !strings.Contains(said.err, want) {

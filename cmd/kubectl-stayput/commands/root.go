@@ -61,7 +61,9 @@ func New(std streams) *cobra.Command {
 	plugin.SetOut(std.Out)
 	plugin.SetErr(std.ErrOut)
 	cluster := connect(plugin.PersistentFlags())
+	cluster.completeFlags(plugin)
 	plugin.AddCommand(newPlan(cluster, std), newStatus(cluster, std), newAudit(cluster, std), newVersion(std))
+	addCompletion(plugin)
 	return plugin
 }
 

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -140,12 +139,9 @@ func (r row) refused(reasons inplace.Reasons) row {
 }
 
 // printRows prints the rows and returns the exit code as an error.
-func printRows(rows []row, output string, std streams) error {
-	write := printTable
-	if output == "json" {
-		write = printJSON
-	}
-	if err := write(rows, std.Out); err != nil {
+func printRows(rows []row, as output, std streams) error {
+	table := func(out io.Writer) error { return printTable(rows, out) }
+	if err := as.print(std.Out, map[string][]row{"objects": rows}, table); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(rows, unanswered) {
@@ -179,17 +175,16 @@ var words = map[decision]string{
 	inPlace: "in place", recreate: "recreate", created: "created", unchanged: "unchanged", skipped: "skipped", failed: "error",
 }
 
+// paints are the colours of the decisions; others are plain.
+var paints = map[decision]colour{inPlace: green, recreate: yellow, failed: red}
+
 func printTable(rows []row, out io.Writer) error {
+	painted := painterFor(out)
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "NAMESPACE\tOBJECT\tPLAN\tDETAILS")
+	fmt.Fprintf(table, "NAMESPACE\tOBJECT\t%s\tDETAILS\n", painted.paint("PLAN", plain))
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s/%s\t%s\t%s\n", r.Namespace, strings.ToLower(r.Kind), r.Name, words[r.Plan], r.Message)
+		plan := painted.paint(words[r.Plan], cmp.Or(paints[r.Plan], plain))
+		fmt.Fprintf(table, "%s\t%s/%s\t%s\t%s\n", r.Namespace, strings.ToLower(r.Kind), r.Name, plan, r.Message)
 	}
 	return table.Flush()
-}
-
-func printJSON(rows []row, out io.Writer) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(map[string][]row{"objects": rows})
 }

@@ -34,6 +34,8 @@ type server struct {
 	refusal  *apierrors.StatusError
 	// forbidden are paths that the user may not read.
 	forbidden []string
+	// read, if set, is told of each GET before it is answered.
+	read func(path string)
 }
 
 const (
@@ -66,6 +68,9 @@ func shop(mode string) *corev1.Namespace {
 
 // ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.read != nil && r.Method == http.MethodGet {
+		s.read(r.URL.Path)
+	}
 	switch object, known := s.objects[r.URL.Path]; {
 	case strings.HasPrefix(r.URL.Path, "/openapi"):
 		s.describe(w, r)
@@ -91,14 +96,14 @@ func (s *server) list(path string) any {
 			items = append(items, s.objects[at])
 		}
 	}
-	version, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/"), "/namespaces/")
+	version, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/"), "/namespaces")
 	return map[string]any{"apiVersion": version, "kind": listKinds[filepath.Base(path)], "items": items}
 }
 
 var listKinds = map[string]string{
 	"replicasets": "ReplicaSetList", "controllerrevisions": "ControllerRevisionList", "pods": "PodList",
 	"horizontalpodautoscalers": "HorizontalPodAutoscalerList", "events": "EventList",
-	"deployments": "DeploymentList", "daemonsets": "DaemonSetList", "statefulsets": "StatefulSetList",
+	"deployments": "DeploymentList", "daemonsets": "DaemonSetList", "statefulsets": "StatefulSetList", "namespaces": "NamespaceList",
 }
 
 // dryRun answers a write. It fails the test if the write is no dry run.

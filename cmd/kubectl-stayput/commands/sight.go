@@ -1,0 +1,152 @@
+package commands
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/podstate"
+)
+
+// sight is what was read of a workload at one time.
+type sight struct {
+	kind    kinds.Kind
+	rollout kinds.Rollout
+	events  []corev1.Event
+	// done is whether the update is over.
+	done bool
+}
+
+func (s sight) print(out io.Writer) error {
+	workload := s.rollout.Workload()
+	fmt.Fprintf(out, "%s %s/%s\n", s.kind.Workload.Name, workload.GetNamespace(), workload.GetName())
+	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(s.rollout.Snapshot().Mode), string(inplace.ModeRecreate)))
+	fmt.Fprintf(out, "Last edit:  %s\n", cmp.Or(workload.GetAnnotations()[inplace.AnnotationDecision], "-"))
+	fmt.Fprintf(out, "Update:     %s\n\n", s.update())
+	if err := s.printPods(out); err != nil {
+		return err
+	}
+	s.printEvents(out)
+	return nil
+}
+
+// update returns one line about the whole update. Marks count more than the plugin's own decision: the leader, which sets them, knows
+// Stayput's flags, and the plugin does not.
+func (s sight) update() string {
+	snapshot, decision, counts := s.rollout.Snapshot(), s.rollout.Decision(), s.counts()
+	switch {
+	case !snapshot.Mode.Manages():
+		return snapshot.Mode.Reason().Message + "; " + counts
+	case kinds.Marked(s.rollout):
+		return "in place, " + counts
+	case s.done:
+		return "none, " + counts
+	case len(decision.Reasons) > 0:
+		return "native: " + decision.Reasons.String() + "; " + counts
+	}
+	return "not begun by Stayput, " + counts
+}
+
+func (s sight) counts() string {
+	counts := fmt.Sprintf("%d of %d pods updated", s.are(podstate.Updated), len(s.rollout.PodProgress()))
+	if kept := s.are(podstate.AtPartition); kept > 0 {
+		counts += fmt.Sprintf(", %d at the partition", kept)
+	}
+	return counts
+}
+
+// are returns how many pods are in that phase.
+func (s sight) are(phase podstate.PodPhase) int {
+	count := 0
+	for _, pod := range s.rollout.PodProgress() {
+		if pod.Phase == phase {
+			count++
+		}
+	}
+	return count
+}
+
+// colours are those of the pods' phases; others are plain.
+var colours = map[podstate.PodPhase]colour{podstate.Updated: green, podstate.Updating: yellow}
+
+func (s sight) printPods(out io.Writer) error {
+	painted := painterFor(out)
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(table, "POD\tNODE\tREVISION\t%s\tWAITS FOR\n", painted.paint("STATE", plain))
+	for _, each := range s.rollout.PodProgress() {
+		state := painted.paint(string(each.Phase), cmp.Or(colours[each.Phase], plain))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n",
+			each.Pod.Name, cmp.Or(each.Pod.Spec.NodeName, "-"), cmp.Or(each.Revision, "-"), state, cmp.Or(each.Awaits, "-"))
+	}
+	return table.Flush()
+}
+
+// mostEvents is how many events are shown: the last ones.
+const mostEvents = 5
+
+func (s sight) printEvents(out io.Writer) {
+	if len(s.events) > 0 {
+		fmt.Fprintln(out, "\nEvents (UTC):")
+	}
+	for _, e := range s.events[max(0, len(s.events)-mostEvents):] {
+		fmt.Fprintf(out, "  %s  %s: %s\n", timeOf(e).UTC().Format(time.TimeOnly), e.Reason, e.Message)
+	}
+}
+
+// timeOf returns when the event happened. Events of events.k8s.io/v1 have an EventTime, and none of the older API's times.
+func timeOf(e corev1.Event) time.Time {
+	if e.EventTime.IsZero() {
+		return e.CreationTimestamp.Time
+	}
+	return e.EventTime.Time
+}
+
+// watching returns how an update is shown while it runs: on a terminal by a bar, and at its end as a whole; otherwise as a whole whenever
+// something has changed.
+func watching(out io.Writer) func(sight) error {
+	if _, is := terminal(out); is {
+		return barOf(progress(out))
+	}
+	last := ""
+	return func(now sight) error {
+		var text bytes.Buffer
+		if err := now.print(&text); err != nil {
+			return err
+		}
+		if text.String() != last {
+			fmt.Fprintln(out, text.String())
+		}
+		last = text.String()
+		return nil
+	}
+}
+
+// barOf returns how a bar shows an update.
+func barOf(line progressLine) func(sight) error {
+	return func(now sight) error {
+		if now.done {
+			line.clear()
+			return now.print(line.out)
+		}
+		line.show(now.are(podstate.Updated), len(now.rollout.PodProgress()), now.update()+now.awaits())
+		return nil
+	}
+}
+
+// awaits returns what the pods that are being updated wait for.
+func (s sight) awaits() string {
+	text := ""
+	for _, each := range s.rollout.PodProgress() {
+		if each.Phase == podstate.Updating {
+			text += fmt.Sprintf("; %s waits for %s", each.Pod.Name, each.Awaits)
+		}
+	}
+	return text
+}

@@ -1,0 +1,84 @@
+package commands
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// onTerminal returns what the command prints to a terminal of 60 columns, and its exit code.
+func (s *server) onTerminal(arguments ...string) (string, int) {
+	s.Helper()
+	display, terminal, err := pty.Open()
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer display.Close()
+	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: 60}); err != nil {
+		s.Fatal(err)
+	}
+	shown := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(display) // it ends with an error when the terminal is closed
+		shown <- strings.ReplaceAll(string(text), "\r\n", "\n")
+	}()
+	arguments = append(arguments, "-n", "shop", "--server", s.url, "--kubeconfig", os.DevNull, "--cache-dir", s.TempDir())
+	code := Run(s.Context(), arguments, streams{In: terminal, Out: terminal, ErrOut: terminal})
+	if err := terminal.Close(); err != nil {
+		s.Error(err)
+	}
+	return <-shown, code
+}
+
+func TestColours(t *testing.T) {
+	const green, yellow, plain = "\x1b[32m", "\x1b[33m", "\x1b[39m"
+	for name, test := range map[string]struct {
+		environment map[string]string
+		want        string
+	}{
+		"terminal": {nil, "NAMESPACE   OBJECT            " + plain + "PLAN" + plain + "       DETAILS\n" +
+			"shop        daemonset/agent   " + green + "in place" + plain + "   restarts app in 3 pods, 1 at a time\n" +
+			"shop        deployment/web    " + yellow + "recreate" + plain + "   /spec/containers/0/env added\n"},
+		"NO_COLOR": {map[string]string{"NO_COLOR": "1"}, "shop        daemonset/agent   in place   restarts app in 3 pods"},
+		"dumb":     {map[string]string{"TERM": "dumb"}, "shop        daemonset/agent   in place   restarts app in 3 pods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("NO_COLOR", "")
+			t.Setenv("TERM", "xterm")
+			for key, value := range test.environment {
+				t.Setenv(key, value)
+			}
+			s := serve(t, stored("in-place"))
+			file := s.file(written("DaemonSet", "agent", otherImage), written("Deployment", "web", withEnv))
+			if got, code := s.onTerminal("plan", "-f", file); !strings.Contains(got, test.want) || code != 2 {
+				t.Errorf("exit code %d, %q does not contain %q", code, got, test.want)
+			}
+		})
+	}
+}
+
+// TestWatchOnATerminal checks that a bar shows the update, and that the whole status takes its place when the update is over.
+func TestWatchOnATerminal(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	s := serve(t, partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"}))
+	over := web()
+	over.Status = appsv1.DeploymentStatus{Replicas: 4, UpdatedReplicas: 4, AvailableReplicas: 4}
+	reads := 0
+	s.read = func(path string) {
+		if reads++; path == webPath && reads > 1 {
+			s.objects = stored("in-place")
+			s.objects[webPath] = over
+		}
+	}
+	got, code := s.onTerminal("status", "deploy/web", "--watch")
+	const bar = "\r[=====               ] in place, 1 of 4 pods updated; b wai\x1b[K"
+	if !strings.Contains(got, bar+"\r\x1b[KDeployment shop/web\nMode:       in-place\n") || code != 0 {
+		t.Errorf("exit code %d: %q", code, got)
+	}
+}
