@@ -51,14 +51,14 @@ func TestNoCallFailsWhileCAsAreReplaced(t *testing.T) {
 	a.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: own}}, secret)
 	a.allow(t)
 	a.register(t)
-	a.start(t, "one", t.Context())
+	a.start(t.Context(), t, "one")
 	ctx, end := context.WithCancel(t.Context())
-	a.start(t, "other", ctx)
+	a.start(ctx, t, "other")
 	a.eventually(t, "the managers are called", func() error { return a.ask(t.Context()) })
 
 	a.asks(t, "while four CAs are replaced", 70*time.Second)
 	a.leave(t, "other", end)
-	a.start(t, "another", t.Context())
+	a.start(t.Context(), t, "another")
 	a.asks(t, "while a manager starts", 20*time.Second)
 	if err := a.admin.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"data":null}`))); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func (a apiServer) register(t *testing.T) {
 }
 
 // start starts a manager, and has the API server call it once it serves a certificate.
-func (a apiServer) start(t *testing.T, name string, ctx context.Context) {
+func (a apiServer) start(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	m, err := manager.New(a.managers, manager.Options{Scheme: a.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)}})
