@@ -39,7 +39,7 @@ func (v *Planner) bypassedAgain() *inplace.Reason {
 	if first == nil || last.Pod.CreationTimestamp.Sub(first.Pod.CreationTimestamp.Time) <= podstate.QuietAfterBypass {
 		return nil
 	}
-	return &inplace.Reason{Code: inplace.CodeBypassed, Message: "the " + v.Workload.Kind +
+	return &inplace.Reason{Code: inplace.CodeBypassed, Message: "the " + v.Update.Workload.Kind +
 		" controller replaces pods although its writes should be held: the API server does not reach Stayput's webhooks"}
 }
 
@@ -49,11 +49,11 @@ func (v *Planner) quiet() bool {
 	if last == nil {
 		return true
 	}
-	v.Result.Bypassed = "pod " + last.Pod.Name + " was created without its readiness gate"
+	v.plan.Result.Bypassed = "pod " + last.Pod.Name + " was created without its readiness gate"
 	quiet, wait := times.Since(last.Pod.CreationTimestamp.Time, podstate.QuietAfterBypass, v.seen.Now)
 	if !quiet {
-		v.Again(wait)
-		v.Phase(steps.PhaseWaiting, v.Result.Bypassed)
+		v.plan.Again(wait)
+		v.plan.Phase(steps.PhaseWaiting, v.plan.Result.Bypassed)
 	}
 	return quiet
 }

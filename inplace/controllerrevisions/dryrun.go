@@ -10,7 +10,7 @@ import (
 
 // NeedsDryRun implements engine.Planner.
 func (v *Planner) NeedsDryRun() bool {
-	return v.UpdateRevision != nil && v.NewPods.UpdateRevision == "" && v.Unfinished()
+	return v.UpdateRevision != nil && v.Update.NewPods.UpdateRevision == "" && v.Unfinished()
 }
 
 // AskDryRun implements engine.Planner. The pod of the dry run is in place of one that is to be updated.
@@ -24,7 +24,7 @@ func (v *Planner) AskDryRun() podstate.Turns {
 	}
 	for m := range v.pending() {
 		if m.Needs().InPlace() {
-			v.Result.DryRun = &steps.DryRun{UpdateRevision: v.UpdateRevision.UID, Pod: v.kind.NewPod(v.UpdateRevision, m.Pod)}
+			v.plan.Result.DryRun = &steps.DryRun{UpdateRevision: v.UpdateRevision.UID, Pod: v.kind.NewPod(v.UpdateRevision, m.Pod)}
 			break
 		}
 	}
@@ -33,7 +33,7 @@ func (v *Planner) AskDryRun() podstate.Turns {
 
 // againstDryRun returns why pods that can be updated in place cannot become what new pods would be; nil if they can.
 func (v *Planner) againstDryRun() *inplace.Reason {
-	return v.AgainstDryRun(func(yield func(*podstate.State) bool) {
+	return v.Update.AgainstDryRun(func(yield func(*podstate.State) bool) {
 		for m := range v.pending() {
 			if m.Needs().InPlace() && !yield(&m.State) {
 				return

@@ -19,7 +19,7 @@ func (v *Planner) LeftToDo() bool { return v.Unfinished() }
 // FallBack implements engine.Planner. A partially patched pod has no revision's hash, so the native controller replaces it.
 func (v *Planner) FallBack(inplace.Reason) {
 	v.unmark()
-	v.nudge(v.Unfinished() && v.Workload.GetDeletionTimestamp() == nil)
+	v.nudge(v.Unfinished() && v.Update.Workload.GetDeletionTimestamp() == nil)
 	v.patchRevisions()
 }
 
@@ -31,7 +31,7 @@ func (v *Planner) nudge(left bool) {
 	}
 	newest := v.newest()
 	v.set(newest, func(m *marks) {
-		m.renewed = v.NextNudge(newest.Labels[inplace.LabelRenewed], true, revisions.NudgeUnretriedEvery, v.seen.Now)
+		m.renewed = v.plan.NextNudge(newest.Labels[inplace.LabelRenewed], true, revisions.NudgeUnretriedEvery, v.seen.Now)
 	})
 }
 
@@ -40,7 +40,7 @@ func (v *Planner) nudgeByPod(left bool) {
 	if !left || len(v.Owned) > 0 && !v.seen.Fallback.NudgesFail(v.newest().Labels, revisions.NudgeUnretriedEvery, v.seen.Now) {
 		return
 	}
-	podstate.NudgeByPod(&v.PlanBuilder, func(yield func(*podstate.State) bool) {
+	podstate.NudgeByPod(v.plan, func(yield func(*podstate.State) bool) {
 		for m := range v.pending() {
 			if !yield(&m.State) {
 				return
@@ -73,12 +73,12 @@ func (v *Planner) Nudge() []steps.Step {
 // pods down in turns would not know of each other.
 func (v *Planner) CleanUp() {
 	v.openResizeNoted()
-	v.prePull().Finish(v.Decided.Reasons)
-	left := v.Unfinished() && v.seen.Mode.Manages() && v.seen.FellBack(v.Workload.Template)
-	v.ForgetFallback(v.Workload, v.seen.Fallback, left)
+	v.prePull().Finish(v.Update.Decided.Reasons)
+	left := v.Unfinished() && v.seen.Mode.Manages() && v.seen.FellBack(v.Update.Workload.Template)
+	v.plan.ForgetFallback(v.Update.Workload, v.seen.Fallback, left)
 	v.nudgeByPod(left)
 	if v.UpdateRevision != nil && revisions.Updating(v.UpdateRevision) && v.Unfinished() && v.seen.Mode.Manages() && !left {
-		v.PersistFallback(v.Workload, v.Workload.Template.Hash(), v.Decided.Reasons[0])
+		v.plan.PersistFallback(v.Update.Workload, v.Update.Workload.Template.Hash(), v.Update.Decided.Reasons[0])
 		left = true
 	}
 	v.unmark()
@@ -91,7 +91,7 @@ func (v *Planner) CleanUp() {
 func (v *Planner) openResizeNoted() {
 	for _, m := range v.Live {
 		if m.MidResize() && readiness.Closed(m.Pod) {
-			v.Step(podstate.OpenGate(m.Pod, m.Unreachable, v.seen.Now))
+			v.plan.Step(podstate.OpenGate(m.Pod, m.Unreachable, v.seen.Now))
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (v *Planner) nudgeForGate() {
 	case longAgo:
 		return
 	case !known:
-		v.Again(wait)
+		v.plan.Again(wait)
 	case times.TimeOf(renewed).Before(moved.Add(readiness.GateSeenAfter)):
 		renewed = times.Seconds(v.seen.Now)
 	}

@@ -19,12 +19,12 @@ func (v *Planner) HoldsCleanup(revision *apps.ControllerRevision, heldSince time
 	if !v.seen.Mode.Manages() {
 		return false, *v.seen.Mode.Reason()
 	}
-	of := slices.IndexFunc(v.Live, func(m *Pod) bool { return m.revision != nil && m.revision.UID == revision.UID })
+	of := slices.IndexFunc(v.Live, func(m *Pod) bool { return m.revision != nil && m.revision.object.UID == revision.UID })
 	switch {
 	case !v.HoldLasts(heldSince):
 		return false, revisions.HoldExpired
 	case v.updateUID() == revision.UID:
-		return true, inplace.Reason{Message: "the ControllerRevision has the template of the " + v.Workload.Kind}
+		return true, inplace.Reason{Message: "the ControllerRevision has the template of the " + v.Update.Workload.Kind}
 	case revisions.Started(revision.Labels):
 		return true, inplace.Reason{Message: "pods may be moving to the ControllerRevision"}
 	case of >= 0:

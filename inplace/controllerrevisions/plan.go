@@ -28,13 +28,13 @@ func (v *Planner) PodProgress() []podstate.PodProgress {
 func (v *Planner) Started() time.Time { return revisions.StartedAt(v.began()) }
 
 // ProceedingPhase implements engine.Planner.
-func (v *Planner) ProceedingPhase(progress string) { v.Phase(steps.PhaseUpdating, progress) }
+func (v *Planner) ProceedingPhase(progress string) { v.plan.Phase(steps.PhaseUpdating, progress) }
 
 // Impossible implements engine.Planner.
 func (v *Planner) Impossible() *inplace.Reason {
-	v.Unresized = podstate.NotResized(&v.PlanBuilder, v.Pods(), true, podstate.ResizeDeadline(nil), v.seen.Now)
-	if v.Unresized != nil && !v.Partition.HoldsPods() {
-		return v.Unresized
+	v.Update.Unresized = podstate.NotResized(v.plan, v.Update.Pods(), true, podstate.ResizeDeadline(nil), v.seen.Now)
+	if v.Update.Unresized != nil && !v.Update.Partition.HoldsPods() {
+		return v.Update.Unresized
 	}
 	return cmp.Or(v.bypassedAgain(), v.againstDryRun())
 }
@@ -49,7 +49,7 @@ func (v *Planner) Proceed() (podstate.Turns, *inplace.Reason) {
 func (v *Planner) proceed() podstate.Turns {
 	switch {
 	case v.UpdateRevision == nil:
-		v.Phase(steps.PhaseWaiting, "the "+v.Workload.Kind+" controller has not created the update revision")
+		v.plan.Phase(steps.PhaseWaiting, "the "+v.Update.Workload.Kind+" controller has not created the update revision")
 		return nil
 	case !revisions.Updating(v.UpdateRevision):
 		v.mark()
@@ -65,7 +65,7 @@ func (v *Planner) proceed() podstate.Turns {
 // move moves each pod one step further. Pods that do not serve anyway go first and cost no budget, as natively, so an undo always gets
 // through. It returns the pods that have their turn, among those that can be updated in place.
 func (v *Planner) move(blocked podstate.Blocked) podstate.Turns {
-	budget, turns, partition := v.kind.Budget(v.Live), podstate.Turns{}, v.Partition
+	budget, turns, partition := v.kind.Budget(v.Live), podstate.Turns{}, v.Update.Partition
 	for m := range v.pending() {
 		turns[&m.State] = blocked.MayStart(&m.State) && m.Restarts() && !m.AwaitsCapacity() && readiness.Closed(m.Pod) && partition.Take(&m.State)
 	}
@@ -96,7 +96,7 @@ func (v *Planner) idleFirst() []*Pod {
 
 // PartitionLeaves reports whether the partition budget allows another pod in place of this one.
 func (v *Planner) PartitionLeaves(pod *corev1.Pod) bool {
-	partition := v.Partition
+	partition := v.Update.Partition
 	for _, m := range v.idleFirst() {
 		if takes := partition.Take(&m.State); m.Pod.UID == pod.UID {
 			return takes
@@ -107,28 +107,29 @@ func (v *Planner) PartitionLeaves(pod *corev1.Pod) bool {
 
 // checkPartition sets the phase if the update waits only for the partition, or if the partition is not valid.
 func (v *Planner) checkPartition() {
-	stage, flaw, unresized := v.Partition.Waits(v.Pods()), v.Partition.Flaw(v.Pods()), v.Partition.Unresized(v.Unresized)
+	partition, pods := v.Update.Partition, v.Update.Pods()
+	stage, flaw, unresized := partition.Waits(pods), partition.Flaw(pods), partition.Unresized(v.Update.Unresized)
 	switch {
 	case flaw != "":
-		v.Phase(steps.PhaseStalled, flaw)
+		v.plan.Phase(steps.PhaseStalled, flaw)
 	case stage != "":
-		v.Phase(steps.PhasePartition, stage)
+		v.plan.Phase(steps.PhasePartition, stage)
 	case unresized != "":
-		v.Phase(steps.PhaseUpdating, unresized) // the native controller may be about to replace the pod
+		v.plan.Phase(steps.PhaseUpdating, unresized) // the native controller may be about to replace the pod
 	}
 }
 
 func (v *Planner) moveOne(m *Pod, blocked podstate.Blocked, turns podstate.Turns, partition *podstate.PartitionBudget, budget *int) {
-	drain := v.DrainState(&m.State, turns)
-	v.Again(drain.Left)
+	drain := v.Update.DrainState(&m.State, turns)
+	v.plan.Again(drain.Left)
 	starting, grownIn := m.Starting(v.seen.Now)
 	switch {
 	case m.Resizing && !m.Resizes():
 	case m.MidResize(), m.TakesTurns() && drain.Over, m.NoRestart() && partition.Take(&m.State):
-		v.Step(m.advance(v.UpdateRevision, turns[&m.State], v.seen.Now))
+		v.plan.Step(m.advance(v.UpdateRevision, turns[&m.State], v.seen.Now))
 	case !m.mayBegin(blocked, turns):
 	case starting && !turns[&m.State]:
-		v.Again(grownIn)
+		v.plan.Again(grownIn)
 	case m.Available && *budget <= 0, !turns[&m.State] && !partition.Take(&m.State):
 	case !m.Available:
 		v.start(m, turns)
@@ -146,14 +147,14 @@ func (m *Pod) mayBegin(blocked podstate.Blocked, turns podstate.Turns) bool {
 // start drains a pod first if it can be drained.
 func (v *Planner) start(m *Pod, turns podstate.Turns) {
 	switch {
-	case !m.Resizes() && !m.VolumesFresh(&v.PlanBuilder, v.seen.Now):
+	case !m.Resizes() && !m.VolumesFresh(v.plan, v.seen.Now):
 		return
 	case m.ResizesAlive() || !m.Drains():
-		v.Step(m.advance(v.UpdateRevision, false, v.seen.Now))
+		v.plan.Step(m.advance(v.UpdateRevision, false, v.seen.Now))
 		return
 	}
 	turns[&m.State] = true
-	v.Step(podstate.CloseGate(m.Pod, v.seen.Now, m.Needs().OfContainers().String()))
+	v.plan.Step(podstate.CloseGate(m.Pod, v.seen.Now, m.Needs().OfContainers().String()))
 }
 
 // advance returns the patch for the pod's next write on its way to the update revision. Drained says whether the pod had a turn. The patch
@@ -161,16 +162,16 @@ func (v *Planner) start(m *Pod, turns podstate.Turns) {
 func (m *Pod) advance(updateRevision *apps.ControllerRevision, drained bool, now time.Time) steps.PatchPod {
 	w, hash := m.NextWrite(), updateRevision.Labels[inplace.LabelRevisionHash]
 	if w.Resizes {
-		return m.Resize(w, w.Describe(m.revision.Name, updateRevision.Name))
+		return m.Resize(w, w.Describe(m.revision.object.Name, updateRevision.Name))
 	}
 	if w.Notes() { // the pod remains one of its revision
-		hash = m.revision.Labels[inplace.LabelRevisionHash]
+		hash = m.revision.object.Labels[inplace.LabelRevisionHash]
 	}
 	mark, identity := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now), hash
 	if w.Ends == podstate.EndsPartial {
 		mark.Resize, identity = m.Move.Noting(m.Containers, now), podstate.HashPartial
 	}
-	return m.Patch(w, drained, mark, m.identify(identity), w.Describe(m.revision.Name, updateRevision.Name))
+	return m.Patch(w, drained, mark, m.identify(identity), w.Describe(m.revision.object.Name, updateRevision.Name))
 }
 
 // identify returns the operations that give the pod that hash. They remove the label pod-template-generation: the native controller takes
@@ -182,12 +183,12 @@ func (m *Pod) identify(hash string) []jsonpatch.Operation {
 
 // mark marks the update revision: the update is in progress.
 func (v *Planner) mark() {
-	v.Phase(steps.PhaseUpdating, "mark the update revision")
+	v.plan.Phase(steps.PhaseUpdating, "mark the update revision")
 	began := cmp.Or(v.began(), times.Seconds(v.seen.Now))
 	v.markCurrent(began)
 	signed := maps.Clone(v.UpdateRevision.Labels)
 	signed[inplace.LabelUpdating] = began
-	v.set(v.UpdateRevision, func(m *marks) { m.updating, m.renewed = began, v.NextRenewal(signed, v.seen.Now) })
+	v.set(v.UpdateRevision, func(m *marks) { m.updating, m.renewed = began, v.plan.NextRenewal(signed, v.seen.Now) })
 	v.patchRevisions()
 }
 
@@ -213,8 +214,8 @@ func (v *Planner) markCurrent(began string) {
 		v.set(each, func(m *marks) { m.current = "" })
 	}
 	for m := range v.pending() {
-		if m.revision != nil && m.revision.ControllerRevision != v.UpdateRevision {
-			v.set(m.revision.ControllerRevision, func(m *marks) { m.current = began })
+		if m.revision != nil && m.revision.object != v.UpdateRevision {
+			v.set(m.revision.object, func(m *marks) { m.current = began })
 		}
 	}
 }
@@ -246,7 +247,7 @@ func (v *Planner) renew() {
 		}
 	}
 	v.markCurrent(v.UpdateRevision.Labels[inplace.LabelUpdating])
-	v.set(v.UpdateRevision, func(m *marks) { m.renewed = v.NextRenewal(v.UpdateRevision.Labels, v.seen.Now) })
+	v.set(v.UpdateRevision, func(m *marks) { m.renewed = v.plan.NextRenewal(v.UpdateRevision.Labels, v.seen.Now) })
 	v.patchRevisions()
 }
 
@@ -263,7 +264,7 @@ func (v *Planner) patchRevisions() {
 			[2]string{inplace.LabelUpdating, v.marks[each].updating}, [2]string{inplace.LabelRenewed, v.marks[each].renewed},
 			[2]string{inplace.LabelCurrent, v.marks[each].current})
 		if len(operations) > 0 {
-			v.Step(steps.PatchRevision{Revision: each, Operations: patches.Guarded(each, operations...), Why: "marks"})
+			v.plan.Step(steps.PatchRevision{Revision: each, Operations: patches.Guarded(each, operations...), Why: "marks"})
 		}
 	}
 }

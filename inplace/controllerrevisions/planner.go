@@ -41,9 +41,10 @@ type Kind interface {
 
 // Planner is what one plan derives from a workload of such a kind, and the plan as it is built.
 type Planner struct {
-	engine.Update
-	kind Kind
-	seen *engine.Snapshot
+	Update engine.Update
+	plan   *steps.PlanBuilder
+	kind   Kind
+	seen   *engine.Snapshot
 	// UpdateRevision is nil as long as the native controller has not created it.
 	UpdateRevision *apps.ControllerRevision
 	// Owned are the revisions that the workload controls.
@@ -67,7 +68,7 @@ type Pod struct {
 
 // revision is a ControllerRevision with its decoded template.
 type revision struct {
-	*apps.ControllerRevision
+	object     *apps.ControllerRevision
 	template   apps.Template
 	containers []corev1.Container
 	// change is the change from its template to the workload's.
@@ -85,7 +86,7 @@ func NewPlanner(kind Kind, owned []*apps.ControllerRevision, seen *engine.Snapsh
 		UpdateRevision: UpdateRevision(owned, workload.Template), wanted: edit.Living(&workload.Template.Decoded().Spec),
 		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
 	}
-	v.NewPods = seen.DryRun.Of(v.updateUID(), workload.Template, v.wanted)
+	v.plan, v.Update.NewPods = v.Update.Plan, seen.DryRun.Of(v.updateUID(), workload.Template, v.wanted)
 	for _, each := range owned {
 		v.marks[each] = marks{
 			updating: each.Labels[inplace.LabelUpdating], current: each.Labels[inplace.LabelCurrent],
@@ -94,13 +95,16 @@ func NewPlanner(kind Kind, owned []*apps.ControllerRevision, seen *engine.Snapsh
 	for _, pod := range slices.SortedFunc(slices.Values(seen.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if readiness.Live(pod) {
 			m := v.Pod(pod)
-			v.Live, v.States = append(v.Live, m), append(v.States, &m.State)
+			v.Live, v.Update.States = append(v.Live, m), append(v.Update.States, &m.State)
 		}
 	}
-	v.Decided = v.decide()
-	v.Partition = podstate.PartitionBudgetOf(seen.Settings.Partition, max(workload.Replicas, len(v.Live)), v.Pods())
+	v.Update.Decided = v.decide()
+	v.Update.Partition = podstate.PartitionBudgetOf(seen.Settings.Partition, max(workload.Replicas, len(v.Live)), v.Update.Pods())
 	return v
 }
+
+// Base implements engine.Planner.
+func (v *Planner) Base() *engine.Update { return &v.Update }
 
 // UpdateRevision returns the revision with that template. If there are several, it returns the newest, as natively: constructHistory and
 // dedupCurHistories in pkg/controller/daemon/update.go. It returns nil as long as the native controller has created none.
@@ -129,7 +133,7 @@ func (v *Planner) updateUID() types.UID {
 // Pod returns the pod as the plan sees it, whether it is one of the snapshot or not.
 func (v *Planner) Pod(pod *corev1.Pod) *Pod {
 	m := &Pod{revision: v.revisionOf(pod), Housekeeping: v.kind.Housekeeping(pod)}
-	m.State = v.StateOf(pod, v.origin(pod, m.revision))
+	m.State = v.Update.StateOf(pod, v.origin(pod, m.revision))
 	return m
 }
 
@@ -143,8 +147,8 @@ func (v *Planner) origin(pod *corev1.Pod, revision *revision) podstate.PodRevisi
 			{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"},
 		}}
 	} else {
-		from.Revision, from.TemplateContainers, from.NewPods.Containers = revision.Name, revision.containers, revision.containers
-		from.Change, from.Current = &revision.change, v.isCurrent(revision.ControllerRevision)
+		from.Revision, from.TemplateContainers, from.NewPods.Containers = revision.object.Name, revision.containers, revision.containers
+		from.Change, from.Current = &revision.change, v.isCurrent(revision.object)
 	}
 	return from
 }
@@ -172,7 +176,7 @@ func (v *Planner) readRevision(hash string) *revision {
 		if err != nil {
 			return nil // a template that does not decode counts as gone
 		}
-		return &revision{ControllerRevision: each, template: template, containers: edit.Living(&template.Decoded().Spec),
+		return &revision{object: each, template: template, containers: edit.Living(&template.Decoded().Spec),
 			change: v.changeFrom(template)}
 	}
 	return nil
@@ -180,7 +184,7 @@ func (v *Planner) readRevision(hash string) *revision {
 
 // changeFrom returns what pods of that template need to become those of the workload's template.
 func (v *Planner) changeFrom(template apps.Template) edit.Change {
-	return v.kind.ReachingPods(edit.Compare(template, v.Workload.Template, v.seen.Rules))
+	return v.kind.ReachingPods(edit.Compare(template, v.Update.Workload.Template, v.seen.Rules))
 }
 
 // decide decides whether Stayput holds the update: it does as long as some pod can be updated in place. Pods that cannot are replaced after
@@ -209,11 +213,11 @@ func (v *Planner) decide() steps.Decision {
 
 // WhyNative returns why the update cannot be made in place, whatever the templates are; nil if it can.
 func (v *Planner) WhyNative() *inplace.Reason {
-	if reason := cmp.Or(v.seen.Unmanaged(v.Workload), v.kind.Strategy()); reason != nil {
+	if reason := cmp.Or(v.seen.Unmanaged(v.Update.Workload), v.kind.Strategy()); reason != nil {
 		return reason
 	}
-	if v.seen.FellBack(v.Workload.Template) {
-		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the " + v.Workload.Kind + " controller"}
+	if v.seen.FellBack(v.Update.Workload.Template) {
+		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the " + v.Update.Workload.Kind + " controller"}
 	}
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 // Pods that are replaced natively, or whose nodes are unreachable, need none.
 func (v *Planner) prePull() *prepull.PrePull {
 	if v.UpdateRevision == nil {
-		return v.PrePull(1, prepull.PodOwner{}, nil)
+		return v.Update.PrePull(1, prepull.PodOwner{}, nil)
 	}
-	owner := prepull.OwnedBy(v.Workload, v.UpdateRevision.UID, "ControllerRevision", v.UpdateRevision)
-	return v.PrePull(1, owner, func(yield func(*podstate.State) bool) {
+	owner := prepull.OwnedBy(v.Update.Workload, v.UpdateRevision.UID, "ControllerRevision", v.UpdateRevision)
+	return v.Update.PrePull(1, owner, func(yield func(*podstate.State) bool) {
 		for m := range v.pending() {
 			if m.Needs().InPlace() && v.kind.Reachable(m.Pod) && !yield(&m.State) {
 				return

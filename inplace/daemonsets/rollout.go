@@ -48,7 +48,7 @@ func (r Rollout) Decision() steps.Decision {
 	if r.untouched() {
 		return steps.NativeDecision(r.Seen.Mode)
 	}
-	return r.planner().Decided
+	return r.planner().Update.Decided
 }
 
 // Plan returns the next steps.
@@ -128,7 +128,7 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 func (r Rollout) holdsReplacement(m *controllerrevisions.Pod) (bool, inplace.Reason) {
 	v := r.planner()
 	switch {
-	case v.Decided.Held && !v.PartitionLeaves(m.Pod):
+	case v.Update.Decided.Held && !v.PartitionLeaves(m.Pod):
 		return true, inplace.Reason{Message: "the pod stays at the partition"}
 	case !m.Available:
 	case v.OthersFirst():

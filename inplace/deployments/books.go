@@ -7,7 +7,7 @@ import (
 
 // books returns the accounts of the ReplicaSets, as observed, for the ledger.
 func (v *Planner) books(p pace) replicas.Books {
-	books := replicas.Books{Wanted: v.desired(), MaxSurge: int(v.Deployment.MaxSurge())}
+	books := replicas.Books{Wanted: v.desired(), MaxSurge: int(v.deployment.MaxSurge())}
 	for _, s := range v.Sets {
 		books.Accounts = append(books.Accounts, replicas.Account{Name: s.Rs.Name, Replicas: s.Size(), Pods: len(s.Pods),
 			Leaving: len(p.leaving[s]), Ending: s.Ending(), Surge: s.Surge, ToReplace: s.ToReplace()})

@@ -21,13 +21,13 @@ const whyBypassed = "another client has scaled the ReplicaSets"
 func (v *Planner) noteBypass() {
 	if v.NewRS != nil && v.NewRS.Wanted.Updating != "" && slices.ContainsFunc(v.Sets, (*replicas.Set).Bypassed) && !v.bypassKnown() {
 		v.NewRS.Wanted.Bypassed = v.seconds()
-		v.Result.Bypassed = whyBypassed
+		v.plan.Result.Bypassed = whyBypassed
 	}
 }
 
 // bypassKnown reports whether a bypass was noted recently.
 func (v *Planner) bypassKnown() bool {
-	over, _ := times.Since(v.bypassedAt(), podstate.BypassMemory, v.Seen.Now)
+	over, _ := times.Since(v.bypassedAt(), podstate.BypassMemory, v.seen.Now)
 	return !over
 }
 
@@ -37,7 +37,7 @@ func (v *Planner) bypassedAt() time.Time {
 		return time.Time{}
 	}
 	at := times.TimeOf(v.NewRS.Rs.Labels[inplace.LabelBypassed])
-	if at.After(v.Seen.Now.Add(podstate.QuietAfterBypass)) {
+	if at.After(v.seen.Now.Add(podstate.QuietAfterBypass)) {
 		return time.Time{} // a time in the future was not written by Stayput
 	}
 	return at
@@ -45,19 +45,19 @@ func (v *Planner) bypassedAt() time.Time {
 
 // bypassedAgain reports whether another client scales again, later than podstate.QuietAfterBypass after the bypass that is noted.
 func (v *Planner) bypassedAgain() bool {
-	over, _ := times.Since(v.bypassedAt(), podstate.QuietAfterBypass, v.Seen.Now)
+	over, _ := times.Since(v.bypassedAt(), podstate.QuietAfterBypass, v.seen.Now)
 	return over && v.bypassKnown() && slices.ContainsFunc(v.Sets, (*replicas.Set).Bypassed)
 }
 
 // quiet reports whether no other client scales, as far as is known by now; if that is only a matter of time, it returns how long it
 // takes.
 func (v *Planner) quiet() (bool, time.Duration) {
-	over, wait := times.Since(v.bypassedAt(), podstate.QuietAfterBypass, v.Seen.Now)
+	over, wait := times.Since(v.bypassedAt(), podstate.QuietAfterBypass, v.seen.Now)
 	return over && !slices.ContainsFunc(v.Sets, (*replicas.Set).Bypassed), wait
 }
 
 // awaitQuiet waits until no other client scales.
 func (v *Planner) awaitQuiet(wait time.Duration) {
-	v.Again(wait)
-	v.Phase(steps.PhaseWaiting, whyBypassed)
+	v.plan.Again(wait)
+	v.plan.Phase(steps.PhaseWaiting, whyBypassed)
 }

@@ -17,7 +17,8 @@ import (
 // NeedsDryRun implements engine.Planner. While the rollout is paused no pod
 // begins to move, but pods go back.
 func (v *Planner) NeedsDryRun() bool {
-	return v.NewRS != nil && v.NewPods.UpdateRevision == "" && v.unfinished() && (!v.paused() || v.AnyUpdating() || v.anyPartiallyPatched())
+	return v.NewRS != nil && v.update.NewPods.UpdateRevision == "" && v.unfinished() &&
+		(!v.paused() || v.Sets.AnyUpdating() || v.anyPartiallyPatched())
 }
 
 func (v *Planner) anyPartiallyPatched() bool {
@@ -26,8 +27,8 @@ func (v *Planner) anyPartiallyPatched() bool {
 
 // AskDryRun implements engine.Planner.
 func (v *Planner) AskDryRun() podstate.Turns {
-	v.Result.DryRun = newPodOf(v.NewRS.Rs)
-	v.Result.DryRun.Claims = readiness.ClaimsOf(v.NewRS.Rs.Spec.Template.Typed().Spec)
+	v.plan.Result.DryRun = newPodOf(v.NewRS.Rs)
+	v.plan.Result.DryRun.Claims = readiness.ClaimsOf(v.NewRS.Rs.Spec.Template.Typed().Spec)
 	p := v.pacing(nil)
 	p.keepTurns()
 	v.checkPartition(p.pace)
@@ -42,10 +43,10 @@ func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
 
 // newPodsOf returns what is known of new pods of a ReplicaSet, whose template has those containers.
 func (v *Planner) newPodsOf(owner *replicas.Set, own []corev1.Container) dryrun.NewPods {
-	if owner == v.NewRS && v.NewPods.UpdateRevision != "" {
-		return v.NewPods
+	if owner == v.NewRS && v.update.NewPods.UpdateRevision != "" {
+		return v.update.NewPods
 	}
-	known := v.Seen.OldDryRun
+	known := v.seen.OldDryRun
 	if known.UpdateRevision == "" && known.Unknown != "" {
 		known.UpdateRevision = owner.Rs.UID
 	}
@@ -54,7 +55,7 @@ func (v *Planner) newPodsOf(owner *replicas.Set, own []corev1.Container) dryrun.
 
 // againstDryRun returns why the pods cannot become in place, on their nodes, what new pods would be; nil if they can.
 func (v *Planner) againstDryRun() *inplace.Reason {
-	return v.AgainstDryRun(func(yield func(*podstate.State) bool) {
+	return v.update.AgainstDryRun(func(yield func(*podstate.State) bool) {
 		for _, m := range v.Members {
 			if !m.Surge && !yield(&m.State) {
 				return

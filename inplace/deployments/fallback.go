@@ -23,7 +23,7 @@ func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 }
 
 // LeftToDo implements engine.Planner.
-func (v *Planner) LeftToDo() bool { return v.unfinished() || v.Overfull() }
+func (v *Planner) LeftToDo() bool { return v.unfinished() || v.Sets.Overfull() }
 
 // FallBack implements engine.Planner.
 func (v *Planner) FallBack(why inplace.Reason) {
@@ -43,14 +43,14 @@ func (r Rollout) Nudge() []steps.Step {
 		return nil
 	}
 	v := r.Planner()
-	if !v.unfinished() && !v.AnyUpdating() {
+	if !v.unfinished() && !v.Sets.AnyUpdating() {
 		return nil
 	}
 	var nudged []steps.Step
 	for i, s := range v.Sets {
 		if i == len(v.Sets)-1 || s.Surplus() > 0 {
 			nudged = append(nudged, steps.PatchReplicaSet{ReplicaSet: s.Rs,
-				Operations: patches.GuardedButStatus(s.Rs, revisions.Nudge(s.Rs.Labels, v.Seen.Now)...), Why: revisions.WhyNudge})
+				Operations: patches.GuardedButStatus(s.Rs, revisions.Nudge(s.Rs.Labels, v.seen.Now)...), Why: revisions.WhyNudge})
 		}
 	}
 	return nudged
@@ -58,7 +58,7 @@ func (r Rollout) Nudge() []steps.Step {
 
 // CleanUp implements engine.Planner.
 func (v *Planner) CleanUp() {
-	v.prePull().Finish(v.Decided.Reasons)
+	v.prePull().Finish(v.update.Decided.Reasons)
 	v.goBack()
 	v.unmarkSeen(inplace.Reason{Code: inplace.CodeMode})
 	v.forgetSurge()
@@ -89,12 +89,12 @@ func (v *Planner) goBack() {
 		switch {
 		case !m.PartiallyPatched():
 		case len(m.Back) > 0 && m.NewPods.UpdateRevision == "":
-			v.Result.DryRun = newPodOf(m.Owner.Rs)
-			v.Result.DryRun.Back = true
+			v.plan.Result.DryRun = newPodOf(m.Owner.Rs)
+			v.plan.Result.DryRun.Back = true
 		case len(m.Back) > 0 && m.NewPods.Refused != "":
-			v.Again(dryRunRetryAfter)
+			v.plan.Again(dryRunRetryAfter)
 		default:
-			v.Step(m.GoBack(v.Seen.Now))
+			v.plan.Step(m.GoBack(v.seen.Now))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // Impossible implements engine.Planner.
 func (v *Planner) Impossible() *inplace.Reason {
-	v.Unresized = v.notResized()
+	v.update.Unresized = v.notResized()
 	if v.nativeRolloutBegun() {
 		return &inplace.Reason{Code: inplace.CodeNativeRollout, Message: "the Deployment controller has begun a rollout with new pods"}
 	}
@@ -18,8 +18,8 @@ func (v *Planner) Impossible() *inplace.Reason {
 		return &inplace.Reason{Code: inplace.CodeBypassed,
 			Message: "the Deployment controller scales although its writes should be held: the API server does not reach Stayput's webhooks"}
 	}
-	if v.Unresized != nil && !v.partitionHolds() {
-		return v.Unresized
+	if v.update.Unresized != nil && !v.partitionHolds() {
+		return v.update.Unresized
 	}
 	return v.againstDryRun()
 }
@@ -27,12 +27,12 @@ func (v *Planner) Impossible() *inplace.Reason {
 // partitionHolds reports whether the partition keeps pods at an old revision, or replicas for pods that are to replace missing ones
 // there.
 func (v *Planner) partitionHolds() bool {
-	return v.partitioned > 0 && v.LargestCurrent(v.NewRS) != nil
+	return v.partitioned > 0 && v.Sets.LargestCurrent(v.NewRS) != nil
 }
 
 func (v *Planner) notResized() *inplace.Reason {
-	return podstate.NotResized(&v.PlanBuilder, v.Pods(), v.AllObserved(),
-		podstate.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), v.Seen.Now)
+	return podstate.NotResized(v.plan, v.update.Pods(), v.Sets.AllObserved(),
+		podstate.ResizeDeadline(v.deployment.Spec.ProgressDeadlineSeconds), v.seen.Now)
 }
 
 // nativeRolloutBegun reports whether the Deployment controller has given replicas to the new ReplicaSet without Stayput. Either the

@@ -30,7 +30,7 @@ func (v *Planner) mark() {
 			s.Wanted.Updating = started
 		}
 	}
-	v.MarkCurrent(v.NewRS, started)
+	v.Sets.MarkCurrent(v.NewRS, started)
 }
 
 // letDelete lets the ReplicaSet controller delete pods of all ReplicaSets.
@@ -51,18 +51,18 @@ func (v *Planner) movePods(p pace) {
 		v.moveFrom(s, p)
 	}
 	switch quiet, wait := v.quiet(); {
-	case moving || !v.AllObserved():
-		v.Phase(steps.PhaseMoving, "pods change their ReplicaSet")
+	case moving || !v.Sets.AllObserved():
+		v.plan.Phase(steps.PhaseMoving, "pods change their ReplicaSet")
 	case !quiet:
 		v.awaitQuiet(wait)
 	case v.excess() > 0:
-		v.Phase(steps.PhaseScaling, "stop holding deletions, so that pods can be removed")
+		v.plan.Phase(steps.PhaseScaling, "stop holding deletions, so that pods can be removed")
 		v.letDelete()
 	case v.excess() < 0:
-		v.Phase(steps.PhaseScaling, "add pods")
+		v.plan.Phase(steps.PhaseScaling, "add pods")
 		v.grow(-v.excess())
 	case len(v.withPodsToReplace()) > 0:
-		v.Phase(steps.PhaseScaling, "stop holding deletions, so that pods on unreachable nodes can be replaced")
+		v.plan.Phase(steps.PhaseScaling, "stop holding deletions, so that pods on unreachable nodes can be replaced")
 		v.letDelete()
 	default:
 		v.exchange(p.turns)
@@ -73,7 +73,7 @@ func (v *Planner) movePods(p pace) {
 // update ends, or waits.
 func (v *Planner) exchange(turns podstate.Turns) {
 	_, wait := v.noRoomForSurge()
-	v.Again(wait)
+	v.plan.Again(wait)
 	more, due := v.surgeToAdd(), v.surgeToRemove(turns)
 	switch {
 	case more > 0:
@@ -92,15 +92,15 @@ func (v *Planner) exchange(turns podstate.Turns) {
 // that does not start keeps the update in progress until the deadline has passed. A pod that takes long to stop keeps it in progress
 // until it has stopped: the Deployment controller does not extend its deadline for that.
 func (v *Planner) end() {
-	if unproved, wait := v.Unproved(v.Seen.Now); unproved && !statuses.Overdue(v.Deployment) {
-		v.Again(wait)
+	if unproved, wait := v.Sets.Unproved(v.seen.Now); unproved && !statuses.Overdue(v.deployment) {
+		v.plan.Again(wait)
 		return
 	}
 	if stops := v.stopBy(); v.formula().OutlastsDeadline(stops) {
-		v.Again(stops.Sub(v.Seen.Now))
+		v.plan.Again(stops.Sub(v.seen.Now))
 		return
 	}
-	v.Unmark()
+	v.Sets.Unmark()
 	v.clearSurgeNotes()
 }
 
@@ -108,10 +108,10 @@ func (v *Planner) end() {
 // wait until the controller has seen that. Deletions are held meanwhile, and so are pods that the controller would create on an older
 // cache (replicas.Full).
 func (v *Planner) moveFrom(s *replicas.Set, p pace) {
-	stay, left := s.Staying(len(p.leaving[s])), v.CanWait(steps.DeferMove, steps.BatchWindow, v.Seen.Now)
+	stay, left := s.Staying(len(p.leaving[s])), v.plan.CanWait(steps.DeferMove, steps.BatchWindow, v.seen.Now)
 	switch {
 	case s.Size() > stay && len(p.leaving[s]) > 0 && p.anySoon && left > 0:
-		v.Defer(steps.DeferMove, left)
+		v.plan.Defer(steps.DeferMove, left)
 	case s.Size() > stay && len(p.leaving[s]) > 0:
 		v.Post(s, -s.Missing(), replicas.CausePassedOn)
 		v.Post(s, stay-s.Size()+s.Missing(), replicas.CauseMoved)
@@ -119,7 +119,7 @@ func (v *Planner) moveFrom(s *replicas.Set, p pace) {
 		v.Post(s, stay-s.Size(), replicas.CauseCounted)
 	default:
 		for _, m := range p.leaving[s] {
-			v.Step(m.Advance(v.NewRS.Rs, p.turns[&m.State], v.Seen.Now))
+			v.plan.Step(m.Advance(v.NewRS.Rs, p.turns[&m.State], v.seen.Now))
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (v *Planner) passOnUncreated() {
 	}
 	for _, s := range v.Sets {
 		missing := s.Size() - len(s.Pods)
-		if s != v.NewRS && missing > 0 && s.Failing() && (!v.IsCurrent(s) || missing <= v.BeyondPartition(v.NewRS, v.partitioned)) {
+		if s != v.NewRS && missing > 0 && s.Failing() && (!v.Sets.IsCurrent(s) || missing <= v.Sets.BeyondPartition(v.NewRS, v.partitioned)) {
 			v.Post(s, -missing, replicas.CausePassedOn)
 		}
 	}
@@ -143,7 +143,8 @@ func (v *Planner) patchSets(balance replicas.Balance) {
 	for _, s := range v.Sets {
 		operations, why := v.changed(s, balance)
 		if len(operations) > 0 {
-			v.Step(steps.PatchReplicaSet{ReplicaSet: s.Rs, Operations: patches.GuardedButStatus(s.Rs, operations...), Why: strings.Join(why, ", ")})
+			v.plan.Step(steps.PatchReplicaSet{ReplicaSet: s.Rs, Operations: patches.GuardedButStatus(s.Rs, operations...),
+				Why: strings.Join(why, ", ")})
 		}
 	}
 }
@@ -171,7 +172,7 @@ func (v *Planner) changed(s *replicas.Set, balance replicas.Balance) (operations
 		operations = append(operations, s.NoteReplicas(becomes)...)
 	}
 	annotations := v.replicasAnnotations(s, balance)
-	if len(annotations) > 0 && (resized || s.Size() > 0 && (v.Decided.Held || len(labels) > 0)) {
+	if len(annotations) > 0 && (resized || s.Size() > 0 && (v.update.Decided.Held || len(labels) > 0)) {
 		operations = append(operations, annotations...)
 		why = append(why, "replicas annotations")
 	}
@@ -184,14 +185,14 @@ func (v *Planner) changed(s *replicas.Set, balance replicas.Balance) (operations
 // Deployment were then scaled to exactly those lowered replicas, the controller would see a scaling event for ever (scale in
 // pkg/controller/deployment/sync.go returns before it sets the annotation).
 func (v *Planner) replicasAnnotations(s *replicas.Set, balance replicas.Balance) []jsonpatch.Operation {
-	wants := apps.Desired(v.Deployment)
+	wants := apps.Desired(v.deployment)
 	before := int(wants)
-	if !v.Decided.Held && v.OnlyActive(s, balance) {
+	if !v.update.Decided.Held && v.Sets.OnlyActive(s, balance) {
 		before = s.Becomes(balance)
 	}
 	return patches.SetEntries("annotations", s.Rs.Annotations,
 		[2]string{inplace.AnnotationDesired, strconv.Itoa(before)},
-		[2]string{inplace.AnnotationMax, strconv.Itoa(int(wants + v.Deployment.MaxSurge()))})
+		[2]string{inplace.AnnotationMax, strconv.Itoa(int(wants + v.deployment.MaxSurge()))})
 }
 
 // renewal returns the operations that renew the hold on a ReplicaSet, or nudge by it. To be renewed it must be marked, or be about to get a
@@ -202,7 +203,7 @@ func (v *Planner) renewal(s *replicas.Set) []jsonpatch.Operation {
 		labels = map[string]string{inplace.LabelUpdating: s.Wanted.Updating}
 	}
 	if s.Wanted.Updating != "" {
-		renewed = v.NextRenewal(labels, v.Seen.Now)
+		renewed = v.plan.NextRenewal(labels, v.seen.Now)
 	}
 	return patches.SetEntries("labels", s.Rs.Labels, [2]string{inplace.LabelRenewed, renewed})
 }

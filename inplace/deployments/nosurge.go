@@ -18,7 +18,7 @@ import (
 const UnplaceableAfter = 30 * time.Second
 
 // noSurge reports whether the update uses no surge pods because there may be no room for them.
-func (v *Planner) noSurge() bool { return v.whyNoSurge != "" && !apps.ExplicitZero(v.Deployment) }
+func (v *Planner) noSurge() bool { return v.whyNoSurge != "" && !apps.ExplicitZero(v.deployment) }
 
 // unplaceable reports whether the scheduler has found no node for any surge pod for UnplaceableAfter; if that is only a matter of time,
 // it returns how long it takes.
@@ -32,7 +32,7 @@ func (v *Planner) unplaceable() (bool, time.Duration) {
 		if m.Pod.Spec.NodeName != "" || scheduled == nil || scheduled.Reason != corev1.PodReasonUnschedulable {
 			return false, 0
 		}
-		if long, wait := times.Since(scheduled.LastTransitionTime.Time, UnplaceableAfter, v.Seen.Now); !long {
+		if long, wait := times.Since(scheduled.LastTransitionTime.Time, UnplaceableAfter, v.seen.Now); !long {
 			return false, wait
 		}
 	}
@@ -41,7 +41,7 @@ func (v *Planner) unplaceable() (bool, time.Duration) {
 
 // explainWait says why an update waits if no pod may be unavailable and a second pod may never be able to run.
 func (v *Planner) explainWait() {
-	if v.Waiting == "" && v.whyNoSurge != "" && v.surging() && replicas.AnyToRestart(v.Members) && v.NewRS.Available() == 0 {
-		v.Waiting = "waiting for a second pod, as maxUnavailable is 0, and " + v.whyNoSurge
+	if v.plan.Waiting == "" && v.whyNoSurge != "" && v.surging() && replicas.AnyToRestart(v.Members) && v.NewRS.Available() == 0 {
+		v.plan.Waiting = "waiting for a second pod, as maxUnavailable is 0, and " + v.whyNoSurge
 	}
 }

@@ -33,7 +33,7 @@ type pacer struct {
 
 // pacing returns a pacer that has decided nothing yet. Blocked pods get no turn.
 func (v *Planner) pacing(blocked podstate.Blocked) *pacer {
-	return &pacer{Planner: v, blocked: blocked, budget: v.budget(), pace: pace{turns: podstate.Turns{}, partition: v.Partition,
+	return &pacer{Planner: v, blocked: blocked, budget: v.budget(), pace: pace{turns: podstate.Turns{}, partition: v.update.Partition,
 		leaving: map[*replicas.Set][]*replicas.Pod{}, reserved: map[*replicas.Set]int{}}}
 }
 
@@ -44,7 +44,7 @@ func (p *pacer) decide() pace {
 	}
 	p.keepTurns()
 	inOrder, wait := p.inOrder()
-	p.Again(wait)
+	p.plan.Again(wait)
 	open := inOrder && !p.anyRemoving()
 	for _, s := range p.Sets {
 		p.addDrained(s)
@@ -54,7 +54,7 @@ func (p *pacer) decide() pace {
 	}
 	p.finishResizes()
 	// No pod is taken out of service before the marks are stored: if they cannot be, the update falls back.
-	if p.paused() || !p.AllUpdating(p.NewRS) {
+	if p.paused() || !p.Sets.AllUpdating(p.NewRS) {
 		return p.pace
 	}
 	if open || inOrder && p.servesForOthers(p.budget) {
@@ -70,7 +70,7 @@ func (p *pacer) decide() pace {
 // inOrder reports whether nothing has to be scaled. Scaling comes first; until it is done, only what has begun goes on. If that is only a
 // matter of time, it returns how long it takes.
 func (v *Planner) inOrder() (bool, time.Duration) {
-	if v.Total()-v.Surge() != v.desired() || !v.AnyUpdating() && !v.AllObserved() || v.unmarkedSurge() {
+	if v.Sets.Total()-v.Sets.Surge() != v.desired() || !v.Sets.AnyUpdating() && !v.Sets.AllObserved() || v.unmarkedSurge() {
 		return false, 0
 	}
 	return v.quiet()
@@ -98,18 +98,18 @@ func (p *pacer) addDrained(s *replicas.Set) {
 		return
 	}
 	for _, m := range s.Pods {
-		drain := p.DrainState(&m.State, p.turns)
-		p.Again(drain.Left)
+		drain := p.update.DrainState(&m.State, p.turns)
+		p.plan.Again(drain.Left)
 		switch {
 		case !drain.Over || m.Removing:
 		case !m.Resizing:
 			p.leaving[s] = append(p.leaving[s], m)
 		case m.RestartsToResize() && !m.MidResize():
-			p.Step(m.Advance(p.NewRS.Rs, true, p.Seen.Now))
+			p.plan.Step(m.Advance(p.NewRS.Rs, true, p.seen.Now))
 		}
 		p.anySoon = p.anySoon || drain.Soon && !m.Removing
 	}
-	if p.AnyUpdating() {
+	if p.Sets.AnyUpdating() {
 		p.reserved[s] = min(max(0, s.Surplus()-len(p.leaving[s])), len(s.NoRestart()))
 		for _, m := range s.NoRestart()[:p.reserved[s]] {
 			p.partition.TakeAnyway(&m.State)
@@ -139,7 +139,7 @@ func (p *pacer) addNoRestart(s *replicas.Set, open bool) {
 
 // spare returns how many pods may move without a restart although none may be unavailable: one, because no surge pod is created for that.
 func (p *pacer) spare() int {
-	if p.maxUnavailable() == 0 && p.Surge() == 0 {
+	if p.maxUnavailable() == 0 && p.Sets.Surge() == 0 {
 		return 1
 	}
 	return 0
@@ -152,12 +152,12 @@ func (p *pacer) startIdle() {
 		if !m.Startable(p.turns, p.blocked) || m.Ready() {
 			continue
 		}
-		if starting, wait := m.Starting(p.Seen.Now); starting {
-			p.Again(wait)
+		if starting, wait := m.Starting(p.seen.Now); starting {
+			p.plan.Again(wait)
 			continue
 		}
 		// A pod that has never run what it has now loses nothing by a restart: an undo must always succeed.
-		if (!m.Applied || unproven < p.maxUnavailable()+int(p.Deployment.MaxSurge())) && p.partition.Take(&m.State) {
+		if (!m.Applied || unproven < p.maxUnavailable()+int(p.deployment.MaxSurge())) && p.partition.Take(&m.State) {
 			unproven++
 			p.startOne(m)
 		}
@@ -173,8 +173,9 @@ func (p *pacer) startAvailable() {
 			next = append(next, m)
 		}
 	}
-	if left := p.CanWait(steps.DeferStart, steps.BatchWindow, p.Seen.Now); len(next) > 0 && replicas.AnyAvailableSoon(p.Members) && left > 0 {
-		p.Defer(steps.DeferStart, left)
+	left := p.plan.CanWait(steps.DeferStart, steps.BatchWindow, p.seen.Now)
+	if len(next) > 0 && replicas.AnyAvailableSoon(p.Members) && left > 0 {
+		p.plan.Defer(steps.DeferStart, left)
 		return
 	}
 	for _, m := range next {
@@ -184,15 +185,15 @@ func (p *pacer) startAvailable() {
 
 // startOne starts a pod, with a drain if it can be drained.
 func (p *pacer) startOne(m *replicas.Pod) {
-	if !m.VolumesFresh(&p.PlanBuilder, p.Seen.Now) {
+	if !m.VolumesFresh(p.plan, p.seen.Now) {
 		return
 	}
 	p.turns[&m.State] = true
 	if !m.Drains() {
-		p.Step(m.Advance(p.NewRS.Rs, false, p.Seen.Now))
+		p.plan.Step(m.Advance(p.NewRS.Rs, false, p.seen.Now))
 		return
 	}
-	p.Step(podstate.CloseGate(m.Pod, p.Seen.Now, m.Needs().OfContainers().String()))
+	p.plan.Step(podstate.CloseGate(m.Pod, p.seen.Now, m.Needs().OfContainers().String()))
 }
 
 // budget returns how many more available pods may become unavailable: those that would stay available if Stayput died now, minus those
@@ -226,5 +227,5 @@ func (v *Planner) maxUnavailable() int {
 	if v.surging() {
 		return 0
 	}
-	return max(1, int(v.Deployment.MaxUnavailable()))
+	return max(1, int(v.deployment.MaxUnavailable()))
 }

@@ -23,7 +23,7 @@ func (r Rollout) Plan() steps.Plan {
 // PodProgress returns what users need to know of each live pod, by name.
 func (r Rollout) PodProgress() []podstate.PodProgress {
 	v := r.Planner()
-	return v.Update.PodProgress(v.AnyUpdating(), v.paused())
+	return v.update.PodProgress(v.Sets.AnyUpdating(), v.paused())
 }
 
 // Proceed implements engine.Planner. Each part decides whether it has something to do. If the replicas do not add up, it returns that as
@@ -59,15 +59,15 @@ func (v *Planner) Started() time.Time {
 func (v *Planner) ProceedingPhase(progress string) {
 	switch {
 	case v.paused():
-		v.Phase(steps.PhasePaused, progress)
+		v.plan.Phase(steps.PhasePaused, progress)
 	case v.stage != "":
-		v.Phase(steps.PhasePartition, v.stage)
-	case v.Partition.Flaw(v.Pods()) != "":
-		v.Phase(steps.PhaseStalled, v.Waiting)
-	case statuses.Overdue(v.Deployment):
-		v.Phase(steps.PhaseStalled, cmp.Or(v.whyNoSurgePod(), progress))
+		v.plan.Phase(steps.PhasePartition, v.stage)
+	case v.update.Partition.Flaw(v.update.Pods()) != "":
+		v.plan.Phase(steps.PhaseStalled, v.plan.Waiting)
+	case statuses.Overdue(v.deployment):
+		v.plan.Phase(steps.PhaseStalled, cmp.Or(v.whyNoSurgePod(), progress))
 	default:
-		v.Phase(steps.PhaseUpdating, progress)
+		v.plan.Phase(steps.PhaseUpdating, progress)
 	}
 }
 
@@ -76,9 +76,9 @@ func (v *Planner) proceed(p pace) {
 	switch {
 	case v.NewRS == nil && v.recreates():
 		v.create()
-	case !v.AnyUpdating():
+	case !v.Sets.AnyUpdating():
 		v.prepare()
-	case !v.AllUpdating(v.NewRS):
+	case !v.Sets.AllUpdating(v.NewRS):
 		v.mark()
 	default:
 		v.movePods(p)
@@ -91,14 +91,14 @@ func (v *Planner) prepare() {
 	case !quiet:
 		v.awaitQuiet(wait)
 	case v.excess() != 0:
-		v.Phase(steps.PhaseScaling, "bring the replicas to what the Deployment wants")
+		v.plan.Phase(steps.PhaseScaling, "bring the replicas to what the Deployment wants")
 		v.scale()
 	case v.NewRS == nil:
-		v.Phase(steps.PhaseWaiting, "the Deployment controller has not created the new ReplicaSet")
-	case !v.AllObserved():
-		v.Phase(steps.PhaseWaiting, "the ReplicaSet controller has not caught up")
+		v.plan.Phase(steps.PhaseWaiting, "the Deployment controller has not created the new ReplicaSet")
+	case !v.Sets.AllObserved():
+		v.plan.Phase(steps.PhaseWaiting, "the ReplicaSet controller has not caught up")
 	case len(v.withPodsToReplace()) > 0:
-		v.Phase(steps.PhaseScaling, "replace pods on unreachable nodes")
+		v.plan.Phase(steps.PhaseScaling, "replace pods on unreachable nodes")
 		v.replaceUnreachable()
 	case !v.paused() && v.unfinished():
 		v.mark()

@@ -10,7 +10,7 @@ import (
 )
 
 func (v *Planner) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Pod {
-	return &replicas.Pod{State: v.StateOf(pod, v.origin(owner)), Owner: owner}
+	return &replicas.Pod{State: v.update.StateOf(pod, v.origin(owner)), Owner: owner}
 }
 
 func (v *Planner) origin(owner *replicas.Set) podstate.PodRevision {
@@ -18,7 +18,7 @@ func (v *Planner) origin(owner *replicas.Set) podstate.PodRevision {
 	if !known {
 		from = podstate.PodRevision{Revision: owner.Rs.Name, TemplateContainers: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec),
 			Change:  v.changeFrom(owner.Rs),
-			Updated: owner == v.NewRS, Current: v.IsCurrent(owner), ByMark: !v.Seen.Mode.Manages()}
+			Updated: owner == v.NewRS, Current: v.Sets.IsCurrent(owner), ByMark: !v.seen.Mode.Manages()}
 		from.NewPods = v.newPodsOf(owner, from.TemplateContainers)
 		if v.NewRS != nil {
 			from.UpdateHash = v.NewRS.Rs.Labels[inplace.LabelTemplateHash]

@@ -13,15 +13,15 @@ import (
 // finishResizes writes the resizes that have begun, and removes the marks of resizes that were taken back.
 func (p *pacer) finishResizes() {
 	// Without a deadline, the default one counts, so that an undo always succeeds.
-	deadline := cmp.Or(podstate.ResizeDeadline(p.Deployment.Spec.ProgressDeadlineSeconds), podstate.ResizeDeadline(nil))
+	deadline := cmp.Or(podstate.ResizeDeadline(p.deployment.Spec.ProgressDeadlineSeconds), podstate.ResizeDeadline(nil))
 	for _, m := range p.Members {
-		back, wait := m.IsBack(deadline, p.Seen.Now)
-		p.Again(wait)
-		if opens, _ := m.MayReopen(p.Seen.Now); m.Updated && readiness.Closed(m.Pod) && opens {
+		back, wait := m.IsBack(deadline, p.seen.Now)
+		p.plan.Again(wait)
+		if opens, _ := m.MayReopen(p.seen.Now); m.Updated && readiness.Closed(m.Pod) && opens {
 			continue // the gate is opened first
 		}
 		if m.MidResize() || back {
-			p.Step(m.Advance(p.NewRS.Rs, false, p.Seen.Now))
+			p.plan.Step(m.Advance(p.NewRS.Rs, false, p.seen.Now))
 		}
 	}
 }
@@ -34,13 +34,13 @@ func (p *pacer) startResizes() {
 		if !m.Resizable(p.blocked) {
 			continue
 		}
-		starting, grown := m.Starting(p.Seen.Now)
+		starting, grown := m.Starting(p.seen.Now)
 		counted := !m.Applied || p.turns[&m.State] // it is unavailable for another change already
-		idle := !m.Ready() && unproven < p.maxUnavailable()+int(p.Deployment.MaxSurge())
+		idle := !m.Ready() && unproven < p.maxUnavailable()+int(p.deployment.MaxSurge())
 		serves := m.Available && p.budget > -p.spare()
 		switch {
 		case !counted && starting:
-			p.Again(grown)
+			p.plan.Again(grown)
 			continue
 		case !counted && !idle && !serves, !p.turns[&m.State] && !p.partition.Take(&m.State):
 			continue
@@ -50,6 +50,6 @@ func (p *pacer) startResizes() {
 		default:
 			p.budget--
 		}
-		p.Step(m.Advance(p.NewRS.Rs, false, p.Seen.Now))
+		p.plan.Step(m.Advance(p.NewRS.Rs, false, p.seen.Now))
 	}
 }

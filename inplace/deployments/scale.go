@@ -11,7 +11,7 @@ func (v *Planner) scale() {
 		v.shrink(excess)
 		return
 	}
-	if need := v.cover(-v.excess()); need > 0 && v.AllObserved() {
+	if need := v.cover(-v.excess()); need > 0 && v.Sets.AllObserved() {
 		v.grow(need)
 	}
 }
@@ -51,11 +51,11 @@ func (v *Planner) grow(need int) {
 // growCurrent adds pods that the partition keeps: further ones, or replacements. They get an old revision, as many as the partition says,
 // so that scaling updates no pod. It returns how many replicas are still missing.
 func (v *Planner) growCurrent(need int) int {
-	old := v.LargestCurrent(v.NewRS)
+	old := v.Sets.LargestCurrent(v.NewRS)
 	if old == nil {
 		return need
 	}
-	kept := min(need, max(0, -v.BeyondPartition(v.NewRS, v.partitioned)))
+	kept := min(need, max(0, -v.Sets.BeyondPartition(v.NewRS, v.partitioned)))
 	v.Post(old, kept, replicas.CauseScaled)
 	return need - kept
 }
@@ -63,11 +63,11 @@ func (v *Planner) growCurrent(need int) int {
 // shrink removes replicas of the old ReplicaSets first, except those that the partition keeps. It never removes more pods that serve than
 // may be unavailable. The remainder waits until more pods are available, as natively.
 func (v *Planner) shrink(excess int) {
-	budget, beyondPartition := max(0, v.budget()), max(0, v.BeyondPartition(v.NewRS, v.partitioned))
+	budget, beyondPartition := max(0, v.budget()), max(0, v.Sets.BeyondPartition(v.NewRS, v.partitioned))
 	for _, s := range v.Sets {
 		switch {
 		case s == v.NewRS:
-		case v.IsCurrent(s):
+		case v.Sets.IsCurrent(s):
 			beyondPartition -= v.take(s, beyondPartition, &excess, &budget)
 		default:
 			v.take(s, s.Size(), &excess, &budget)

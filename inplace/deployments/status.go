@@ -22,17 +22,17 @@ func (v *Planner) patchStatus(turns podstate.Turns) {
 	formula := v.formula()
 	formula.OnTimeUntil = v.onTimeUntil(turns)
 	status := formula.NativeStatus()
-	if statuses.LooksComplete(v.Deployment, status) {
+	if statuses.LooksComplete(v.deployment, status) {
 		return
 	}
-	v.Again(formula.UntilDeadline(status))
-	operations := statuses.StatusOperations(v.Deployment.Status, status)
+	v.plan.Again(formula.UntilDeadline(status))
+	operations := statuses.StatusOperations(v.deployment.Status, status)
 	switch left := v.statusCanWait(status); {
 	case len(operations) == 0:
 	case left > 0:
-		v.Defer(steps.DeferStatus, left)
+		v.plan.Defer(steps.DeferStatus, left)
 	default:
-		v.Step(steps.PatchStatus{Deployment: v.Deployment, Status: status, Operations: patches.Guarded(v.Deployment, operations...)})
+		v.plan.Step(steps.PatchStatus{Deployment: v.deployment, Status: status, Operations: patches.Guarded(v.deployment, operations...)})
 	}
 }
 
@@ -41,10 +41,10 @@ func (v *Planner) patchStatus(turns podstate.Turns) {
 // from two different moments.
 func (v *Planner) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 	switch {
-	case statuses.SameConditions(v.Deployment.Status, status):
-		return v.CanWait(steps.DeferStatus, steps.StatusBatchWindow, v.Seen.Now)
-	case !v.AllObserved() && status.ObservedGeneration == v.Deployment.Status.ObservedGeneration:
-		return v.CanWait(steps.DeferStatus, steps.BatchWindow, v.Seen.Now)
+	case statuses.SameConditions(v.deployment.Status, status):
+		return v.plan.CanWait(steps.DeferStatus, steps.StatusBatchWindow, v.seen.Now)
+	case !v.Sets.AllObserved() && status.ObservedGeneration == v.deployment.Status.ObservedGeneration:
+		return v.plan.CanWait(steps.DeferStatus, steps.BatchWindow, v.seen.Now)
 	}
 	return 0
 }
@@ -52,8 +52,8 @@ func (v *Planner) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 // onTimeUntil returns the latest time at which pods were drained or stopped within the time that they have for it.
 func (v *Planner) onTimeUntil(turns podstate.Turns) time.Time {
 	var until time.Time
-	for s := range v.Pods() {
-		until = times.Latest(until, turns.OnTimeUntil(s, v.Seen.Endpoints, v.Seen.Settings.Drain, v.Seen.Now))
+	for s := range v.update.Pods() {
+		until = times.Latest(until, turns.OnTimeUntil(s, v.seen.Endpoints, v.seen.Settings.Drain, v.seen.Now))
 	}
 	return until
 }
@@ -61,23 +61,23 @@ func (v *Planner) onTimeUntil(turns podstate.Turns) time.Time {
 // stopBy returns the time by which all containers that are to stop must have stopped.
 func (v *Planner) stopBy() time.Time {
 	var by time.Time
-	for s := range v.Pods() {
-		by = times.Latest(by, s.Move.StopsBy(s.Pod, v.Seen.Now))
+	for s := range v.update.Pods() {
+		by = times.Latest(by, s.Move.StopsBy(s.Pod, v.seen.Now))
 	}
 	return by
 }
 
 // checkPartition finds out whether the update waits for the partition alone, or for an invalid partition to be corrected.
 func (v *Planner) checkPartition(p pace) {
-	if !v.paused() && len(p.turns) == 0 && v.Surge() == 0 && v.excess() == 0 && v.AllUpdating(v.NewRS) && v.AllObserved() {
-		v.stage = v.Partition.Waits(v.Pods())
+	if !v.paused() && len(p.turns) == 0 && v.Sets.Surge() == 0 && v.excess() == 0 && v.Sets.AllUpdating(v.NewRS) && v.Sets.AllObserved() {
+		v.stage = v.update.Partition.Waits(v.update.Pods())
 	}
-	v.Waiting = cmp.Or(v.Partition.Flaw(v.Pods()), v.Waiting, v.Partition.Unresized(v.Unresized))
+	v.plan.Waiting = cmp.Or(v.update.Partition.Flaw(v.update.Pods()), v.plan.Waiting, v.update.Partition.Unresized(v.update.Unresized))
 }
 
 // formula returns the native formula of the status, with what the update waits for.
 func (v *Planner) formula() statuses.Formula {
-	f := statuses.Formula{Deployment: v.Deployment, Waiting: v.Waiting, Stage: v.stage, Now: v.Seen.Now}
+	f := statuses.Formula{Deployment: v.deployment, Waiting: v.plan.Waiting, Stage: v.stage, Now: v.seen.Now}
 	for _, s := range v.Sets {
 		f.Sets = append(f.Sets, s.Rs)
 	}

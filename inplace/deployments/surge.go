@@ -36,7 +36,7 @@ func (r Rollout) MaySurge() bool {
 }
 
 // surging reports whether the update uses surge pods: it may, and there may be room for them.
-func (v *Planner) surging() bool { return v.MaySurge() && !v.surgeGivenUp() && !v.noSurge() }
+func (v *Planner) surging() bool { return v.rollout.MaySurge() && !v.surgeGivenUp() && !v.noSurge() }
 
 func (v *Planner) surgeGivenUp() bool {
 	return v.NewRS != nil && v.NewRS.Rs.Labels[inplace.LabelSurgeReplicas] == NoSurge
@@ -46,7 +46,7 @@ func (v *Planner) surgeGivenUp() bool {
 // sum since, or the user now wants as many pods. Then surge pods become ordinary pods; those of the new ReplicaSet first, where pods are
 // to be anyway. Marked pods count first: the note outlasts a surge pod that was removed, until the controller has seen the removal.
 func (v *Planner) countSurge() {
-	left := max(0, v.Total()-v.desired())
+	left := max(0, v.Sets.Total()-v.desired())
 	take := func(s *replicas.Set, most int) {
 		more := min(left, max(0, min(s.NotedSurge(), s.SurgeAtMost(), most)-s.Surge))
 		s.Surge, left = s.Surge+more, left-more
@@ -65,7 +65,7 @@ func (v *Planner) countSurge() {
 
 // excess returns how many replicas there are beyond those that the Deployment wants, not counting surge replicas; negative if there are
 // too few.
-func (v *Planner) excess() int { return v.Sum() - v.Surge() - v.desired() }
+func (v *Planner) excess() int { return v.Sets.Sum() - v.Sets.Surge() - v.desired() }
 
 // noteSurge keeps the notes on ReplicaSets and the marks on surge pods up to date.
 func (v *Planner) noteSurge() {
@@ -89,9 +89,9 @@ func (v *Planner) noteSurge() {
 // the user has set maxUnavailable to 0 explicitly. If it is only a matter of time, it returns how long that takes.
 func (v *Planner) noRoomForSurge() (bool, time.Duration) {
 	switch {
-	case !v.surging() || !replicas.AnyToRestart(v.Members) || apps.ExplicitZero(v.Deployment):
+	case !v.surging() || !replicas.AnyToRestart(v.Members) || apps.ExplicitZero(v.deployment):
 		return false, 0
-	case statuses.Overdue(v.Deployment):
+	case statuses.Overdue(v.deployment):
 		return true, 0
 	}
 	return v.unplaceable()
@@ -104,7 +104,7 @@ func (v *Planner) markSurgePods(s *replicas.Set) {
 	// Surge pods whose replicas were removed already may still exist; their controller decides which of the marked pods it deletes. If one
 	// too many were marked, it might choose the one that serves again, whose deletion is held.
 	for _, m := range marked[min(len(marked), s.Surge+s.Surplus()):] {
-		v.Step(m.UnmarkSurge())
+		v.plan.Step(m.UnmarkSurge())
 	}
 	if !s.Seen() {
 		return
@@ -112,7 +112,7 @@ func (v *Planner) markSurgePods(s *replicas.Set) {
 	young, unmarked := s.Youngest(), max(0, s.Surge-len(marked)-s.Missing())
 	for _, m := range young[:min(len(young), unmarked)] {
 		if !readiness.AwaitsGate(m.Pod) { // its gate is opened first
-			v.Step(m.MarkSurge())
+			v.plan.Step(m.MarkSurge())
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (v *Planner) removeFirst(s *replicas.Set) {
 	}
 	for _, m := range s.Pods {
 		if !m.Removing && slices.ContainsFunc(going, m.Precedes) {
-			v.Step(m.MarkForRemoval())
+			v.plan.Step(m.MarkForRemoval())
 		}
 	}
 }
@@ -150,19 +150,19 @@ func (v *Planner) surgeToAdd() int {
 	if v.NewRS == nil || v.paused() || !v.surging() || v.provedNoRoom() || slices.ContainsFunc(v.Sets, (*replicas.Set).NotesExcessSurge) {
 		return 0
 	}
-	return max(0, min(int(v.Deployment.MaxSurge()), v.needingSurge())-v.Surge())
+	return max(0, min(int(v.deployment.MaxSurge()), v.needingSurge())-v.Sets.Surge())
 }
 
 // addSurge adds that many replicas to the new ReplicaSet.
 func (v *Planner) addSurge(more int) {
 	v.Post(v.NewRS, more, replicas.CauseSurge)
 	v.NewRS.Wanted.Surge = replicas.SurgeNote(v.NewRS.Surge + more)
-	v.Phase(steps.PhaseScaling, "add surge pods")
+	v.plan.Phase(steps.PhaseScaling, "add surge pods")
 }
 
 // needingSurge counts the pods that serve and must restart, as far as the partition budget allows.
 func (v *Planner) needingSurge() int {
-	needingSurge, partition := 0, v.Partition
+	needingSurge, partition := 0, v.update.Partition
 	for _, m := range v.Members {
 		if m.ToRestart() && m.Ready() && partition.Take(&m.State) {
 			needingSurge++
@@ -179,7 +179,7 @@ func (v *Planner) neededSurge(s *replicas.Set) int {
 	if !v.surging() || !replicas.AnyToRestart(v.Members) || s == v.NewRS && v.provedNoRoom() || v.NewRS == nil {
 		return 0
 	}
-	most := int(v.Deployment.MaxSurge())
+	most := int(v.deployment.MaxSurge())
 	switch {
 	case s == v.NewRS:
 		return min(s.Surge, most)
@@ -229,7 +229,7 @@ func (v *Planner) removeSurge(due map[*replicas.Set]int, turns podstate.Turns) {
 	}
 	if v.provedNoRoom() {
 		v.giveUpSurge()
-		v.Result.Phase, v.Result.Message = steps.PhaseStalled, v.whyNoSurgePod()+"; pods restart one at a time"
+		v.plan.Result.Phase, v.plan.Result.Message = steps.PhaseStalled, v.whyNoSurgePod()+"; pods restart one at a time"
 	}
 }
 
@@ -277,17 +277,17 @@ func (v *Planner) lowerUncreated(s *replicas.Set, left *int) {
 
 // removeSurgePod takes the next step to remove a surge pod.
 func (v *Planner) removeSurgePod(m *replicas.Pod, turns podstate.Turns) {
-	drain := v.DrainState(&m.State, turns)
+	drain := v.update.DrainState(&m.State, turns)
 	switch {
 	case !m.Removing:
-		v.Step(m.MarkForRemoval())
+		v.plan.Step(m.MarkForRemoval())
 	case readiness.Gated(m.Pod) && !readiness.Closed(m.Pod):
-		v.Step(podstate.CloseGate(m.Pod, v.Seen.Now, "it is a surge pod to remove"))
+		v.plan.Step(podstate.CloseGate(m.Pod, v.seen.Now, "it is a surge pod to remove"))
 	case (drain.Over || !readiness.Gated(m.Pod)) && m.Owner.Missing() == 0:
-		v.Phase(steps.PhaseScaling, "remove surge pods")
+		v.plan.Phase(steps.PhaseScaling, "remove surge pods")
 		v.Post(m.Owner, -1, replicas.CauseSurgeRemoved)
 	default:
-		v.Again(drain.Left)
+		v.plan.Again(drain.Left)
 	}
 }
 
@@ -336,7 +336,7 @@ func (v *Planner) forgetSurge() {
 	v.clearSurgeNotes()
 	for _, s := range v.Sets {
 		for _, m := range s.SurgePods() {
-			v.Step(m.UnmarkSurge())
+			v.plan.Step(m.UnmarkSurge())
 		}
 	}
 }

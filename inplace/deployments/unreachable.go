@@ -24,7 +24,7 @@ func (v *Planner) withPodsToReplace() []*replicas.Set {
 			sets = append(sets, s)
 		}
 	}
-	if v.paused() || !v.Deployment.Rolls() || all > max(1, int(v.Deployment.MaxUnavailable())) {
+	if v.paused() || !v.deployment.Rolls() || all > max(1, int(v.deployment.MaxUnavailable())) {
 		return nil
 	}
 	return sets

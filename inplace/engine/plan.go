@@ -51,10 +51,10 @@ func Plan(begin func() Planner) steps.Plan {
 	if p.NeedsDryRun() {
 		turns := p.AskDryRun()
 		u.openGates(turns)
-		u.Phase(steps.PhaseWaiting, dryrun.Asking)
+		u.Plan.Phase(steps.PhaseWaiting, dryrun.Asking)
 		return finish(p, turns)
 	}
-	u.ForgetFallback(u.Workload, u.seen.Fallback, false)
+	u.Plan.ForgetFallback(u.Workload, u.seen.Fallback, false)
 	turns, reason := p.Proceed()
 	if reason != nil {
 		return FallBack(begin(), *reason)
@@ -69,29 +69,29 @@ func FallBack(p Planner, why inplace.Reason) steps.Plan {
 	u := p.Base()
 	u.Decided = steps.Decision{UpdateRevision: u.Decided.UpdateRevision, Reasons: inplace.Reasons{why}}
 	if p.LeftToDo() {
-		u.PersistFallback(u.Workload, u.Workload.Template.Hash(), why)
+		u.Plan.PersistFallback(u.Workload, u.Workload.Template.Hash(), why)
 	}
 	u.openGates(nil)
-	u.DeletePrePullPods(u.seen.Pull.PrePullPods, why.Message)
+	u.Plan.DeletePrePullPods(u.seen.Pull.PrePullPods, why.Message)
 	p.FallBack(why)
-	u.Phase(steps.PhaseNative, why.Message)
+	u.Plan.Phase(steps.PhaseNative, why.Message)
 	return finish(p, nil)
 }
 
 // finish returns the plan, with what every plan has: the decision, the progress and the phase.
 func finish(p Planner, turns podstate.Turns) steps.Plan {
 	u := p.Base()
-	u.Arrange()
-	u.Result.Decision, u.Result.NoDryRun = u.Decided, u.NewPods.Unknown
-	u.Result.Progress = u.progress(turns, p.Started())
+	u.Plan.Arrange()
+	u.Plan.Result.Decision, u.Plan.Result.NoDryRun = u.Decided, u.NewPods.Unknown
+	u.Plan.Result.Progress = u.progress(turns, p.Started())
 	switch {
-	case u.Result.Phase != "":
+	case u.Plan.Result.Phase != "":
 	case !u.Decided.Held && len(u.Decided.Reasons) > 0:
-		u.Phase(steps.PhaseNative, u.Decided.Reasons.String())
-	case !u.Decided.Held && u.Result.Progress.Moving == 0:
-		u.Phase(steps.PhaseIdle, "every pod runs what the "+u.Workload.Kind+" says")
+		u.Plan.Phase(steps.PhaseNative, u.Decided.Reasons.String())
+	case !u.Decided.Held && u.Plan.Result.Progress.Moving == 0:
+		u.Plan.Phase(steps.PhaseIdle, "every pod runs what the "+u.Workload.Kind+" says")
 	default:
-		p.ProceedingPhase(u.Progress())
+		p.ProceedingPhase(u.Plan.Progress())
 	}
-	return u.Result
+	return u.Plan.Result
 }

@@ -22,13 +22,14 @@ type plan struct {
 	called     []string
 }
 
+func (p *plan) Base() *engine.Update        { return &p.Update }
 func (p *plan) CleanUp()                    { p.called = append(p.called, "clean up") }
 func (p *plan) Started() time.Time          { return fixture.Start }
 func (p *plan) Impossible() *inplace.Reason { return p.impossible }
 func (p *plan) NeedsDryRun() bool           { return p.asks }
 func (p *plan) LeftToDo() bool              { return p.left }
 func (p *plan) FallBack(inplace.Reason)     { p.called = append(p.called, "fall back") }
-func (p *plan) ProceedingPhase(string)      { p.Phase(steps.PhaseUpdating, "") }
+func (p *plan) ProceedingPhase(string)      { p.Plan.Phase(steps.PhaseUpdating, "") }
 
 func (p *plan) AskDryRun() podstate.Turns {
 	p.called = append(p.called, "ask")

@@ -21,7 +21,7 @@ import (
 
 // Update is a plan in the making: what a kind derives from its snapshot, and the steps so far.
 type Update struct {
-	steps.PlanBuilder
+	Plan     *steps.PlanBuilder
 	Workload Workload
 	// Decided is whether Stayput makes the update.
 	Decided steps.Decision
@@ -54,16 +54,13 @@ type Workload struct {
 
 // NewUpdate begins a plan for a workload.
 func NewUpdate(workload Workload, seen *Snapshot) Update {
-	return Update{PlanBuilder: steps.PlanBuilder{Batches: seen.Batches}, Workload: workload, NodesByName: nodes.ByName(seen.Nodes),
+	return Update{Plan: &steps.PlanBuilder{Batches: seen.Batches}, Workload: workload, NodesByName: nodes.ByName(seen.Nodes),
 		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), seen: seen}
 }
 
-// Base returns the Update itself: see Planner.
-func (u *Update) Base() *Update { return u }
-
 // StateOf returns the state of a live pod that has that revision.
 func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstate.State {
-	s := podstate.StateOf(&u.PlanBuilder, pod, revision, u.NewPods, u.seen.Ahead, u.Workload.MinReadySeconds, u.seen.Now)
+	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Ahead, u.Workload.MinReadySeconds, u.seen.Now)
 	node := u.NodesByName[pod.Spec.NodeName]
 	s.Auxiliary, s.Unreachable = u.auxiliary, nodes.KnownUnreachable(node)
 	s.Infeasible = s.WhyInfeasible(node)
@@ -75,7 +72,7 @@ func (u *Update) Pods() iter.Seq[*podstate.State] { return slices.Values(u.State
 
 // openGates opens the gates of pods without a turn, at the end of every plan.
 func (u *Update) openGates(turns podstate.Turns) {
-	podstate.OpenGates(&u.PlanBuilder, u.Pods(), turns, u.seen.Now)
+	podstate.OpenGates(u.Plan, u.Pods(), turns, u.seen.Now)
 }
 
 // DrainState returns how far the pod is in its drain.
@@ -114,7 +111,7 @@ func (u *Update) againstPod(s *podstate.State) *inplace.Reason {
 // keep room for as many pods as reserved.
 func (u *Update) PrePull(reserved int, owner prepull.PodOwner, pods iter.Seq[*podstate.State]) *prepull.PrePull {
 	atATime := u.seen.Settings.PrePullParallelism
-	p := &prepull.PrePull{PlanBuilder: &u.PlanBuilder, Pulling: u.seen.Pull, AtATime: atATime, Pulls: u.Partition.PrePulls(atATime, u.Pods()),
+	p := &prepull.PrePull{Plan: u.Plan, Pulling: u.seen.Pull, AtATime: atATime, Pulls: u.Partition.PrePulls(atATime, u.Pods()),
 		Nodes: u.NodesByName, Now: u.seen.Now, Pods: u.States, Reserve: reserved, Workload: owner}
 	if pods != nil {
 		p.Next = prepull.AllToRestart(pods)

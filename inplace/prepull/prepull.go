@@ -43,7 +43,7 @@ type Refused struct {
 
 // PrePull decides, for one plan, which pods may restart now because their node has the images they need.
 type PrePull struct {
-	*steps.PlanBuilder
+	Plan *steps.PlanBuilder
 	Pulling
 	Workload PodOwner
 	// AtATime is on how many nodes images are pulled at the same time before containers stop. Pulls is the same number, or less if a
@@ -68,7 +68,7 @@ type PrePull struct {
 func (p *PrePull) Advance(paused bool) podstate.Blocked {
 	p.index()
 	if p.AtATime == 0 {
-		p.DeletePrePullPods(p.PrePullPods, "pre-pulling is off")
+		p.Plan.DeletePrePullPods(p.PrePullPods, "pre-pulling is off")
 		return nil
 	}
 	p.count()
@@ -153,15 +153,15 @@ func awaiting(image, node string) string {
 
 // tell adds the result to the plan. The first image that cannot be pulled takes precedence over everything else that is waited for.
 func (p *PrePull) tell(found result, isFirst bool) {
-	p.Again(found.again)
-	p.Result.NotPulled = cmp.Or(p.Result.NotPulled, found.skipped)
+	p.Plan.Again(found.again)
+	p.Plan.Result.NotPulled = cmp.Or(p.Plan.Result.NotPulled, found.skipped)
 	if found.failure != "" && isFirst {
-		p.Waiting = ""
+		p.Plan.Waiting = ""
 	}
-	if found.failure != "" && !slices.Contains(p.Result.PullFailures, found.failure) {
-		p.Result.PullFailures = append(p.Result.PullFailures, found.failure)
+	if found.failure != "" && !slices.Contains(p.Plan.Result.PullFailures, found.failure) {
+		p.Plan.Result.PullFailures = append(p.Plan.Result.PullFailures, found.failure)
 	}
-	p.Waiting = cmp.Or(p.Waiting, found.lacks)
+	p.Plan.Waiting = cmp.Or(p.Plan.Waiting, found.lacks)
 }
 
 // missing returns the images that are not known to be on the node, and those for which the kubelet asks the registry anyway. A node
@@ -317,11 +317,11 @@ func (p *PrePull) deleteDone(blocked podstate.Blocked) {
 		node := prePullPod.Spec.NodeName
 		switch {
 		case p.current[node] != prePullPod:
-			p.Delete(prePullPod, "another update revision")
+			p.Plan.Delete(prePullPod, "another update revision")
 		case !needed[node]:
-			p.Delete(prePullPod, "the pods on its node have had their turn")
+			p.Plan.Delete(prePullPod, "the pods on its node have had their turn")
 		case !holds(prePullPod, missing[node]):
-			p.Delete(prePullPod, "it does not pull all images")
+			p.Plan.Delete(prePullPod, "it does not pull all images")
 		}
 	}
 }
@@ -330,7 +330,7 @@ func (p *PrePull) deleteDone(blocked podstate.Blocked) {
 // update fell back to the native controller.
 func (p *PrePull) Finish(native inplace.Reasons) {
 	if len(native) > 0 {
-		p.DeletePrePullPods(p.PrePullPods, native.String())
+		p.Plan.DeletePrePullPods(p.PrePullPods, native.String())
 		return
 	}
 	p.index()
@@ -356,7 +356,7 @@ func (p *PrePull) create(blocked podstate.Blocked) {
 			return
 		}
 		begun[node] = true
-		p.Step(steps.CreatePrePullPod{Pod: p.prePullPod(s.Pod), UpdateRevision: p.Workload.updateRevision})
+		p.Plan.Step(steps.CreatePrePullPod{Pod: p.prePullPod(s.Pod), UpdateRevision: p.Workload.updateRevision})
 	}
 }
 
