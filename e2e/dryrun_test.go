@@ -118,8 +118,12 @@ func rewrittenAgain(t *testing.T) {
 		}
 		return err
 	})
-	s.recreated("web", func() { s.setImage("web", "app=v2") })
+	before := s.pods("web")
+	s.begin("native", recreated)
+	s.setImage("web", "app=v2")
 	s.reported("Deployment", "InPlaceUpdateFellBack")
+	s.rollout("status", "web", "--timeout=1m")
+	s.replaced("web", before)
 	for _, pod := range s.pods("web") {
 		if image := imagesOf(pod.Spec)["app"]; image != appImage("v3") {
 			s.Errorf("pod %s has image %s", pod.Name, image)
