@@ -10,11 +10,10 @@ crane() { "$TOOLS/crane" "$@"; }
 cosign() { "$TOOLS/cosign" "$@"; }
 
 PLATFORMS=(linux/amd64 linux/arm64)
-# To try something, PLUGIN_PLATFORMS may name fewer platforms.
-read -ra PLUGIN_PLATFORMS <<<"${PLUGIN_PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64}"
+# The plugin is for the platforms that .krew.yaml names.
+mapfile -t PLUGIN_PLATFORMS < <(sed -n 's|.*/kubectl-stayput_\([a-z]*\)_\([a-z0-9]*\)\.tar\.gz".*|\1/\2|p' .krew.yaml)
 IMAGE=$REPOSITORY/stayput
 CHARTS=$REPOSITORY/charts
-DOWNLOADS=https://github.com/stayput/stayput/releases/download
 WORKFLOW=https://github.com/stayput/stayput/.github/workflows/release.yaml
 
 # What `make licenses` has written: LICENSE, NOTICE, and the full texts of the licences of linked modules. ko copies it into the image.
@@ -107,26 +106,35 @@ manifests() {
 plugin() {
 	say "kubectl plugin"
 	local platform
-	sed "s|VERSION|$VERSION|" .ci/release/krew.yaml >"$OUT/stayput.krew.yaml"
 	for platform in "${PLUGIN_PLATFORMS[@]}"; do
 		archive "${platform%/*}" "${platform#*/}"
 	done
+	krew <.krew.yaml >"$OUT/stayput.krew.yaml"
 }
+
+# krew makes the manifest from the template, as krew-release-bot does. The bot downloads the archives for their checksums; here they are
+# in $OUT.
+krew() {
+	local line url
+	while IFS= read -r line; do
+		line=${line//'{{ .TagName }}'/$VERSION}
+		if [[ $line =~ ^(\ *)\{\{addURIAndSha\ \"(.*)\" ]]; then
+			url=${BASH_REMATCH[2]}
+			line=$(printf '%suri: %s\n%ssha256: %s' "${BASH_REMATCH[1]}" "$url" "${BASH_REMATCH[1]}" "$(checksum "$OUT/${url##*/}")")
+		fi
+		echo "$line"
+	done
+}
+
+checksum() { sha256sum "$1" | cut -d ' ' -f 1; }
 
 archive() {
 	local os=$1 arch=$2 folder=$work/plugin-$1-$2 name=kubectl-stayput_$1_$2.tar.gz binary=kubectl-stayput
 	[[ $os != windows ]] || binary+=.exe
 	mkdir "$folder"
-	cp "$LEGAL"/* "$folder/"
+	cp "$LEGAL"/* cmd/kubectl-stayput/commands/kubectl_complete-stayput "$folder/"
 	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "$LDFLAGS" -o "$folder/$binary" ./cmd/kubectl-stayput
 	tar --create --gzip --owner 0 --group 0 --numeric-owner --sort name --mtime "@$(git log -1 --format=%ct)" --file "$OUT/$name" --directory "$folder" .
-	cat >>"$OUT/stayput.krew.yaml" <<-EOF
-	  - selector:
-	      matchLabels: {os: $os, arch: $arch}
-	    uri: $DOWNLOADS/$VERSION/$name
-	    sha256: $(sha256sum "$OUT/$name" | cut -d ' ' -f 1)
-	    bin: $binary
-	EOF
 	echo "$name"
 }
 
