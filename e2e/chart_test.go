@@ -118,8 +118,8 @@ func (h helm) install(t *testing.T, image string) {
 // tests runs the chart's tests, which check the same preconditions as a scenario. Once they pass, the API server has the CA.
 func (h helm) tests(t *testing.T, _ helm) {
 	output := h.in(t).own("test", "--logs")
-	for _, line := range []string{"ok     leader:", "ok     certificate:", "ok     webhooks:", "ok     webhook port:", "ok     policies:",
-		"ok     mutating policies:"} {
+	for _, line := range []string{"ok         managers:", "ok         certificate: valid until", "ok         webhooks: the API server reaches",
+		"ok         rights:", "ok         policies:", "ok         readiness gates:", "Nothing is wrong."} {
 		if !strings.Contains(output, line) {
 			t.Errorf("%q is missing in:\n%s", line, output)
 		}

@@ -33,7 +33,7 @@ type options struct {
 }
 
 var commands = map[string]func(context.Context, options) error{
-	"manager": manage, "uninstall": uninstall, "check": check, "wait": wait, "version": tellVersion,
+	"manager": manage, "uninstall": uninstall, "check": runCheck, "wait": wait, "version": tellVersion,
 }
 
 // parse reads "[command] [flags]". If the user asks for help, it prints the usage and returns flag.ErrHelp.

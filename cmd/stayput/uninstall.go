@@ -15,23 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	polling "k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/internal/check"
 )
 
-// These are the names in manifests of the Deployment, of the webhook configurations, and of the policies and their bindings.
-const (
-	ownDeployment    = "stayput"
-	ownConfiguration = "stayput"
-	readyRule        = "stayput-ready"           // the policy, its binding, and the webhook configuration for older clusters
-	ownAdvice        = "stayput-auxiliary-names" // the policy that warns; all others deny
-)
-
-var (
-	managerPods = client.MatchingLabels{"app.kubernetes.io/name": "stayput", "app.kubernetes.io/component": "manager"}
-	ownPolicies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
-		"stayput-auxiliary", "stayput-marks", ownAdvice,
-		"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-gates", "stayput-own-resizes",
-		"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-status"}
-)
+var managerPods = client.MatchingLabels{"app.kubernetes.io/name": "stayput", "app.kubernetes.io/component": "manager"}
 
 const (
 	// scaleToZeroTimeout bounds how long the managers may take to end: their 30 s, and what a busy node adds.
@@ -66,7 +54,7 @@ func scaleToZero(ctx context.Context, c client.Client, namespace string) error {
 	none := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
 	err := c.SubResource("scale").Patch(ctx, deploymentOf(namespace), none)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("scale Deployment %s/%s to 0: %w", namespace, ownDeployment, err)
+		return fmt.Errorf("scale Deployment %s/%s to 0: %w", namespace, check.Deployment, err)
 	}
 	var left []string
 	err = polling.PollUntilContextTimeout(ctx, lookEvery, scaleToZeroTimeout, true, func(ctx context.Context) (bool, error) {
@@ -85,7 +73,7 @@ func deploymentOf(namespace string) client.Object {
 	deployment := &unstructured.Unstructured{}
 	deployment.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	deployment.SetNamespace(namespace)
-	deployment.SetName(ownDeployment)
+	deployment.SetName(check.Deployment)
 	return deployment
 }
 
@@ -117,13 +105,13 @@ func deleteAdmission(ctx context.Context, c client.Client) error {
 // uninstall opens the gates of all pods: otherwise a pod on a node that is down would become Ready.
 func admissionObjects() []client.Object {
 	all := []client.Object{
-		admissionObject("MutatingWebhookConfiguration", ownConfiguration),
-		admissionObject("ValidatingWebhookConfiguration", ownConfiguration),
-		admissionObject("MutatingWebhookConfiguration", readyRule),
-		admissionObject("MutatingAdmissionPolicyBinding", readyRule),
-		admissionObject("MutatingAdmissionPolicy", readyRule),
+		admissionObject("MutatingWebhookConfiguration", check.Configuration),
+		admissionObject("ValidatingWebhookConfiguration", check.Configuration),
+		admissionObject("MutatingWebhookConfiguration", check.ReadyRule),
+		admissionObject("MutatingAdmissionPolicyBinding", check.ReadyRule),
+		admissionObject("MutatingAdmissionPolicy", check.ReadyRule),
 	}
-	for _, policy := range ownPolicies {
+	for _, policy := range check.Policies {
 		all = append(all, admissionObject("ValidatingAdmissionPolicyBinding", policy), admissionObject("ValidatingAdmissionPolicy", policy))
 	}
 	return all

@@ -18,8 +18,8 @@ var (
 	mountingRuntimes = map[string]*versions.Version{"containerd": versions.MustParseGeneric("2.1"), "cri-o": versions.MustParseGeneric("1.31")}
 )
 
-// cannotMount returns why pods on the node cannot have images as volumes. It is empty if they can.
-func cannotMount(node *corev1.Node) string {
+// CannotMount returns why pods on the node cannot have images as volumes. It is empty if they can.
+func CannotMount(node *corev1.Node) string {
 	info := node.Status.NodeInfo
 	if info.OperatingSystem == string(corev1.Windows) {
 		return "Windows"

@@ -240,7 +240,7 @@ func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wa
 	case !nodes.NodeReady(node) && !s.Ready():
 		return "", true, 0 // the kubelet pulls when it reports again; until then the pod is not available anyway
 	}
-	if why := cannotMount(node); why != "" {
+	if why := CannotMount(node); why != "" {
 		return fmt.Sprintf("node %s: %s", name, why), true, 0
 	}
 	stuckTerminating, gone := p.stuckTerminating(name)

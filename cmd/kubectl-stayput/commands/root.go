@@ -62,7 +62,7 @@ func New(std streams) *cobra.Command {
 	plugin.SetErr(std.ErrOut)
 	cluster := connect(plugin.PersistentFlags())
 	cluster.completeFlags(plugin)
-	plugin.AddCommand(newPlan(cluster, std), newStatus(cluster, std), newAudit(cluster, std), newVersion(std))
+	plugin.AddCommand(newPlan(cluster, std), newStatus(cluster, std), newAudit(cluster, std), newCheck(cluster, std), newVersion(std))
 	addCompletion(plugin)
 	return plugin
 }

@@ -1,0 +1,78 @@
+package check
+
+import "slices"
+
+// These are the names in manifests of the Deployment, of the webhook configurations, and of the policies and their bindings.
+const (
+	Deployment    = "stayput"
+	Configuration = "stayput"
+	ReadyRule     = "stayput-ready"           // the policy, its binding, and the webhook configuration for older clusters
+	advice        = "stayput-auxiliary-names" // the policy that warns; all others deny
+)
+
+// Policies are the names of the ValidatingAdmissionPolicies in manifests.
+var Policies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
+	"stayput-auxiliary", "stayput-marks", advice,
+	"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-gates", "stayput-own-resizes",
+	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-status"}
+
+// The webhooks of both configurations in manifests.
+var (
+	mutatingHooks   = []string{"edits.stayput.dev", "new-replicasets.stayput.dev", "new-pods.stayput.dev"}
+	validatingHooks = []string{"edits.stayput.dev", "in-place-only.stayput.dev", "replicasets.stayput.dev",
+		"throttled-replicasets.stayput.dev", "completions.stayput.dev", "revisions.stayput.dev", "pods.stayput.dev", "throttled-pods.stayput.dev"}
+)
+
+// flowSchemas have the API server queue Stayput's requests with those of the native controllers.
+var flowSchemas = []string{"stayput", "stayput-leader-election"}
+
+// nativeControllers are the service accounts by which the webhooks know the native controllers.
+var nativeControllers = []string{"deployment-controller", "replicaset-controller", "daemon-set-controller"}
+
+// right is what the managers' service account must be allowed.
+type right struct {
+	group, resource, subresource, verb string
+	// own says that the right is needed in Stayput's own namespace only, and name, if set, on one object only.
+	own  bool
+	name string
+}
+
+// rights are those of manifests/base/rbac.yaml.
+var rights = slices.Concat(
+	cluster("", "namespaces", "", "get", "list", "watch"),
+	cluster("", "nodes", "", "get", "list", "watch"),
+	cluster("", "pods", "", "get", "list", "watch", "patch", "create", "delete"),
+	cluster("", "pods", "resize", "patch"),
+	cluster("", "pods", "status", "patch"),
+	cluster("", "services", "", "list", "watch"),
+	cluster("", "resourcequotas", "", "list"),
+	cluster("", "persistentvolumeclaims", "", "get"),
+	cluster("apps", "controllerrevisions", "", "get", "list", "watch", "patch"),
+	cluster("apps", "daemonsets", "", "get", "list", "watch"),
+	cluster("apps", "deployments", "", "get", "list", "watch"),
+	cluster("apps", "deployments", "status", "patch"),
+	cluster("apps", "replicasets", "", "get", "list", "watch", "create", "patch"),
+	cluster("apps", "daemonsets", "finalizers", "update"),
+	cluster("apps", "deployments", "finalizers", "update"),
+	cluster("apps", "replicasets", "finalizers", "update"),
+	cluster("discovery.k8s.io", "endpointslices", "", "list", "watch"),
+	cluster("autoscaling", "horizontalpodautoscalers", "", "list"),
+	cluster("events.k8s.io", "events", "", "create", "patch"),
+	[]right{{"coordination.k8s.io", "leases", "", "create", true, ""}},
+	owned("coordination.k8s.io", "leases", "stayput"),
+	owned("", "configmaps", "stayput-fallbacks"),
+)
+
+func cluster(group, resource, subresource string, verbs ...string) (all []right) {
+	for _, verb := range verbs {
+		all = append(all, right{group: group, resource: resource, subresource: subresource, verb: verb})
+	}
+	return all
+}
+
+func owned(group, resource, name string) (all []right) {
+	for _, verb := range []string{"get", "list", "watch", "update"} {
+		all = append(all, right{group: group, resource: resource, verb: verb, own: true, name: name})
+	}
+	return all
+}
