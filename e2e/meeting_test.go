@@ -43,6 +43,7 @@ func disturbances(t *testing.T) {
 	t.Run("node lost", nodeLost)
 	t.Run("changes by flags", changesByFlags)
 	t.Run("only API servers are answered", onlyAPIServers)
+	t.Run("checked", checks)
 	t.Run("uninstalled", uninstalled)
 }
 

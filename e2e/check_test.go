@@ -1,0 +1,316 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/stayput/stayput/internal/check"
+)
+
+// breakage is a way to break an installation, and what the check must find then.
+type breakage struct {
+	// objects are broken, and restored afterwards.
+	objects []string
+	breaks  func(*checkup)
+	want    check.Finding // with parts of its sentences
+}
+
+// checkup is an installation that is broken on purpose, one thing at a time.
+type checkup struct {
+	*stage
+}
+
+// The objects that are broken, as kubectl names them.
+const (
+	inOwn       = "-n=" + ownNamespace
+	mutating    = "mutatingwebhookconfiguration/" + ownName
+	validating  = "validatingwebhookconfiguration/" + ownName
+	deployment  = "deployment/" + ownName
+	service     = "service/stayput-webhook"
+	certificate = "certificate/stayput-webhook"
+	injectFrom  = "cert-manager.io/inject-ca-from"
+	marks       = "stayput-marks"
+)
+
+// checks breaks the installation in many ways. Of each it expects the sentence that mends it. Before and afterwards nothing may be wrong.
+func checks(t *testing.T) {
+	c := &checkup{newStage(t, labelled)}
+	c.create(web(1)) // its pod has the gate, which proves that the native controllers have user names of their own
+	c.managed("web")
+	c.sound()
+	for name, b := range breakages {
+		t.Run(name, func(t *testing.T) {
+			c := &checkup{c.in(t)}
+			t.Cleanup(c.sound)
+			for _, object := range b.objects {
+				t.Cleanup(c.saved(object))
+			}
+			b.breaks(c)
+			c.finds(b.want)
+		})
+	}
+}
+
+// in returns the same stage for a subtest.
+func (s *stage) in(t *testing.T) *stage {
+	sub := *s
+	sub.T = t
+	return &sub
+}
+
+// report runs the plugin, and returns what it reports and its exit code.
+func (c *checkup) report(ctx context.Context) (report check.Report, code int, err error) {
+	command := exec.CommandContext(ctx, filepath.Join(binaries, "kubectl"), "stayput", "check", "-o", "json", "--kubeconfig", kubeconfig)
+	command.Env = append(os.Environ(), "PATH="+binaries+string(os.PathListSeparator)+os.Getenv("PATH"))
+	var out, messages bytes.Buffer
+	command.Stdout, command.Stderr = &out, &messages
+	if err := command.Run(); command.ProcessState == nil {
+		return report, 0, err
+	}
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		return report, 0, fmt.Errorf("%w in %q: %s", err, out.String(), messages.String())
+	}
+	return report, command.ProcessState.ExitCode(), nil
+}
+
+// sound waits until the check finds nothing.
+func (c *checkup) sound() {
+	c.Helper()
+	if err := poll(context.Background(), func(ctx context.Context) error {
+		report, code, err := c.report(ctx)
+		if err == nil && (len(report.Findings) > 0 || code != 0 || !report.Installed) {
+			err = fmt.Errorf("exit code %d, and it finds %+v", code, report.Findings)
+		}
+		return err
+	}); err != nil {
+		c.Errorf("the installation is not sound: %v", err)
+	}
+}
+
+// finds waits until the check finds what is wanted, and checks the exit code.
+func (c *checkup) finds(want check.Finding) {
+	c.Helper()
+	c.eventually("the check to find it", func(ctx context.Context) error {
+		report, code, err := c.report(ctx)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(report.Findings, func(each check.Finding) bool {
+			return each.Level == want.Level && each.About == want.About && strings.Contains(each.Problem, want.Problem) &&
+				strings.Contains(each.Remedy, want.Remedy)
+		})
+		if at < 0 {
+			return fmt.Errorf("it finds %+v, and not %+v", report.Findings, want)
+		}
+		if report.Has(check.Error) != (code == 2) {
+			return fmt.Errorf("exit code %d with findings %+v", code, report.Findings)
+		}
+		c.Logf("%+v", report.Findings[at])
+		return nil
+	})
+}
+
+// saved returns a function that restores the object as it is now.
+func (c *checkup) saved(object string) (restore func()) {
+	c.Helper()
+	var kept unstructured.Unstructured
+	if err := json.Unmarshal([]byte(c.kubectl("", "get", object, inOwn, "-o", "json")), &kept.Object); err != nil {
+		c.Fatal(err)
+	}
+	kept.SetResourceVersion("")
+	kept.SetUID("")
+	text, err := kept.MarshalJSON()
+	if err != nil {
+		c.Fatal(err)
+	}
+	return func() {
+		ctx := context.Background()
+		if _, _, err := kubectl(ctx, string(text), "replace", "-f", "-"); err != nil {
+			if _, _, err := kubectl(ctx, string(text), "create", "-f", "-"); err != nil {
+				c.Errorf("%s is not restored: %v", object, err)
+			}
+		}
+	}
+}
+
+// deletes deletes the object of Stayput.
+func deletes(object string) func(*checkup) {
+	return func(c *checkup) { c.kubectl("", "delete", object, inOwn, "--timeout=1m") }
+}
+
+// patches patches the object of Stayput: with a JSON patch if that is a list.
+func patches(object, patch string) func(*checkup) {
+	kind := "merge"
+	if strings.HasPrefix(patch, "[") {
+		kind = "json"
+	}
+	return func(c *checkup) { c.kubectl("", "patch", object, inOwn, "--type="+kind, "-p", patch) }
+}
+
+const again = "install Stayput again"
+
+// breakages are by name, so they run in any order.
+var breakages = map[string]breakage{
+	"managers scaled to 0": {[]string{deployment}, func(c *checkup) { dismissManagers(c.stage) },
+		check.Finding{Level: check.Error, About: check.Managers, Problem: "is scaled to 0", Remedy: "scale deployment stayput --replicas=2"}},
+	"an image that is missing": {[]string{deployment}, func(c *checkup) {
+		c.kubectl("", "set", "image", inOwn, deployment, "manager="+registry+"stayput:missing")
+	}, check.Finding{Level: check.Warning, About: check.Managers, Problem: "cannot pull image", Remedy: "image.repository"}},
+	"managers that a policy refuses": {[]string{deployment}, patches(deployment,
+		`{"spec":{"template":{"spec":{"hostNetwork":true}}}}`),
+		check.Finding{Level: check.Warning, About: check.Managers, Problem: "violates PodSecurity", Remedy: "policy or quota"}},
+
+	"a right that was taken": {[]string{"clusterrolebinding/" + ownName}, deletes("clusterrolebinding/" + ownName),
+		check.Finding{Level: check.Error, About: check.Rights, Problem: "patch pods", Remedy: "ClusterRole"}},
+	"no ConfigMap": {[]string{"configmap/stayput-fallbacks"}, deletes("configmap/stayput-fallbacks"),
+		check.Finding{Level: check.Error, About: check.Rights, Problem: "no ConfigMap stayput-system/stayput-fallbacks", Remedy: again}},
+	"no FlowSchema": {[]string{"flowschema/" + ownName}, deletes("flowschema/" + ownName),
+		check.Finding{Level: check.Warning, About: check.Rights, Problem: "FlowSchema stayput is missing", Remedy: again}},
+
+	"no webhook configuration": {[]string{mutating}, deletes(mutating),
+		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "no MutatingWebhookConfiguration", Remedy: again}},
+	"one webhook is missing": {[]string{validating}, patches(validating, `[{"op":"remove","path":"/webhooks/2"}]`),
+		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "lacks replicasets.stayput.dev", Remedy: again}},
+	"webhooks of another version": {[]string{mutating},
+		patches(mutating, `[{"op":"replace","path":"/webhooks/0/clientConfig/service/path","value":"/mutate-everything"}]`),
+		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "404", Remedy: "another version than the managers"}},
+	"a Service that selects nothing": {[]string{service}, patches(service, `{"spec":{"selector":{"app.kubernetes.io/name":"other"}}}`),
+		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "has no ready endpoint", Remedy: "select the managers' pods"}},
+	"no Service": {[]string{service}, deletes(service),
+		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "a Service that does not exist", Remedy: again}},
+	"a port that is not served": {[]string{mutating, validating}, func(c *checkup) { portWebhooks(c.T, 444) },
+		check.Finding{Level: check.Error, About: check.Passing, Problem: "passed without an answer", Remedy: "failed calling webhook"}},
+
+	"an issuer that does not exist": {[]string{certificate}, patches(certificate, `{"spec":{"issuerRef":{"name":"gone"}}}`),
+		check.Finding{Level: check.Error, About: check.Certificate, Problem: "issuer not found: there is no Issuer gone",
+			Remedy: "create Issuer gone"}},
+	"an issuer that was deleted": {[]string{"issuer/stayput-ca"}, deletes("issuer/stayput-ca"),
+		check.Finding{Level: check.Warning, About: check.Certificate, Problem: "cannot be renewed: issuer not found",
+			Remedy: "create Issuer stayput-ca"}},
+	"a request that was denied": {[]string{certificate}, denied,
+		check.Finding{Level: check.Error, About: check.Certificate, Problem: "denied by an approver: not here",
+			Remedy: "delete certificaterequest"}},
+	"a CA that is not injected": {nil, uninjected,
+		check.Finding{Level: check.Error, About: check.Certificate, Problem: "the CA has not been injected", Remedy: "cainjector runs"}},
+	"a CA that is not to be injected": {[]string{mutating},
+		patches(mutating, `[{"op":"remove","path":"/metadata/annotations"},{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`),
+		check.Finding{Level: check.Error, About: check.Certificate, Problem: "no annotation " + injectFrom, Remedy: again}},
+	"a CA of another Certificate": {[]string{mutating},
+		patches(mutating, `{"metadata":{"annotations":{"`+injectFrom+`":"`+ownNamespace+`/gone"}}}`),
+		check.Finding{Level: check.Error, About: check.Certificate, Problem: "Certificate stayput-system/gone, which does not exist",
+			Remedy: again}},
+	"another CA": {[]string{mutating}, otherCA,
+		check.Finding{Level: check.Error, About: check.Certificate, Problem: "does not trust the certificate", Remedy: "certificates.caBundle"}},
+
+	"a policy is missing": {[]string{"validatingadmissionpolicy/" + marks}, deletes("validatingadmissionpolicy/" + marks),
+		check.Finding{Level: check.Error, About: check.Own, Problem: marks, Remedy: again}},
+	"a policy that only warns": {[]string{"validatingadmissionpolicybinding/" + marks},
+		patches("validatingadmissionpolicybinding/"+marks, `{"spec":{"validationActions":["Warn"]}}`),
+		check.Finding{Level: check.Error, About: check.Own, Problem: marks, Remedy: again}},
+	"nothing opens gates": {nil, nothingOpens,
+		check.Finding{Level: check.Warning, About: check.Ready, Problem: "a second or two late", Remedy: again}},
+
+	"a label that is no mode": {nil, labelledWrongly,
+		check.Finding{Level: check.Warning, About: check.Namespaces, Problem: "stayput.dev/update=inplace, which is no mode",
+			Remedy: "in-place, in-place-only"}},
+	"a webhook of others without pods": {nil, guarded,
+		check.Finding{Level: check.Error, About: check.Admission, Problem: "guard/guard, which has no ready endpoint",
+			Remedy: "or delete the webhook"}},
+	"no user names for native controllers": {nil, unnamed,
+		check.Finding{Level: check.Error, About: check.Controllers, Problem: "without --use-service-account-credentials",
+			Remedy: "--use-service-account-credentials=true"}},
+}
+
+// denied has an approver deny the next request for the certificate.
+func denied(c *checkup) {
+	patches(certificate, `{"spec":{"issuerRef":{"name":"gone"}}}`)(c)
+	var name string
+	c.eventually("a request that no issuer signs", func(ctx context.Context) error {
+		said, _, err := kubectl(ctx, "", "get", "certificaterequests", inOwn, "-o",
+			`jsonpath={.items[?(@.spec.issuerRef.name=="gone")].metadata.name}`)
+		if name = said; err == nil && name == "" {
+			err = fmt.Errorf("there is none")
+		}
+		return err
+	})
+	c.kubectl("", "patch", "certificaterequest", name, inOwn, "--subresource=status", "--type=merge", "-p",
+		`{"status":{"conditions":[{"type":"Denied","status":"True","reason":"policy","message":"not here"}]}}`)
+}
+
+// uninjected takes the CA away while no cainjector runs.
+func uninjected(c *checkup) {
+	component(c.T, "stop", "cert-manager")
+	c.Cleanup(func() { component(c.T, "start", "cert-manager") })
+	patches(mutating, `[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)(c)
+}
+
+// otherCA has API servers trust the CA of the cluster instead of Stayput's.
+func otherCA(c *checkup) {
+	other := c.kubectl("", "get", "configmap", "kube-root-ca.crt", inOwn, "-o", `jsonpath={.data.ca\.crt}`)
+	patches(mutating, fmt.Sprintf(`[{"op":"remove","path":"/metadata/annotations"},
+		{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":%q}]`, base64.StdEncoding.EncodeToString([]byte(other))))(c)
+}
+
+// nothingOpens deletes what opens readiness gates: a policy's binding, or on older clusters a webhook.
+func nothingOpens(c *checkup) {
+	object := "mutatingadmissionpolicybinding/stayput-ready"
+	if _, _, err := kubectl(c.Context(), "", "get", object); err != nil {
+		object = "mutatingwebhookconfiguration/stayput-ready"
+	}
+	c.Cleanup(c.saved(object))
+	deletes(object)(c)
+}
+
+// labelledWrongly labels a namespace as the policy stayput-namespaces would not allow.
+func labelledWrongly(c *checkup) {
+	const binding = "validatingadmissionpolicybinding/stayput-namespaces"
+	restore := c.saved(binding)
+	defer restore()
+	deletes(binding)(c)
+	namespace := nameOf(c.T)
+	c.kubectl("", "create", "namespace", namespace)
+	c.Cleanup(func() { deleteNamespace(c.T, namespace) })
+	c.eventually("the label to be accepted", func(ctx context.Context) error {
+		_, _, err := kubectl(ctx, "", "label", "namespace", namespace, updateLabel+"=inplace")
+		return err
+	})
+}
+
+// guarded adds a webhook for updates of pods that nothing serves. It is called only for the namespace of this test.
+func guarded(c *checkup) {
+	c.kubectl(fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration",
+		"metadata":{"name":"e2e-guard"},"webhooks":[{"name":"guard.example.com","admissionReviewVersions":["v1"],"sideEffects":"None",
+		"clientConfig":{"service":{"namespace":"guard","name":"guard"}},
+		"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":%q}},
+		"rules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["pods"],"operations":["UPDATE"]}]}]}`, c.namespace), "create", "-f", "-")
+	c.Cleanup(func() {
+		if _, _, err := kubectl(context.Background(), "", "delete", "validatingwebhookconfiguration", "e2e-guard"); err != nil {
+			c.Error(err)
+		}
+	})
+}
+
+// unnamed adds a pod as kubeadm runs kube-controller-manager, but without the flag. No node takes it.
+func unnamed(c *checkup) {
+	c.kubectl(`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"kube-system","name":"e2e-controller-manager",
+		"labels":{"component":"kube-controller-manager"}},"spec":{"nodeSelector":{"e2e":"none"},"containers":[{"name":"a","image":"none",
+		"command":["kube-controller-manager","--leader-elect=true"]}]}}`, "create", "-f", "-")
+	c.Cleanup(func() {
+		if _, _, err := kubectl(context.Background(), "", "-n", "kube-system", "delete", "pod", "e2e-controller-manager"); err != nil {
+			c.Error(err)
+		}
+	})
+}
