@@ -76,7 +76,7 @@ type apiServer struct {
 
 func startAPIServer(t *testing.T) apiServer {
 	t.Helper()
-	environment := &envtest.Environment{}
+	environment := &envtest.Environment{ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute}
 	// It calls what EndpointSlices name: there is no kube-proxy.
 	environment.ControlPlane.GetAPIServer().Configure().Set("enable-aggregator-routing", "true")
 	administrator, err := environment.Start()
