@@ -33,7 +33,7 @@ func chartLives(t *testing.T, h helm) {
 		name string
 		part func(*testing.T, helm)
 	}{
-		{"install", func(t *testing.T, h helm) { h.install(t, image) }},
+		{"install", func(t *testing.T, h helm) { h.install(t, image, "") }},
 		{"test", h.tests},
 		{"update in place", updateInPlace},
 		{"upgrade half-way", upgradeHalfway},
@@ -109,9 +109,11 @@ func builtImage(t *testing.T) string {
 	return strings.TrimSpace(string(built))
 }
 
-func (h helm) install(t *testing.T, image string) {
+// install installs the chart with the image, and with further values as --set takes them.
+func (h helm) install(t *testing.T, image, values string) {
 	colon := strings.LastIndex(image, ":")
-	h.own("install", stayputChart, "--create-namespace", "--wait", "--set", "image.repository="+image[:colon]+",image.tag="+image[colon+1:])
+	h.own("install", stayputChart, "--create-namespace", "--wait", "--set", "image.repository="+image[:colon]+",image.tag="+image[colon+1:],
+		"--set", values)
 	mended(t)
 }
 

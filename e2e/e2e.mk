@@ -27,8 +27,8 @@ e2e-serving: cluster install ## updates under load, which must not lose a reques
 	go test -tags e2e $(if $(SHORT),-short) -v -count=$(or $(TIMES),1) -timeout 60m ./e2e -run '^TestServing$$/$(RUN)'
 
 .PHONY: e2e-chart
-e2e-chart: cluster helm image uninstall ## install, upgrade and uninstall the Helm chart with Helm 3 and 4; RUN=helm4 for one of them
-	go test -tags e2e,chart -v -count=1 -timeout 60m ./e2e -run '^TestChart$$/$(RUN)'
+e2e-chart: cluster helm image uninstall ## install, upgrade and uninstall the Helm chart with Helm 3 and 4, also without cert-manager; RUN=helm4 for one of them
+	go test -tags e2e,chart -v -count=1 -timeout 60m ./e2e -run '^(TestChart|TestGeneratedCertificates)$$/$(RUN)'
 
 # No test runs this: docs/how-to/kind.md says which parts are the same as in the test cluster.
 kind kind-down: override KUBECONFIG := $(CURDIR)/.cluster/kind.kubeconfig
