@@ -81,14 +81,24 @@ func Setup(m manager.Manager, cached observe.Reader, leading observe.Leadership,
 	if err := m.Add(seen); err != nil {
 		return nil, err
 	}
+	return prober, setupKinds(m, cached, leading, seen, dog)
+}
+
+// setupKinds adds the controllers of all kinds of workloads and their metrics, on the leader.
+func setupKinds(
+	m manager.Manager, cached observe.Reader, leading observe.Leadership, seen *drain.Listings, dog *watchdog.Watchdog,
+) error {
 	metrics := report.NewMetrics(ctrlmetrics.Registry)
+	if err := metrics.Setup(m, cached.ExcludedNamespaces.Manages); err != nil {
+		return err
+	}
 	for _, kind := range kinds.All {
 		updates := newReconciler(m, kind, cached, leading, seen, metrics)
 		if err := setupUpdates(m, kind, cached, updates, dog); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return prober, nil
+	return nil
 }
 
 // setupGates adds the controller that opens gates, on every replica.

@@ -166,12 +166,14 @@ func decisionsAreReported(t *testing.T) {
 		s.expectIn(s.deployment("web").Annotations[decisionAnnotation], "recreate", "/spec/containers/0/env")
 	})
 	s.reported("Deployment", "UpdateRecreatesPods")
+	s.leavesMetrics()
 }
 
 // countedByMetrics checks that, after an update, every metric has been counted by at least one manager.
 func (s *stage) countedByMetrics() {
 	s.Helper()
-	mode := map[string]string{"mode": "in-place"}
+	here := map[string]string{namespaceLabel: s.namespace}
+	mode := map[string]string{namespaceLabel: s.namespace, "mode": "in-place"}
 	s.eventually("all metrics", func(ctx context.Context) error {
 		all, err := metricsOf(ctx)
 		if err != nil {
@@ -180,15 +182,38 @@ func (s *stage) countedByMetrics() {
 		for metric, labels := range map[string]map[string]string{
 			"stayput_updates_started_total":     mode,
 			"stayput_updates_completed_total":   mode,
-			"stayput_update_duration_seconds":   nil,
-			"stayput_pods_moved_total":          nil,
-			"stayput_pod_unavailable_seconds":   nil,
-			"stayput_updates_in_flight":         nil,
+			"stayput_update_duration_seconds":   here,
+			"stayput_pods_moved_total":          here,
+			"stayput_pod_unavailable_seconds":   here,
+			"stayput_updates_in_flight":         here,
 			"stayput_held_writes_total":         nil,
-			"stayput_admission_decisions_total": nil,
+			"stayput_admission_decisions_total": here,
 		} {
 			if !slices.ContainsFunc(all, func(manager scraped) bool { return manager.has(metric, labels) }) {
 				return fmt.Errorf("%s is missing, with the labels %v", metric, labels)
+			}
+		}
+		return nil
+	})
+}
+
+// namespaceLabel is the label of metrics that has the namespace of a workload.
+const namespaceLabel = "workload_namespace"
+
+// leavesMetrics removes the namespace's label, and waits until no manager has a series of the namespace.
+func (s *stage) leavesMetrics() {
+	s.Helper()
+	s.kubectl("", "label", "namespace", s.namespace, "stayput.dev/update-")
+	s.eventually("no metrics of the namespace", func(ctx context.Context) error {
+		all, err := metricsOf(ctx)
+		if err != nil {
+			return err
+		}
+		for _, manager := range all {
+			for metric := range manager {
+				if manager.has(metric, map[string]string{namespaceLabel: s.namespace}) {
+					return fmt.Errorf("%s still has the namespace", metric)
+				}
 			}
 		}
 		return nil

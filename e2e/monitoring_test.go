@@ -53,7 +53,8 @@ func TestMonitoring(t *testing.T) {
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 	// rate and increase need a sample from before the update and one from after it.
 	p.eventually("the update to be seen", p.has("sum(increase(stayput_pods_moved_total[1h])) >= 3"))
-	t.Run("dashboard", p.dashboard)
+	t.Run("dashboard", func(t *testing.T) { p.dashboard(t, ".*") })
+	t.Run("dashboard of a namespace", func(t *testing.T) { p.dashboard(t, s.namespace) })
 	t.Run("alerts", p.alerts)
 }
 
@@ -199,8 +200,8 @@ func (p prometheus) has(expression string) func(context.Context) error {
 	}
 }
 
-// dashboard evaluates the expressions of each panel.
-func (p prometheus) dashboard(t *testing.T) {
+// dashboard evaluates the expressions of each panel, for all clusters and these namespaces.
+func (p prometheus) dashboard(t *testing.T, namespaces string) {
 	var dashboard struct {
 		Panels []struct {
 			Title   string                  `json:"title"`
@@ -210,7 +211,7 @@ func (p prometheus) dashboard(t *testing.T) {
 	if err := json.Unmarshal(shipped(t, "dashboard.json"), &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	filled := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h")
+	filled := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$cluster", ".*", "$namespace", namespaces)
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
 			expression := filled.Replace(target.Expr)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
+	"github.com/stayput/stayput/bynamespace"
 	_ "github.com/stayput/stayput/controller" // registers controller-runtime's metrics
 	"github.com/stayput/stayput/controller/report"
 	_ "github.com/stayput/stayput/webhook" // registers its metrics
@@ -54,21 +55,34 @@ func alerts(t *testing.T) map[string]rule {
 	return found
 }
 
+// board is what is read of monitoring/dashboard.json.
+type board struct {
+	Panels []struct {
+		Title   string                  `json:"title"`
+		Targets []struct{ Expr string } `json:"targets"`
+	} `json:"panels"`
+	Templating struct {
+		List []struct {
+			Name       string `json:"name"`
+			Definition string `json:"definition"`
+		} `json:"list"`
+	} `json:"templating"`
+}
+
+func dashboard(t *testing.T) (all board) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(read(t, "monitoring/dashboard.json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // panels returns the expressions of monitoring/dashboard.json, by the title of their panel, with Grafana's variables filled in.
 func panels(t *testing.T) map[string]string {
 	t.Helper()
-	var dashboard struct {
-		Panels []struct {
-			Title   string                  `json:"title"`
-			Targets []struct{ Expr string } `json:"targets"`
-		} `json:"panels"`
-	}
-	if err := json.Unmarshal([]byte(read(t, "monitoring/dashboard.json")), &dashboard); err != nil {
-		t.Fatal(err)
-	}
-	filled := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h")
+	filled := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$cluster", ".*", "$namespace", ".*")
 	found := map[string]string{}
-	for _, panel := range dashboard.Panels {
+	for _, panel := range dashboard(t).Panels {
 		for i, target := range panel.Targets {
 			found[fmt.Sprintf("panel %q %d", panel.Title, i)] = filled.Replace(target.Expr)
 		}
@@ -93,7 +107,7 @@ func monitored(t *testing.T) map[string]string {
 func registered(t *testing.T) []string {
 	t.Helper()
 	controllers := prometheus.NewRegistry()
-	report.RegisterMetrics(controllers)
+	report.NewMetrics(controllers)
 	var names []string
 	for _, registry := range []prometheus.Gatherer{controllers, metrics.Registry} {
 		names = append(names, described(registry.(prometheus.Collector))...)
@@ -103,16 +117,24 @@ func registered(t *testing.T) []string {
 
 var fullName = regexp.MustCompile(`fqName: "([^"]+)"`)
 
+// descriptions returns the descriptions of a collector's metrics.
+func descriptions(collector prometheus.Collector) (all []string) {
+	sent := make(chan *prometheus.Desc)
+	go func() {
+		defer close(sent)
+		collector.Describe(sent)
+	}()
+	for description := range sent {
+		all = append(all, description.String())
+	}
+	return all
+}
+
 // described returns the names of a collector's series. A description does not have the type of its metric, so each may be a histogram.
 func described(collector prometheus.Collector) []string {
-	descriptions := make(chan *prometheus.Desc)
-	go func() {
-		defer close(descriptions)
-		collector.Describe(descriptions)
-	}()
 	var names []string
-	for description := range descriptions {
-		name := fullName.FindStringSubmatch(description.String())[1]
+	for _, description := range descriptions(collector) {
+		name := fullName.FindStringSubmatch(description)[1]
 		names = append(names, name, name+"_bucket", name+"_sum", name+"_count")
 	}
 	return names
@@ -160,6 +182,61 @@ func TestMonitoringNamesWhatThereIs(t *testing.T) {
 	}
 }
 
+// labelNames matches the labels of a metric in its description.
+var labelNames = regexp.MustCompile(`variableLabels: \{([^}]*)\}`)
+
+// byNamespace returns the names of the metrics that have a namespace as a label.
+func byNamespace(t *testing.T) (found []string) {
+	t.Helper()
+	controllers := prometheus.NewRegistry()
+	report.NewMetrics(controllers)
+	for _, registry := range []prometheus.Gatherer{controllers, metrics.Registry} {
+		for _, description := range descriptions(registry.(prometheus.Collector)) {
+			if slices.Contains(strings.Split(labelNames.FindStringSubmatch(description)[1], ","), bynamespace.Label) {
+				found = append(found, fullName.FindStringSubmatch(description)[1])
+			}
+		}
+	}
+	return found
+}
+
+// selected matches a metric in an expression with its matchers.
+var selected = regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`)
+
+// TestDashboardSelects checks that every metric on the dashboard is selected by the variables cluster and, if it has that label, namespace.
+func TestDashboardSelects(t *testing.T) {
+	const cluster, namespace = `cluster=~"$cluster"`, bynamespace.Label + `=~"$namespace"`
+	ofNamespaces := byNamespace(t)
+	for _, panel := range dashboard(t).Panels {
+		for _, target := range panel.Targets {
+			metrics := selected.FindAllStringSubmatch(target.Expr, -1)
+			if len(metrics) != strings.Count(target.Expr, cluster) || len(metrics) == 0 {
+				t.Errorf("panel %q: each metric needs %s: %s", panel.Title, cluster, target.Expr)
+			}
+			for _, metric := range metrics {
+				name := regexp.MustCompile("_(bucket|sum|count)$").ReplaceAllString(metric[1], "")
+				if has := strings.Contains(metric[2], namespace); has != slices.Contains(ofNamespaces, name) {
+					t.Errorf("panel %q: that %s has %s is %v", panel.Title, metric[0], namespace, has)
+				}
+			}
+		}
+	}
+}
+
+// TestDashboardHasVariables checks that the variables take their values from metrics that there are.
+func TestDashboardHasVariables(t *testing.T) {
+	known, variables := registered(t), map[string]string{}
+	for _, variable := range dashboard(t).Templating.List {
+		variables[variable.Name] = variable.Definition
+	}
+	for name, label := range map[string]string{"cluster": "cluster", "namespace": bynamespace.Label} {
+		metric := selected.FindStringSubmatch(variables[name])
+		if metric == nil || !slices.Contains(known, metric[1]) || !strings.HasSuffix(variables[name], ", "+label+")") {
+			t.Errorf("variable %s is %q, want label_values of a metric's label %s", name, variables[name], label)
+		}
+	}
+}
+
 // TestMonitoringShowsEveryMetric checks that each of Stayput's metrics is on a panel of the dashboard.
 func TestMonitoringShowsEveryMetric(t *testing.T) {
 	var shown []string
@@ -167,7 +244,7 @@ func TestMonitoringShowsEveryMetric(t *testing.T) {
 		shown = append(shown, named(expression)...)
 	}
 	own := prometheus.NewRegistry()
-	report.RegisterMetrics(own)
+	report.NewMetrics(own)
 	for metric := range slices.Chunk(described(own), 4) {
 		if !slices.ContainsFunc(metric, func(name string) bool { return slices.Contains(shown, name) }) {
 			t.Errorf("monitoring/dashboard.json does not show %s", metric[0])

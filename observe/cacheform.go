@@ -67,7 +67,7 @@ func (k *CacheForm) Namespace(object any) (any, error) {
 func (k *CacheForm) note(namespace *corev1.Namespace) {
 	k.lock.Lock()
 	defer k.lock.Unlock()
-	if k.excluded.modeOf(namespace, nil).Manages() {
+	if k.excluded.Manages(namespace) {
 		k.managed[namespace.Name] = true
 	} else {
 		delete(k.managed, namespace.Name)

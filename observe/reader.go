@@ -54,6 +54,11 @@ func (e Excluded) modeOf(namespace metav1.Object, workloadLabels map[string]stri
 	return inplace.ModeOf(namespace.GetLabels(), workloadLabels)
 }
 
+// Manages reports whether Stayput may manage workloads in the namespace, as its label says.
+func (e Excluded) Manages(namespace *corev1.Namespace) bool {
+	return e.modeOf(namespace, nil).Manages()
+}
+
 func (e Excluded) has(namespace string) bool { return slices.Contains(e, namespace) }
 
 // WithoutPods returns a Reader whose rollouts have no Pods. That is cheaper, and a Decision needs no pods.

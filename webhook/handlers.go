@@ -101,7 +101,7 @@ func (h Handlers) note(req admission.Request, given answer, err error) {
 	if req.DryRun != nil && *req.DryRun {
 		return
 	}
-	count(req.Kind.Kind, given.made)
+	count(req.Namespace, req.Kind.Kind, given.made)
 	log := h.Log.WithValues("operation", req.Operation, "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
 	switch {
 	case err != nil:

@@ -1,8 +1,14 @@
 package webhook
 
 import (
+	"context"
+
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/stayput/stayput/bynamespace"
 )
 
 // decision is the value of the metric label under which a decided request is counted.
@@ -21,8 +27,10 @@ const (
 )
 
 var (
-	decisions = counter("stayput_admission_decisions_total", "Admission requests, by kind and decision.", "kind", "decision")
+	decisions = counter("stayput_admission_decisions_total", "Admission requests, by kind and decision.", bynamespace.Label, "kind", "decision")
 	holds     = counter("stayput_held_writes_total", "Writes of native controllers held, by kind of object.", "kind")
+
+	namespaces = bynamespace.New(nil, decisions)
 )
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -31,11 +39,23 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return vector
 }
 
-func count(kind string, made decision) {
+// CountByNamespace keeps the metrics by namespace, for the namespaces that are managed.
+func CountByNamespace(ctx context.Context, informers cache.Informers, manages func(*corev1.Namespace) bool) error {
+	return namespaces.Follow(ctx, informers, manages)
+}
+
+// count counts a decision. A failure to decide says nothing of the workload, and the namespace need not even be labelled. So it counts as
+// elsewhere.
+func count(namespace, kind string, made decision) {
 	if made == uncounted {
 		return
 	}
-	decisions.WithLabelValues(kind, string(made)).Inc()
+	if made == failed {
+		namespace = bynamespace.Elsewhere
+	}
+	in, counted := namespaces.In(namespace)
+	defer counted()
+	decisions.WithLabelValues(in, kind, string(made)).Inc()
 	if made == held || made == createdEmpty {
 		holds.WithLabelValues(kind).Inc()
 	}

@@ -3,11 +3,13 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/stayput/stayput/bynamespace"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 )
@@ -330,6 +333,26 @@ func TestDecisionsCounted(t *testing.T) {
 	h.handle(context.Background(), req, h.validateWorkload)
 	if got := counted(t); got != before+1 {
 		t.Error("a dry run was counted")
+	}
+}
+
+func TestDecisionsCountedByNamespace(t *testing.T) {
+	namespaces.Add(space)
+	defer namespaces.Remove(space)
+	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
+	in := func(namespace string, made decision) float64 {
+		return testutil.ToFloat64(decisions.WithLabelValues(namespace, "Deployment", string(made)))
+	}
+	rejections, failures := in(space, rejected), in(bynamespace.Elsewhere, failed)
+
+	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
+	h.handle(t.Context(), req, h.validateWorkload)
+	if got := in(space, rejected); got != rejections+1 {
+		t.Errorf("%v rejections are counted for the namespace, want 1", got-rejections)
+	}
+	h.handle(t.Context(), req, func(context.Context, admission.Request) (answer, error) { return allow(), errors.New("no answer") })
+	if got := in(bynamespace.Elsewhere, failed); got != failures+1 {
+		t.Errorf("%v failures are counted for no namespace, want 1", got-failures)
 	}
 }
 

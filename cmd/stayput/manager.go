@@ -54,6 +54,9 @@ func manage(ctx context.Context, o options) error {
 	if err := certificate.AddTo(m); err != nil {
 		return err
 	}
+	if err := admission.CountByNamespace(ctx, m.GetCache(), observe.Excluded(o.excludedNamespaces).Manages); err != nil {
+		return err
+	}
 	leading := observe.Leadership{Reader: m.GetAPIReader(), Namespace: o.namespace, Identity: identity}
 	if err := addComponents(ctx, m, keep, o, leading, certificate); err != nil {
 		return err

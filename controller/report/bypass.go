@@ -29,7 +29,7 @@ func (n news) bypassed() {
 }
 
 func (n news) tellBypass(why string) {
-	n.metrics.bypassed.WithLabelValues(n.kind.Workload.Name).Inc()
+	n.metrics.bypassed.WithLabelValues(n.namespace, n.kind.Workload.Name).Inc()
 	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventBypassed,
 		"A write of the "+n.kind.Workload.Name+" controller was not held, so the API server may not reach Stayput's webhooks: "+why)
 }

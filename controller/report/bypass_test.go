@@ -24,7 +24,7 @@ func native(code string) steps.Plan {
 }
 
 func (s *story) bypasses() float64 {
-	return testutil.ToFloat64(s.metrics.bypassed.WithLabelValues(kinds.Deployments.Workload.Name))
+	return testutil.ToFloat64(s.metrics.bypassed.WithLabelValues(shop, kinds.Deployments.Workload.Name))
 }
 
 // sees reports the plans one by one, each later than the one before.

@@ -1,30 +1,33 @@
 package report
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
+	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/stayput/stayput/bynamespace"
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 )
 
-// Metrics has the metrics of updates in place. Durations are in seconds.
+// Metrics has the metrics of updates in place. Durations are in seconds. Each metric has the label bynamespace.Label.
 type Metrics struct {
 	started     *prometheus.CounterVec
 	completed   *prometheus.CounterVec
 	failed      *prometheus.CounterVec
 	superseded  *prometheus.CounterVec
-	duration    prometheus.Histogram
-	moved       prometheus.Counter
-	unavailable prometheus.Histogram
-	inFlight    prometheus.Gauge
-	stalled     prometheus.Gauge
-	PrePullPods prometheus.Counter
-	pullsFailed prometheus.Counter
+	duration    *prometheus.HistogramVec
+	moved       *prometheus.CounterVec
+	unavailable *prometheus.HistogramVec
+	inProgress  *inProgress
+	PrePullPods *prometheus.CounterVec
+	pullsFailed *prometheus.CounterVec
 	bypassed    *prometheus.CounterVec
+	// Namespaces are the series of labelled namespaces.
+	Namespaces *bynamespace.Series
 }
-
-// RegisterMetrics registers the metrics without a controller, for programs that describe them.
-func RegisterMetrics(registry prometheus.Registerer) { NewMetrics(registry) }
 
 // NewMetrics registers the metrics and returns them.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
@@ -36,48 +39,58 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		superseded: counter("updates_superseded_total", "Updates begun in place that a later edit replaced before they completed.", "mode"),
 		duration: histogram("update_duration_seconds",
 			"Time from the start of an update in place to every pod available.", prometheus.ExponentialBuckets(1, 2, 12)),
-		moved: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "stayput", Name: "pods_moved_total", Help: "Pods moved to another revision."}),
+		moved: counter("pods_moved_total", "Pods moved to another revision."),
 		unavailable: histogram("pod_unavailable_seconds",
 			"Time a pod was not Ready during its update in place.", prometheus.ExponentialBuckets(0.25, 2, 12)),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "stayput", Name: "updates_in_flight",
-			Help: "Deployments and DaemonSets being updated in place."}),
-		stalled: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "stayput", Name: "updates_stalled",
-			Help: "Deployments whose update in place has made no progress for progressDeadlineSeconds."}),
-		PrePullPods: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "stayput", Name: "pre_pull_pods_created_total",
-			Help: "Pods created to have a node pull images before containers stop."}),
-		pullsFailed: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "stayput", Name: "image_pulls_failed_total",
-			Help: "Images that could not be pulled, each once per update and message."}),
+		PrePullPods: counter("pre_pull_pods_created_total", "Pods created to have a node pull images before containers stop."),
+		pullsFailed: counter("image_pulls_failed_total", "Images that could not be pulled, each once per update and message."),
 		bypassed: counter("webhook_bypassed_total",
 			"Updates in which a webhook did not hold a native controller's write that it should have held, by kind of workload.", "kind"),
 	}
+	m.Namespaces = bynamespace.New(m.begin, m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable,
+		m.PrePullPods, m.pullsFailed, m.bypassed)
+	m.inProgress = newInProgress(m.Namespaces)
 	registry.MustRegister(m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable,
-		m.inFlight, m.stalled, m.PrePullPods, m.pullsFailed, m.bypassed)
-	m.begin()
+		m.inProgress, m.PrePullPods, m.pullsFailed, m.bypassed)
+	m.begin(bynamespace.Elsewhere)
 	return m
 }
 
-// begin sets counters to zero. Prometheus does not see an increase in a series that begins with its first value. There
-// are too many reasons of failures to do the same for them.
-func (m *Metrics) begin() {
+// Setup has the leader keep the metrics by namespace.
+func (m *Metrics) Setup(to manager.Manager, manages func(*corev1.Namespace) bool) error {
+	if err := m.Namespaces.Follow(context.Background(), to.GetCache(), manages); err != nil {
+		return err
+	}
+	return to.Add(manager.RunnableFunc(func(context.Context) error {
+		m.Namespaces.Begin()
+		return nil
+	}))
+}
+
+// begin sets the series of a namespace to zero. There are too many reasons of failures to do the same for them.
+func (m *Metrics) begin(namespace string) {
+	for _, vector := range []*prometheus.CounterVec{m.moved, m.PrePullPods, m.pullsFailed} {
+		vector.WithLabelValues(namespace)
+	}
+	for _, vector := range []*prometheus.HistogramVec{m.duration, m.unavailable} {
+		vector.WithLabelValues(namespace)
+	}
 	for _, kind := range kinds.All {
-		m.bypassed.WithLabelValues(kind.Workload.Name)
+		m.bypassed.WithLabelValues(namespace, kind.Workload.Name)
 	}
 	for _, mode := range inplace.NamespaceModes {
 		for _, vector := range []*prometheus.CounterVec{m.started, m.completed, m.superseded} {
-			vector.WithLabelValues(string(mode))
+			vector.WithLabelValues(namespace, string(mode))
 		}
 	}
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "stayput", Name: name, Help: help}, labels)
+	options := prometheus.CounterOpts{Namespace: "stayput", Name: name, Help: help}
+	return prometheus.NewCounterVec(options, append([]string{bynamespace.Label}, labels...))
 }
 
-func histogram(name, help string, buckets []float64) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "stayput", Name: name, Help: help, Buckets: buckets})
+func histogram(name, help string, buckets []float64) *prometheus.HistogramVec {
+	options := prometheus.HistogramOpts{Namespace: "stayput", Name: name, Help: help, Buckets: buckets}
+	return prometheus.NewHistogramVec(options, []string{bynamespace.Label})
 }

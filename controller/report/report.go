@@ -94,7 +94,7 @@ type update struct {
 
 // New returns a Reporter for one kind of workload.
 func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Reporter {
-	return &Reporter{
+	r := &Reporter{
 		kind:      kind,
 		recorder:  recorder,
 		metrics:   metrics,
@@ -102,6 +102,8 @@ func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Repo
 		recreates: map[types.NamespacedName]types.UID{},
 		guarded:   map[types.NamespacedName]time.Time{},
 	}
+	metrics.inProgress.reporters = append(metrics.inProgress.reporters, r)
+	return r
 }
 
 // Report reports what the writes have changed and what the plan has found out.
@@ -110,6 +112,9 @@ func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write
 	defer r.lock.Unlock()
 	n := news{Reporter: r, key: client.ObjectKeyFromObject(rollout.Workload()), rollout: rollout, seen: rollout.Snapshot(),
 		plan: plan, writes: writes}
+	namespace, counted := r.metrics.Namespaces.In(n.key.Namespace)
+	defer counted()
+	n.namespace = namespace
 	n.begun()
 	n.moves()
 	n.preparations()
@@ -127,13 +132,16 @@ func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write
 func (r *Reporter) Gone(workload types.NamespacedName) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.failed(workload, failedDeleted)
+	namespace, counted := r.metrics.Namespaces.In(workload.Namespace)
+	defer counted()
+	r.failed(workload, namespace, failedDeleted)
 	delete(r.recreates, workload)
 	delete(r.guarded, workload)
 }
 
-// failed ends an update that was not completed in place. If it had stalled, that is the reason of the failure.
-func (r *Reporter) failed(workload types.NamespacedName, reason string) {
+// failed ends an update that was not completed in place, and counts it for the namespace. If it had stalled, that is the
+// reason of the failure.
+func (r *Reporter) failed(workload types.NamespacedName, namespace, reason string) {
 	ended, ok := r.Updates[workload]
 	if !ok {
 		return
@@ -141,38 +149,21 @@ func (r *Reporter) failed(workload types.NamespacedName, reason string) {
 	if ended.stalled {
 		reason = failedStalled
 	}
-	r.end(workload)
-	r.metrics.failed.WithLabelValues(string(ended.mode), reason).Inc()
+	delete(r.Updates, workload)
+	r.metrics.failed.WithLabelValues(namespace, string(ended.mode), reason).Inc()
 }
 
 // superseded ends an update that another one follows. An update that had stalled counts as failed.
-func (r *Reporter) superseded(workload types.NamespacedName) {
+func (r *Reporter) superseded(workload types.NamespacedName, namespace string) {
 	ended, ok := r.Updates[workload]
 	switch {
 	case !ok:
 	case ended.stalled:
-		r.failed(workload, failedStalled)
+		r.failed(workload, namespace, failedStalled)
 	default:
-		r.end(workload)
-		r.metrics.superseded.WithLabelValues(string(ended.mode)).Inc()
+		delete(r.Updates, workload)
+		r.metrics.superseded.WithLabelValues(namespace, string(ended.mode)).Inc()
 	}
-}
-
-func (r *Reporter) end(workload types.NamespacedName) {
-	r.stalls(r.Updates[workload], false)
-	delete(r.Updates, workload)
-	r.metrics.inFlight.Dec()
-}
-
-// stalls counts the updates that stall now.
-func (r *Reporter) stalls(known *update, now bool) {
-	switch {
-	case now && !known.still:
-		r.metrics.stalled.Inc()
-	case !now && known.still:
-		r.metrics.stalled.Dec()
-	}
-	known.still = now
 }
 
 func (r *Reporter) event(regarding runtime.Object, kind, reason, note string) {
@@ -185,11 +176,12 @@ func (r *Reporter) event(regarding runtime.Object, kind, reason, note string) {
 // news is what one reconcile of one workload has to report.
 type news struct {
 	*Reporter
-	key     types.NamespacedName
-	rollout kinds.Rollout
-	seen    *engine.Snapshot
-	plan    steps.Plan
-	writes  []write.Done
+	key       types.NamespacedName
+	namespace string // for metrics
+	rollout   kinds.Rollout
+	seen      *engine.Snapshot
+	plan      steps.Plan
+	writes    []write.Done
 }
 
 func (n news) current() *update { return n.Updates[n.key] }
@@ -207,16 +199,15 @@ func (n news) begun() {
 		return
 	}
 	adopted := known == nil && !now
-	n.superseded(n.key)
+	n.superseded(n.key, n.namespace)
 	n.Updates[n.key] = &update{updateRevision: updateRevision.GetUID(), mode: n.seen.Mode, started: n.seen.Now,
 		told: map[string]bool{}, away: map[types.UID]time.Time{}}
-	n.metrics.inFlight.Inc()
 	delete(n.recreates, n.key)
 	if adopted {
 		n.adopt(n.current())
 		return
 	}
-	n.metrics.started.WithLabelValues(string(n.seen.Mode)).Inc()
+	n.metrics.started.WithLabelValues(n.namespace, string(n.seen.Mode)).Inc()
 	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventStarted,
 		fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, updateRevision.GetName()))
 }
@@ -255,7 +246,7 @@ func (n news) moves() {
 		}
 		images := imageChanges(step.Pod, w.After.(*corev1.Pod))
 		if step.Moves {
-			n.metrics.moved.Inc()
+			n.metrics.moved.WithLabelValues(n.namespace).Inc()
 		}
 		if step.Moves || images != "" {
 			n.event(step.Pod, corev1.EventTypeNormal, EventMoved, cmp.Or(images, step.Why))
@@ -283,7 +274,7 @@ func imageChanges(before, after *corev1.Pod) string {
 func (n news) preparations() {
 	for _, w := range n.writes {
 		if write.CreatesPrePullPod(w.Step) {
-			n.metrics.PrePullPods.Inc()
+			n.metrics.PrePullPods.WithLabelValues(n.namespace).Inc()
 		}
 	}
 	known := n.current()
@@ -302,7 +293,7 @@ func (n news) preparations() {
 	for _, failure := range n.plan.PullFailures {
 		if !known.told[failure] {
 			known.told[failure] = true
-			n.metrics.pullsFailed.Inc()
+			n.metrics.pullsFailed.WithLabelValues(n.namespace).Inc()
 			n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventPullFailed, failure)
 		}
 	}
@@ -321,7 +312,7 @@ func (n news) absences() {
 		case !ready && !away && n.mayBeCause(pod):
 			known.away[pod.UID] = n.seen.Now
 		case ready && away:
-			n.metrics.unavailable.Observe(n.seen.Now.Sub(since).Seconds())
+			n.metrics.unavailable.WithLabelValues(n.namespace).Observe(n.seen.Now.Sub(since).Seconds())
 			delete(known.away, pod.UID)
 		}
 	}
@@ -358,7 +349,7 @@ func (n news) stalled() {
 // atStandstill notices when an update stalls and when it goes on.
 func (n news) atStandstill() {
 	if known := n.current(); known != nil {
-		n.stalls(known, n.plan.Phase == steps.PhaseStalled)
+		known.still = n.plan.Phase == steps.PhaseStalled
 	}
 }
 
@@ -371,7 +362,7 @@ func (n news) fellBack() {
 	reasons := n.plan.Decision.Reasons
 	note := cmp.Or(n.plan.Message, reasons.String())
 	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventFellBack, "Left to the "+n.kind.Workload.Name+" controller: "+note)
-	n.failed(n.key, firstCode(reasons, inplace.CodeFellBack))
+	n.failed(n.key, n.namespace, firstCode(reasons, inplace.CodeFellBack))
 	n.recreates[n.key] = known.updateRevision
 }
 
@@ -401,7 +392,7 @@ func (n news) recreated() {
 		return
 	}
 	begun := n.current() != nil
-	n.failed(n.key, reasons[0].Code)
+	n.failed(n.key, n.namespace, reasons[0].Code)
 	n.recreates[n.key] = updateRevision.GetUID()
 	isNews := begun || n.rollout.Fresh() || reasons[0].Code == inplace.CodeNativeRollout
 	if isNews && n.seen.Mode.Manages() && reasons[0].Code != inplace.CodeFellBack {
@@ -417,11 +408,11 @@ func (n news) completed() {
 		return
 	}
 	took := n.seen.Now.Sub(known.started)
-	n.metrics.completed.WithLabelValues(string(known.mode)).Inc()
-	n.metrics.duration.Observe(took.Seconds())
+	n.metrics.completed.WithLabelValues(n.namespace, string(known.mode)).Inc()
+	n.metrics.duration.WithLabelValues(n.namespace).Observe(took.Seconds())
 	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventCompleted,
 		"Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
-	n.end(n.key)
+	delete(n.Updates, n.key)
 }
 
 func firstCode(reasons inplace.Reasons, otherwise string) string {

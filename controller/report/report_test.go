@@ -20,6 +20,9 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
+// shop is the namespace of the Deployment.
+var shop = fixture.Web.Namespace
+
 // story reports one reconcile after another to a Reporter.
 type story struct {
 	*cluster
@@ -32,6 +35,8 @@ func newStory(t *testing.T) *story {
 	t.Helper()
 	c := newCluster(t)
 	metrics := NewMetrics(c.Registry)
+	metrics.Namespaces.Add(shop)
+	metrics.Namespaces.Begin()
 	return &story{cluster: c, reporter: New(kinds.Deployments, c.Recorder, metrics), metrics: metrics, Frozen: c.Snapshot()}
 }
 
@@ -104,7 +109,7 @@ func TestReportOfAnUpdate(t *testing.T) {
 	moved.Spec.Containers[0].Image, moved.Spec.InitContainers[0].Image = "app:2", "mesh:2"
 	s.report(held, write.Done{Step: steps.PatchPod{Pod: pod, Moves: true}, Before: pod, After: moved})
 	fixture.WantTold(t, s.Recorder, EventMoved+" app: app:1 -> app:2, mesh: mesh:1 -> mesh:2")
-	if n := testutil.ToFloat64(s.metrics.inFlight); n != 1 {
+	if n := s.metrics.inProgress.count()[shop].inFlight; n != 1 {
 		t.Errorf("%v updates in flight, want 1", n)
 	}
 
@@ -115,15 +120,15 @@ func TestReportOfAnUpdate(t *testing.T) {
 	s.report(steps.Plan{})
 	fixture.WantTold(t, s.Recorder)
 	for name, value := range map[string]float64{
-		"started":   testutil.ToFloat64(s.metrics.started.WithLabelValues("in-place")),
-		"completed": testutil.ToFloat64(s.metrics.completed.WithLabelValues("in-place")),
-		"moved":     testutil.ToFloat64(s.metrics.moved),
+		"started":   testutil.ToFloat64(s.metrics.started.WithLabelValues(shop, "in-place")),
+		"completed": testutil.ToFloat64(s.metrics.completed.WithLabelValues(shop, "in-place")),
+		"moved":     testutil.ToFloat64(s.metrics.moved.WithLabelValues(shop)),
 	} {
 		if value != 1 {
 			t.Errorf("%s is %v, want 1", name, value)
 		}
 	}
-	if n := testutil.ToFloat64(s.metrics.inFlight); n != 0 {
+	if n := s.metrics.inProgress.count()[shop].inFlight; n != 0 {
 		t.Errorf("%v updates in flight, want none", n)
 	}
 }
@@ -145,7 +150,7 @@ func TestReportOfAnUndo(t *testing.T) {
 	s.Read.Deployment.Spec.Template = s.replicaSetOf("web-old").Spec.Template
 	s.report(held)
 	fixture.WantTold(t, s.Recorder, EventStarted+" Moving running pods to ReplicaSet web-old")
-	if n := testutil.ToFloat64(s.metrics.superseded.WithLabelValues("in-place")); n != 1 || testutil.CollectAndCount(s.metrics.failed) != 0 {
+	if n := testutil.ToFloat64(s.metrics.superseded.WithLabelValues(shop, "in-place")); n != 1 || testutil.CollectAndCount(s.metrics.failed) != 0 {
 		t.Errorf("%v superseded, want 1 that counts as no failure", n)
 	}
 }
@@ -174,7 +179,7 @@ func TestReportOfAFallBack(t *testing.T) {
 	fixture.WantTold(t, s.Recorder, "Warning "+EventFellBack+" Left to the Deployment controller: policy says no")
 	s.report(plan, persisted)
 	fixture.WantTold(t, s.Recorder)
-	if n := testutil.ToFloat64(s.metrics.failed.WithLabelValues("in-place", "Refused")); n != 1 {
+	if n := testutil.ToFloat64(s.metrics.failed.WithLabelValues(shop, "in-place", "Refused")); n != 1 {
 		t.Errorf("%v failed, want 1", n)
 	}
 }
@@ -258,8 +263,8 @@ func TestReportCountsWhatStallsNow(t *testing.T) {
 	stalled.Phase = steps.PhaseStalled
 	s := newStory(t)
 	s.begin()
-	wantStalled := func(when string, want float64) {
-		if n := testutil.ToFloat64(s.metrics.stalled); n != want {
+	wantStalled := func(when string, want int) {
+		if n := s.metrics.inProgress.count()[shop].stalled; n != want {
 			t.Errorf("%s: %v updates stall, want %v", when, n, want)
 		}
 	}
@@ -303,7 +308,7 @@ func (c *cluster) absences() (count uint64, sum float64) {
 	}
 	for _, family := range families {
 		if family.GetName() == "stayput_pod_unavailable_seconds" {
-			histogram := family.GetMetric()[0].GetHistogram()
+			histogram := family.GetMetric()[1].GetHistogram() // the first is that of no namespace
 			return histogram.GetSampleCount(), histogram.GetSampleSum()
 		}
 	}

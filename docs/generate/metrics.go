@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/stayput/stayput/bynamespace"
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/version"
 	_ "github.com/stayput/stayput/webhook" // registers its metrics
@@ -26,6 +28,9 @@ type metric struct {
 type metricsPage struct {
 	Metrics   []metric
 	Decisions []constant
+	// Label has the namespace; PerNamespace is how many series a labelled namespace has from the start.
+	Label        string
+	PerNamespace int
 }
 
 // readMetrics returns the metrics, and the values of the label decision.
@@ -33,13 +38,43 @@ func readMetrics() (page metricsPage, err error) {
 	if page.Metrics, err = metrics(); err != nil {
 		return page, err
 	}
+	page.Label = bynamespace.Label
+	if page.PerNamespace, err = perNamespace(); err != nil {
+		return page, err
+	}
 	ofDecisions := func(c constant) bool { return c.kind == "decision" && c.Value != "" }
 	return page, constants("webhook", ofDecisions, &page.Decisions)
 }
 
+// perNamespace returns how many series the leader has for one labelled namespace from the start.
+func perNamespace() (n int, err error) {
+	registry := prometheus.NewRegistry()
+	namespaces := report.NewMetrics(registry).Namespaces
+	namespaces.Add("shop")
+	namespaces.Begin()
+	families, err := registry.Gather()
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			if labels := series.GetLabel(); slices.ContainsFunc(labels, func(l *dto.LabelPair) bool { return l.GetValue() == "shop" }) {
+				n += seriesOf(series)
+			}
+		}
+	}
+	return n, err
+}
+
+// seriesOf returns as how many series Prometheus stores a metric. A histogram has one for each bucket, the last without a bound, and two
+// for sum and count.
+func seriesOf(m *dto.Metric) int {
+	if m.GetHistogram() == nil {
+		return 1
+	}
+	return len(m.GetHistogram().GetBucket()) + len([]string{"+Inf", "sum", "count"})
+}
+
 // metrics returns the metrics that a manager registers, without controller-runtime's.
 func metrics() ([]metric, error) {
-	report.RegisterMetrics(ctrlmetrics.Registry)
+	report.NewMetrics(ctrlmetrics.Registry)
 	if err := version.Register(ctrlmetrics.Registry); err != nil {
 		return nil, err
 	}

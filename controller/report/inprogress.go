@@ -1,0 +1,73 @@
+package report
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stayput/stayput/bynamespace"
+)
+
+// inProgress are the updates in progress of all kinds, as metrics. They are counted whenever they are read.
+type inProgress struct {
+	namespaces        *bynamespace.Series
+	reporters         []*Reporter
+	inFlight, stalled *prometheus.Desc
+}
+
+func newInProgress(namespaces *bynamespace.Series) *inProgress {
+	gauge := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("stayput_"+name, help, []string{bynamespace.Label}, nil)
+	}
+	return &inProgress{
+		namespaces: namespaces,
+		inFlight:   gauge("updates_in_flight", "Deployments and DaemonSets being updated in place."),
+		stalled: gauge("updates_stalled",
+			"Deployments whose update in place has made no progress for progressDeadlineSeconds."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (p *inProgress) Describe(to chan<- *prometheus.Desc) {
+	to <- p.inFlight
+	to <- p.stalled
+}
+
+// Collect implements prometheus.Collector.
+func (p *inProgress) Collect(to chan<- prometheus.Metric) {
+	for namespace, n := range p.count() {
+		to <- prometheus.MustNewConstMetric(p.inFlight, prometheus.GaugeValue, float64(n.inFlight), namespace)
+		to <- prometheus.MustNewConstMetric(p.stalled, prometheus.GaugeValue, float64(n.stalled), namespace)
+	}
+}
+
+// counts are the numbers of one namespace.
+type counts struct{ inFlight, stalled int }
+
+// count returns the numbers by namespace. An update in a namespace without series counts as elsewhere.
+func (p *inProgress) count() map[string]*counts {
+	by := map[string]*counts{bynamespace.Elsewhere: {}}
+	for _, namespace := range p.namespaces.Begun() {
+		by[namespace] = &counts{}
+	}
+	for _, reporter := range p.reporters {
+		reporter.each(func(namespace string, known *update) {
+			n, has := by[namespace]
+			if !has {
+				n = by[bynamespace.Elsewhere]
+			}
+			n.inFlight++
+			if known.still {
+				n.stalled++
+			}
+		})
+	}
+	return by
+}
+
+// each calls do with each update in progress.
+func (r *Reporter) each(do func(namespace string, known *update)) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	for workload, known := range r.Updates {
+		do(workload.Namespace, known)
+	}
+}
