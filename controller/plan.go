@@ -21,9 +21,9 @@ type namespaceReader interface {
 	Quotas(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error)
 }
 
-// plan returns a plan. If the plan needs a dry run, plan plans again with its result. If pods are to be created, it
+// planOf returns a plan. If the plan needs a dry run, planOf plans again with its result. If pods are to be created, it
 // plans again with the quotas.
-func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
+func (r *Reconciler) planOf(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
 	remembered := r.memories.recall(workload)
 	endpoints, err := r.drains.Endpoints(ctx, remembered, rollout)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/tracing"
 )
 
 // lookAgain is after what time a workload is looked at again if the cache is outdated. Normally the event that it waits
@@ -42,16 +43,17 @@ type Reconciler struct {
 	memories memories
 	writer   write.Writer
 	Reporter *report.Reporter
+	tracer   *tracing.Tracer
 }
 
-// Reconcile looks at one workload. If its minimum interval is not over, Reconcile requeues the workload to the end of
+// reconcile looks at one workload. If its minimum interval is not over, it requeues the workload to the end of
 // the interval. No worker waits meanwhile, and one look then covers all events in between.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	remembered := r.memories.recall(request.NamespacedName)
 	if left := remembered.LeftAlone(time.Now()); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	rollout, err := r.cached(ctx, request.NamespacedName)
+	rollout, err := r.snapshot(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

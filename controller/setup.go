@@ -31,6 +31,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/tracing"
 	"github.com/stayput/stayput/watchdog"
 )
 
@@ -60,7 +61,9 @@ const (
 // replica. The cached reader reads the manager's cache, for which observe.Index has been called. The manager needs
 // Namespaces, Pods, observe.Types, Nodes, EndpointSlices and Services in its cache. The leadership is that of the
 // manager's election.
-func Setup(m manager.Manager, cached observe.Reader, leading observe.Leadership, dog *watchdog.Watchdog) (*gate.Prober, error) {
+func Setup(
+	m manager.Manager, cached observe.Reader, leading observe.Leadership, dog *watchdog.Watchdog, tracer *tracing.Tracer,
+) (*gate.Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
 		return nil, err
 	}
@@ -81,12 +84,13 @@ func Setup(m manager.Manager, cached observe.Reader, leading observe.Leadership,
 	if err := m.Add(seen); err != nil {
 		return nil, err
 	}
-	return prober, setupKinds(m, cached, leading, seen, dog)
+	return prober, setupKinds(m, cached, leading, seen, dog, tracer)
 }
 
 // setupKinds adds the controllers of all kinds of workloads and their metrics, on the leader.
 func setupKinds(
 	m manager.Manager, cached observe.Reader, leading observe.Leadership, seen *drain.Listings, dog *watchdog.Watchdog,
+	tracer *tracing.Tracer,
 ) error {
 	metrics := report.NewMetrics(ctrlmetrics.Registry)
 	if err := metrics.Setup(m, cached.ExcludedNamespaces.Manages); err != nil {
@@ -94,6 +98,7 @@ func setupKinds(
 	}
 	for _, kind := range kinds.All {
 		updates := newReconciler(m, kind, cached, leading, seen, metrics)
+		updates.tracer = tracer
 		if err := setupUpdates(m, kind, cached, updates, dog); err != nil {
 			return err
 		}

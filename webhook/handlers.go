@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -19,6 +21,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/tracing"
 	"github.com/stayput/stayput/watchdog"
 )
 
@@ -37,6 +40,8 @@ type Handlers struct {
 	// Watchdog knows which requests are in progress.
 	Watchdog *watchdog.Watchdog
 	Log      logr.Logger
+	// Tracer may be nil.
+	Tracer *tracing.Tracer
 
 	lookups    *rate.Limiter
 	recounts   *rate.Limiter
@@ -84,16 +89,33 @@ func (h Handlers) webhook(path string, handler handler) *admission.Webhook {
 		defer h.Watchdog.Begin(watchdog.Work{Sort: "request to " + path, Namespace: req.Namespace, Name: req.Name}, limit)()
 		return h.handle(ctx, req, handler)
 	}
-	return (&admission.Webhook{Handler: admission.HandlerFunc(handle)}).WithRecoverPanic(false)
+	return (&admission.Webhook{Handler: admission.HandlerFunc(handle), WithContextFunc: h.Tracer.Received}).WithRecoverPanic(false)
 }
 
 func (h Handlers) handle(ctx context.Context, req admission.Request, handler handler) admission.Response {
+	ctx, span := h.Tracer.Begin(ctx, "admission")
 	given, err := handler(ctx, req)
 	if err != nil && given.made != failed {
 		given = undecided(err)
 	}
 	h.note(req, given, err)
+	describe(span, req, given)
+	tracing.End(span, err)
 	return given.Response
+}
+
+// describe says in a span what was asked and what was answered.
+func describe(span trace.Span, req admission.Request, given answer) {
+	if !span.IsRecording() {
+		return
+	}
+	reason := strings.Join(given.Warnings, "; ")
+	if given.Result != nil && given.Result.Message != "" {
+		reason = given.Result.Message
+	}
+	span.SetAttributes(tracing.Strings("verb", strings.ToLower(string(req.Operation)), "kind", req.Kind.Kind, "subresource", req.SubResource,
+		"namespace", req.Namespace, "name", req.Name, "user", req.UserInfo.Username, "decision", string(given.made), "reason", reason)...)
+	span.SetAttributes(attribute.Bool("allowed", given.Allowed), attribute.Bool("dry_run", req.DryRun != nil && *req.DryRun))
 }
 
 // note counts and logs the answer, except that of a dry run.

@@ -26,6 +26,8 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/port"
+	"github.com/stayput/stayput/tracing"
+	"github.com/stayput/stayput/version"
 	"github.com/stayput/stayput/watchdog"
 	admission "github.com/stayput/stayput/webhook"
 )
@@ -57,8 +59,13 @@ func manage(ctx context.Context, o options) error {
 	if err := admission.CountByNamespace(ctx, m.GetCache(), observe.Excluded(o.excludedNamespaces).Manages); err != nil {
 		return err
 	}
+	tracer, stop, err := tracing.Start(ctx, version.Get().Version, m.GetLogger().WithName("tracing"))
+	if err != nil {
+		return err
+	}
+	defer stop()
 	leading := observe.Leadership{Reader: m.GetAPIReader(), Namespace: o.namespace, Identity: identity}
-	if err := addComponents(ctx, m, keep, o, leading, certificate); err != nil {
+	if err := addComponents(ctx, m, keep, o, leading, certificate, tracer); err != nil {
 		return err
 	}
 	return errors.Join(m.Start(ctx), shutdownProcess(ctx, o, m))
@@ -162,7 +169,7 @@ func newManager(ctx context.Context, o options, server webhook.Server, identity 
 // addComponents adds controllers, webhooks and checks to the manager. Every replica fills its caches and opens gates.
 func addComponents(
 	ctx context.Context, m manager.Manager, keep *observe.CacheForm, o options, leading observe.Leadership,
-	certificate certs.Source,
+	certificate certs.Source, tracer *tracing.Tracer,
 ) error {
 	filled, err := watch(ctx, m.GetCache(), keep)
 	if err != nil {
@@ -185,7 +192,7 @@ func addComponents(
 	if err := m.Add(dog); err != nil {
 		return err
 	}
-	prober, err := controller.Setup(m, cached, leading, dog)
+	prober, err := controller.Setup(m, cached, leading, dog, tracer)
 	if err != nil {
 		return err
 	}
@@ -198,6 +205,7 @@ func addComponents(
 		GateReady: func() bool { return ctx.Err() == nil && prober.Ready() },
 		Watchdog:  dog,
 		Log:       m.GetLogger().WithName("admission"),
+		Tracer:    tracer,
 	})
 	if err := m.AddHealthzCheck("work-ends", dog.Check); err != nil {
 		return err

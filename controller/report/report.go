@@ -106,6 +106,9 @@ func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Repo
 	return r
 }
 
+// Kind returns the kind of the workloads.
+func (r *Reporter) Kind() string { return r.kind.Workload.Name }
+
 // Report reports what the writes have changed and what the plan has found out.
 func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write.Done) {
 	r.lock.Lock()

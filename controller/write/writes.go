@@ -26,6 +26,7 @@ import (
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/tracing"
 )
 
 // FieldOwner is the field manager of Stayput's writes in managedFields.
@@ -115,6 +116,8 @@ func (w Writer) attempt(ctx context.Context, step steps.Step) (made attempt) {
 			made.err = fmt.Errorf("panic: %v [recovered]\n%s", cause, debug.Stack())
 		}
 	}()
+	ctx, span := w.begin(ctx, step)
+	defer func() { tracing.End(span, made.err) }()
 	done, err := w.Carry(ctx, step)
 	return attempt{done, err}
 }
