@@ -85,7 +85,7 @@ verify-vulnerabilities: ## whether cmd/ calls code with a known vulnerability; V
 .PHONY: verify-lint
 verify-lint: ## golangci-lint, which also checks the import rule (.golangci.yml)
 	go -C .ci/lint build -o $(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	$(BIN)/golangci-lint run --build-tags e2e,bench,chart,helm ./...
+	$(BIN)/golangci-lint run --build-tags e2e,bench,chart,helm,removal ./...
 
 .PHONY: verify-manifests
 verify-manifests: dist

@@ -1,6 +1,6 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # These targets break components on purpose, or need images of the test cluster. So they never use the cluster of the caller's KUBECONFIG.
-e2e demo recording e2e-chart e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo recording e2e-chart e2e-removal e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -29,6 +29,10 @@ e2e-serving: cluster install ## updates under load, which must not lose a reques
 .PHONY: e2e-chart
 e2e-chart: cluster helm image uninstall ## install, upgrade and uninstall the Helm chart with Helm 3 and 4, also without cert-manager; RUN=helm4 for one of them
 	go test -tags e2e,chart -v -count=1 -timeout 60m ./e2e -run '^(TestChart|TestGeneratedCertificates)$$/$(RUN)'
+
+.PHONY: e2e-removal
+e2e-removal: cluster image ## delete all objects of Stayput in random order in the middle of updates; TIMES=50 for more than 5 orders, SEED=1 to repeat one
+	TIMES=$(TIMES) SEED=$(SEED) go test -tags e2e,removal -v -count=1 -timeout 120m ./e2e -run '^TestRemoved$$'
 
 # No test runs this: docs/how-to/kind.md says which parts are the same as in the test cluster.
 kind kind-down: override KUBECONFIG := $(CURDIR)/.cluster/kind.kubeconfig

@@ -241,3 +241,13 @@ func buildIn(folder, target string, variables ...string) error {
 	}
 	return nil
 }
+
+// builtImage returns the image that make image has pushed to the test cluster's registry.
+func builtImage(t *testing.T) string {
+	t.Helper()
+	built, err := os.ReadFile(filepath.Join(binaries, "images", "stayput.image"))
+	if err != nil {
+		t.Fatalf("make image builds it: %v", err)
+	}
+	return strings.TrimSpace(string(built))
+}

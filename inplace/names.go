@@ -65,6 +65,11 @@ const (
 	AnnotationNudged = "stayput.dev/nudged"
 	// ConditionServing is the readiness gate with which the pods of managed workloads are created.
 	ConditionServing corev1.PodConditionType = "stayput.dev/serving"
+	// Finalizer is on the objects that give the managers their rights: their ServiceAccount, Role and ClusterRole, and the two bindings. It
+	// keeps these in force until all updates have fallen back and all gates are open.
+	//
+	// See controller/rights.
+	Finalizer = "stayput.dev/fall-back"
 	// Lease is the name of the leader's Lease in Stayput's own namespace.
 	Lease = "stayput"
 	// Fallbacks is the name of the ConfigMap in that namespace that has the persisted fallbacks: see revisions.Fallbacks.

@@ -21,7 +21,6 @@ import (
 	"github.com/stayput/stayput/certs"
 	"github.com/stayput/stayput/certs/generate"
 	"github.com/stayput/stayput/controller"
-	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
@@ -45,11 +44,15 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	own, err := keepRights(ctx, o)
+	if err != nil {
+		return err
+	}
 	identity, err := identity()
 	if err != nil {
 		return err
 	}
-	m, keep, err := newManager(ctx, o, server, identity)
+	m, keep, err := newManager(ctx, o, own, server, identity)
 	if err != nil {
 		return err
 	}
@@ -64,20 +67,16 @@ func manage(ctx context.Context, o options) error {
 		return err
 	}
 	defer stop()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	leading := observe.Leadership{Reader: m.GetAPIReader(), Namespace: o.namespace, Identity: identity}
 	if err := addComponents(ctx, m, keep, o, leading, certificate, tracer); err != nil {
 		return err
 	}
-	return errors.Join(m.Start(ctx), shutdownProcess(ctx, o, m))
-}
-
-// shutdownPatience bounds the process's shutdown after the webhooks no longer answer.
-const shutdownPatience = 8 * time.Second
-
-func shutdownProcess(ctx context.Context, o options, m manager.Manager) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
-	defer cancel()
-	return shutdown.OfProcess(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
+	if err := own.watch(m, end); err != nil {
+		return err
+	}
+	return errors.Join(m.Start(ctx), ownEnd(ctx), shutdownProcess(ctx, o, own, m))
 }
 
 // certificate is what the webhooks' server shows. The manager keeps it up to date.
@@ -128,7 +127,9 @@ const (
 	retryPeriod   = time.Second
 )
 
-func newManager(ctx context.Context, o options, server webhook.Server, identity string) (manager.Manager, *observe.CacheForm, error) {
+func newManager(
+	ctx context.Context, o options, own ownRights, server webhook.Server, identity string,
+) (manager.Manager, *observe.CacheForm, error) {
 	config, err := connection()
 	if err != nil {
 		return nil, nil, err
@@ -148,7 +149,7 @@ func newManager(ctx context.Context, o options, server webhook.Server, identity 
 	}
 	m, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                 direct.Scheme(),
-		Cache:                  cacheOptions(o.namespace, keep),
+		Cache:                  cacheOptions(o.namespace, keep, own.objects()...),
 		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress: o.healthAddress,
 		PprofBindAddress:       o.pprofAddress,

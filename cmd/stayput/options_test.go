@@ -67,7 +67,7 @@ func TestParseRefuses(t *testing.T) {
 		"an impossible key":       {[]string{"--namespace=own", "--in-place-annotations=a b"}, "a b"},
 		"a restart annotation": {
 			[]string{"--namespace=own", "--in-place-annotations=kubectl.kubernetes.io/*"}, "kubectl.kubernetes.io/restartedAt"},
-		"a key that is no restart annotation": {[]string{"--namespace=own", "--restart-annotations=a/*,b/c,*"}, `"*"`},
+		"a key that is no restart annotation":      {[]string{"--namespace=own", "--restart-annotations=a/*,b/c,*"}, `"*"`},
 		"a lifetime that leaves no time to rotate": {[]string{"--namespace=own", "--certificate-lifetime=59s"}, "1m or more"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,14 +29,18 @@ const (
 
 // uninstall makes the cluster work without Stayput. What is left of Stayput after it may be deleted in any order. First the managers end,
 // as they do when a node is drained: while one leads, native writes must be held, or the leader and a native controller would both take
-// pods out of service. Then the webhooks and policies are deleted, and then all updates in progress fall back. Each step skips what is
-// already gone, so uninstall may be run again.
+// pods out of service. Then the webhooks and policies are deleted, and then all updates in progress fall back. Managers take off their
+// finalizers when they end; uninstall takes off those of managers that were killed. Each step skips what is already gone, so uninstall may
+// be run again.
 func uninstall(ctx context.Context, o options) error {
-	c, err := directClient()
+	own, err := newRights(o)
 	if err != nil {
 		return err
 	}
-	return uninstallWith(ctx, c, o)
+	if err := uninstallWith(ctx, own.Client, o); err != nil {
+		return err
+	}
+	return own.Release(ctx)
 }
 
 func uninstallWith(ctx context.Context, c client.Client, o options) error {

@@ -193,6 +193,9 @@ func deletable(t *testing.T, file string) []string {
 			continue
 		}
 		for _, rule := range role.Rules {
+			if !slices.Contains(rule.Verbs, "delete") {
+				continue
+			}
 			for _, resource := range rule.Resources {
 				for _, name := range rule.ResourceNames {
 					may = append(may, kinds[resource]+" "+name)

@@ -82,6 +82,6 @@ func readValues() ([]values.Value, error) {
 
 // readNames returns the names that Stayput itself sets on objects.
 func readNames() (marks []constant, err error) {
-	err = constants("inplace", in("names.go", "Label", "Annotation", "Condition"), &marks)
+	err = constants("inplace", in("names.go", "Label", "Annotation", "Condition", "Finalizer"), &marks)
 	return marks, err
 }

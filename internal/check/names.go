@@ -14,7 +14,8 @@ const (
 var Policies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
 	"stayput-auxiliary", "stayput-marks", advice,
 	"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-gates", "stayput-own-resizes",
-	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-status"}
+	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-rights",
+	"stayput-own-status"}
 
 // The webhooks of both configurations in manifests.
 var (

@@ -58,12 +58,13 @@ func (f *facts) addBlocks(manager, role *object) (err error) {
 }
 
 // uninstallRules returns those of the managers' rules that uninstall needs to let updates fall back: it watches nothing, creates nothing,
-// and warns of nothing.
+// and warns of nothing. The template itself has the rules about the managers' own rights.
 func uninstallRules(rules *yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, rule := range rules.Content {
 		verbs := without(child(rule, "verbs"), "watch", "create")
-		resources := without(child(rule, "resources"), "events", "resourcequotas", "horizontalpodautoscalers")
+		resources := without(child(rule, "resources"), "events", "resourcequotas", "horizontalpodautoscalers", "clusterroles",
+			"clusterrolebindings")
 		if len(verbs.Content) > 0 && len(resources.Content) > 0 {
 			kept = append(kept, mapping("apiGroups", child(rule, "apiGroups"), "resources", resources, "verbs", verbs))
 		}

@@ -69,6 +69,8 @@ func templated(o *object) (string, error) {
 	case "ServiceAccount":
 		e.value("metadata.name", account)
 		e.add("metadata", optional("annotations", "serviceAccount.annotations"))
+	case "Role":
+		e.role()
 	case "RoleBinding", "ClusterRoleBinding":
 		e.value("subjects.0.name", account)
 	case "FlowSchema":
@@ -164,6 +166,17 @@ func (e *edit) pod() {
 // optional returns lines with a key that exists only if the value is not empty.
 func optional(key, value string) string {
 	return "{{- with .Values." + value + " }}\n" + key + ":\n{{- toYaml . | nindent INNER }}\n{{- end }}"
+}
+
+// role names the managers' service account in the rule about it.
+func (e *edit) role() {
+	for i := range e.list("rules") {
+		if rule := fmt.Sprintf("rules.%d.", i); e.object.text(rule+"resources.0") == "serviceaccounts" {
+			e.value(rule+"resourceNames.0", account)
+			return
+		}
+	}
+	e.missing("rule about serviceaccounts")
 }
 
 func (e *edit) certificate() {

@@ -124,6 +124,14 @@ func TestServiceAccountIsFollowed(t *testing.T) {
 		if account := of[corev1.ServiceAccount](t, r, "ServiceAccount other"); account.Annotations["cloud"] != "role" {
 			t.Errorf("its annotations are %v", account.Annotations)
 		}
+		for _, role := range []string{"Role stayput", "Role stayput-uninstall"} {
+			named := func(rule rbacv1.PolicyRule) bool {
+				return rule.Resources[0] == "serviceaccounts" && slices.Equal(rule.ResourceNames, []string{"other"})
+			}
+			if rules := of[rbacv1.Role](t, r, role).Rules; !slices.ContainsFunc(rules, named) {
+				t.Errorf("%s does not name the service account: %v", role, rules)
+			}
+		}
 		if name := of[appsv1.Deployment](t, r, "Deployment stayput").Spec.Template.Spec.ServiceAccountName; name != "other" {
 			t.Errorf("the managers run as %s", name)
 		}

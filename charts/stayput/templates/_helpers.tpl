@@ -125,6 +125,8 @@ containers:
         valueFrom:
           fieldRef:
             fieldPath: metadata.namespace
+      - name: POD_SERVICE_ACCOUNT
+        value: {{ include "stayput.serviceAccount" $root }}
       {{- with $root.Values.extraEnv }}
       {{- toYaml . | nindent 6 }}
       {{- end }}
