@@ -99,16 +99,6 @@ func (h helm) own(verb string, arguments ...string) string {
 
 var stayputChart = filepath.Join(repository, "charts", "stayput")
 
-// builtImage returns the image that make image has pushed to the test cluster's registry.
-func builtImage(t *testing.T) string {
-	t.Helper()
-	built, err := os.ReadFile(filepath.Join(binaries, "images", "stayput.image"))
-	if err != nil {
-		t.Fatalf("make image builds it: %v", err)
-	}
-	return strings.TrimSpace(string(built))
-}
-
 // install installs the chart with the image, and with further values as --set takes them.
 func (h helm) install(t *testing.T, image, values string) {
 	colon := strings.LastIndex(image, ":")

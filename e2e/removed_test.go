@@ -31,7 +31,7 @@ func init() { precondition = func(context.Context) error { return nil } }
 // TestRemoved deletes all objects of Stayput in random order in the middle of updates, $TIMES times. No hook runs, as when a GitOps tool
 // prunes them. Each time begins with an installation, and the last one is followed by one. $SEED repeats a test.
 func TestRemoved(t *testing.T) {
-	seed, times := number(t, "SEED", uint64(time.Now().Unix())), number(t, "TIMES", 5)
+	seed, times := numberOf(t, "SEED", uint64(time.Now().Unix())), numberOf(t, "TIMES", 5)
 	t.Cleanup(func() { installBuilt(t) })
 	for i := range times {
 		if !t.Run(fmt.Sprintf("seed %d", seed+i), func(t *testing.T) { removedAtRandom(t, seed+i) }) {
@@ -40,7 +40,7 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-func number(t *testing.T, variable string, otherwise uint64) uint64 {
+func numberOf(t *testing.T, variable string, otherwise uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(variable)
 	if text == "" {
