@@ -60,8 +60,14 @@ var rights = slices.Concat(
 	cluster("autoscaling", "horizontalpodautoscalers", "", "list"),
 	cluster("events.k8s.io", "events", "", "create", "patch"),
 	[]right{{"coordination.k8s.io", "leases", "", "create", true, ""}},
-	owned("coordination.k8s.io", "leases", "stayput"),
-	owned("", "configmaps", "stayput-fallbacks"),
+	named("coordination.k8s.io", "leases", "stayput", true, "update"),
+	named("", "configmaps", "stayput-fallbacks", true, "update"),
+	// The managers' own rights: controller/rights.
+	named("", "serviceaccounts", "stayput", true, "patch"),
+	named("rbac.authorization.k8s.io", "roles", "stayput", true, "patch"),
+	named("rbac.authorization.k8s.io", "rolebindings", "stayput", true, "patch"),
+	named("rbac.authorization.k8s.io", "clusterroles", "stayput", false, "patch"),
+	named("rbac.authorization.k8s.io", "clusterrolebindings", "stayput", false, "patch"),
 )
 
 func cluster(group, resource, subresource string, verbs ...string) (all []right) {
@@ -71,9 +77,10 @@ func cluster(group, resource, subresource string, verbs ...string) (all []right)
 	return all
 }
 
-func owned(group, resource, name string) (all []right) {
-	for _, verb := range []string{"get", "list", "watch", "update"} {
-		all = append(all, right{group: group, resource: resource, verb: verb, own: true, name: name})
+// named returns the rights to read one object and to write it with that verb.
+func named(group, resource, name string, own bool, write string) (all []right) {
+	for _, verb := range []string{"get", "list", "watch", write} {
+		all = append(all, right{group: group, resource: resource, verb: verb, own: own, name: name})
 	}
 	return all
 }
