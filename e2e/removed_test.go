@@ -61,7 +61,8 @@ func installBuilt(t *testing.T) {
 	}
 }
 
-// removedAtRandom installs Stayput, begins two updates, and removes Stayput after a random time. Gates are closed then: pods drain, stop and start.
+// removedAtRandom installs Stayput, begins two updates, and removes Stayput after a random time. Gates are closed then: pods drain, stop
+// and start.
 func removedAtRandom(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	installBuilt(t)

@@ -27,8 +27,9 @@ const (
 )
 
 var (
-	decisions = counter("stayput_admission_decisions_total", "Admission requests, by kind and decision.", bynamespace.Label, "kind", "decision")
-	holds     = counter("stayput_held_writes_total", "Writes of native controllers held, by kind of object.", "kind")
+	decisions = counter("stayput_admission_decisions_total", "Admission requests, by kind and decision.",
+		bynamespace.Label, "kind", "decision")
+	holds = counter("stayput_held_writes_total", "Writes of native controllers held, by kind of object.", "kind")
 
 	namespaces = bynamespace.New(nil, decisions)
 )

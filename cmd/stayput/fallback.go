@@ -20,15 +20,7 @@ func fallBackAll(ctx context.Context, c client.Client, o options) error {
 	return shutdown.Uninstall(ctx, c, o.reader(c))
 }
 
-// directClient returns a client that reads from the API server itself, without a cache.
-func directClient() (client.Client, error) {
-	config, err := connection()
-	if err != nil {
-		return nil, err
-	}
-	return clientOver(config)
-}
-
+// clientOver returns a client that reads from the API server itself, without a cache.
 func clientOver(config *rest.Config) (client.Client, error) {
 	scheme, err := newScheme()
 	if err != nil {

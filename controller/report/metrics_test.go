@@ -14,7 +14,9 @@ import (
 )
 
 // counted are metrics of each kind: a counter with its sum of all namespaces, and two that say what is in progress.
-var counted = []string{"stayput_updates_started_total", "stayput_updates_failed_total", "stayput_updates_in_flight", "stayput_updates_stalled"}
+var counted = []string{
+	"stayput_updates_started_total", "stayput_updates_failed_total", "stayput_updates_in_flight", "stayput_updates_stalled",
+}
 
 // wants compares the metrics of counted with these lines, without # HELP and # TYPE.
 func (s *story) wants(when, lines string) {

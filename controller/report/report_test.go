@@ -150,7 +150,8 @@ func TestReportOfAnUndo(t *testing.T) {
 	s.Read.Deployment.Spec.Template = s.replicaSetOf("web-old").Spec.Template
 	s.report(held)
 	fixture.WantTold(t, s.Recorder, EventStarted+" Moving running pods to ReplicaSet web-old")
-	if n := testutil.ToFloat64(s.metrics.superseded.WithLabelValues(shop, "in-place")); n != 1 || testutil.CollectAndCount(s.metrics.failed) != 0 {
+	n := testutil.ToFloat64(s.metrics.superseded.WithLabelValues(shop, "in-place"))
+	if n != 1 || testutil.CollectAndCount(s.metrics.failed) != 0 {
 		t.Errorf("%v superseded, want 1 that counts as no failure", n)
 	}
 }

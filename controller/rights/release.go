@@ -62,7 +62,7 @@ func (r Rights) release(ctx context.Context, object client.Object, authorized *b
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNotFound {
 		return nil
 	}

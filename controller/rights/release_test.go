@@ -92,7 +92,9 @@ func TestReleaseNeedsNoRightThatIsGone(t *testing.T) {
 // TestReleaseSaysWhatIsRefused has a server that authorizes nothing. No request waits for the others then.
 func TestReleaseSaysWhatIsRefused(t *testing.T) {
 	err := release5(t, &removed{needed: 1})
-	for _, name := range []string{"ServiceAccount managers", "Role stayput", "RoleBinding stayput", "ClusterRole stayput", "ClusterRoleBinding stayput"} {
+	for _, name := range []string{
+		"ServiceAccount managers", "Role stayput", "RoleBinding stayput", "ClusterRole stayput", "ClusterRoleBinding stayput",
+	} {
 		if want := "take finalizer stayput.dev/fall-back off our own " + name + ": 403 Forbidden: no rights any more"; err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)

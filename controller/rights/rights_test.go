@@ -146,7 +146,8 @@ func TestLookEndsTheManager(t *testing.T) {
 	if err := rightsIn(t, objects).look(ctx, end); err != nil {
 		t.Fatal(err)
 	}
-	if want := "Stayput is being removed: ClusterRole stayput is being deleted"; context.Cause(ctx) == nil || context.Cause(ctx).Error() != want {
+	want := "Stayput is being removed: ClusterRole stayput is being deleted"
+	if context.Cause(ctx) == nil || context.Cause(ctx).Error() != want {
 		t.Errorf("it ends because %v, want %s", context.Cause(ctx), want)
 	}
 }

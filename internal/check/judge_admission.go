@@ -45,11 +45,11 @@ func judgeAdmission(f Facts, v *verdict) string {
 func meetsUpdates(hook ForeignHook) bool { return slices.ContainsFunc(hook.Rules, meets) }
 
 func meets(rule admissionv1.RuleWithOperations) bool {
-	any := func(of []string, wanted ...string) bool {
+	names := func(of []string, wanted ...string) bool {
 		return slices.ContainsFunc(of, func(each string) bool { return slices.Contains(wanted, each) })
 	}
-	pods := any(rule.APIGroups, "", "*") && any(rule.Resources, "pods", "pods/*", "pods/status", "pods/resize", "*", "*/*")
-	revisions := any(rule.APIGroups, "apps", "*") && any(rule.Resources, "replicasets", "controllerrevisions", "*", "*/*")
+	pods := names(rule.APIGroups, "", "*") && names(rule.Resources, "pods", "pods/*", "pods/status", "pods/resize", "*", "*/*")
+	revisions := names(rule.APIGroups, "apps", "*") && names(rule.Resources, "replicasets", "controllerrevisions", "*", "*/*")
 	written := slices.ContainsFunc(rule.Operations, func(each admissionv1.OperationType) bool {
 		return each == admissionv1.Create || each == admissionv1.Update || each == admissionv1.OperationAll
 	})

@@ -89,7 +89,7 @@ func (c checked) reader(t *testing.T) Reader {
 }
 
 // create answers as the API server does: reviews of access, and dry runs.
-func (c checked) create(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
+func (c checked) create(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
 	switch o := object.(type) {
 	case *authorizationv1.SubjectAccessReview:
 		asked := o.Spec.ResourceAttributes

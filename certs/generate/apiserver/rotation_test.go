@@ -42,8 +42,8 @@ const (
 	lifetime = 24 * time.Second
 )
 
-// TestNoCallFailsWhileCAsAreReplaced has a kube-apiserver call two managers that make their certificates, with the rights of the chart. Each
-// call is a TLS handshake. CAs end, a manager starts anew, and the Secret is emptied.
+// TestNoCallFailsWhileCAsAreReplaced has a kube-apiserver call two managers that make their certificates, with the rights of the chart.
+// Each call is a TLS handshake. CAs end, a manager starts anew, and the Secret is emptied.
 func TestNoCallFailsWhileCAsAreReplaced(t *testing.T) {
 	log.SetLogger(zap.New(zap.WriteTo(t.Output())))
 	a := startAPIServer(t)

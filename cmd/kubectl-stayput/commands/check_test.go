@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestExitCodesOfCheck(t *testing.T) {
 		"an error":                {[]check.Finding{finding(check.Error)}, exitWrong},
 		"an error, not all known": {[]check.Finding{finding(check.Unchecked), finding(check.Error)}, exitWrong},
 	} {
-		if got := exitCodeOf(check.Report{Findings: test.findings}); got != test.want {
+		if got := exitCodeOf(check.Report{Findings: test.findings}); !errors.Is(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

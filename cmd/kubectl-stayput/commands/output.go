@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// output is how a result is printed: as text for people if it is empty, otherwise for programs as one of outputs. It is the value of a flag.
+// output is how a result is printed: as text for people if it is empty, otherwise for programs as one of outputs. It is the value of a
+// flag.
 type output string
 
 var outputs = []string{"json", "yaml"}

@@ -110,9 +110,13 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 }
 
 func TestUnknownCommand(t *testing.T) {
-	for name, want := range map[string]string{"statsu": "did you mean status?", "undo": "it is audit, check, completion, help, plan, status or version"} {
+	for name, want := range map[string]string{
+		"statsu": "did you mean status?",
+		"undo":   "it is audit, check, completion, help, plan, status or version",
+	} {
 		var errs bytes.Buffer
-		if code := Run(t.Context(), []string{name}, streams{Out: &bytes.Buffer{}, ErrOut: &errs}); code != 1 || !strings.Contains(errs.String(), want) {
+		code := Run(t.Context(), []string{name}, streams{Out: &bytes.Buffer{}, ErrOut: &errs})
+		if code != 1 || !strings.Contains(errs.String(), want) {
 			t.Errorf("exit code %d, %q does not say %q", code, errs.String(), want)
 		}
 	}

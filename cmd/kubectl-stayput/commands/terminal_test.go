@@ -19,7 +19,7 @@ func (s *server) onTerminal(arguments ...string) (string, int) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	defer display.Close()
+	s.Cleanup(func() { _ = display.Close() })
 	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: 60}); err != nil {
 		s.Fatal(err)
 	}
