@@ -135,9 +135,9 @@ func listTakenOff(s *stage, name string) {
 	s.completes(name)
 	s.runs(name, "v2")
 	s.bears(name, "1")
+	kind := "Deployment"
 	if isDaemonSet(name) {
-		s.reported("DaemonSet", "InPlaceUpdateFellBack")
-	} else {
-		s.reported("Deployment", "UpdateRecreatesPods")
+		kind = "DaemonSet"
 	}
+	s.reported(kind, "InPlaceUpdateFellBack")
 }

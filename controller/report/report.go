@@ -359,7 +359,7 @@ func (n news) atStandstill() {
 // fellBack records that an update begun in place fell back.
 func (n news) fellBack() {
 	known := n.current()
-	if known == nil || !n.justFellBack() {
+	if known == nil || !n.justFellBack() && !n.leftHalfWay(known) {
 		return
 	}
 	reasons := n.plan.Decision.Reasons
@@ -382,10 +382,16 @@ func (n news) justFellBack() bool {
 	return false
 }
 
+// leftHalfWay reports whether the native controller makes the rest of this very update: an edit has changed what may be done in place.
+func (n news) leftHalfWay(known *update) bool {
+	updateRevision, decision := n.updateRevision(), n.plan.Decision
+	return !decision.Held && len(decision.Reasons) > 0 && updateRevision != nil && updateRevision.GetUID() == known.updateRevision
+}
+
 const recreation = "Pods are recreated: "
 
 // recreated records why an edit is left to the native controller, while the new revision has no pods. Later it is no
-// news, unless the reason is that a native rollout has begun, or the edit was made in place until now.
+// news, unless the reason is that a native rollout has begun, or an edit before it was made in place until now.
 func (n news) recreated() {
 	updateRevision, reasons := n.updateRevision(), n.plan.Decision.Reasons
 	if updateRevision == nil && n.justFellBack() {

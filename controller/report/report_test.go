@@ -215,7 +215,7 @@ func TestReportOfARuleThatChanges(t *testing.T) {
 	native := steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{
 		Reasons: inplace.Reasons{{Code: inplace.CodeAnnotation, Message: "annotation note added"}}}}
 	s.report(native)
-	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: annotation note added")
+	fixture.WantTold(t, s.Recorder, "Warning "+EventFellBack+" Left to the Deployment controller: annotation note added")
 	s.report(native)
 	fixture.WantTold(t, s.Recorder)
 }
