@@ -173,7 +173,8 @@ var breakages = map[string]breakage{
 		`{"spec":{"template":{"spec":{"hostNetwork":true}}}}`),
 		check.Finding{Level: check.Warning, About: check.Managers, Problem: "violates PodSecurity", Remedy: "policy or quota"}},
 
-	"a right that was taken": {[]string{"clusterrolebinding/" + ownName}, deletes("clusterrolebinding/" + ownName),
+	"a right that was taken": {[]string{"clusterrole/" + ownName}, patches("clusterrole/"+ownName,
+		`[{"op":"test","path":"/rules/4","value":{"apiGroups":[""],"resources":["pods"],"verbs":["patch"]}},{"op":"remove","path":"/rules/4"}]`),
 		check.Finding{Level: check.Error, About: check.Rights, Problem: "patch pods", Remedy: "ClusterRole"}},
 	"no ConfigMap": {[]string{"configmap/stayput-fallbacks"}, deletes("configmap/stayput-fallbacks"),
 		check.Finding{Level: check.Error, About: check.Rights, Problem: "no ConfigMap stayput-system/stayput-fallbacks", Remedy: again}},
@@ -307,7 +308,7 @@ func guarded(c *checkup) {
 func unnamed(c *checkup) {
 	c.kubectl(`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"kube-system","name":"e2e-controller-manager",
 		"labels":{"component":"kube-controller-manager"}},"spec":{"nodeSelector":{"e2e":"none"},"containers":[{"name":"a","image":"none",
-		"command":["kube-controller-manager","--leader-elect=true"]}]}}`, "create", "-f", "-")
+		"command":["kube-controller-manager","--leader-elect=true"]}]}}`, "--namespace=kube-system", "create", "-f", "-")
 	c.Cleanup(func() {
 		if _, _, err := kubectl(context.Background(), "", "-n", "kube-system", "delete", "pod", "e2e-controller-manager"); err != nil {
 			c.Error(err)
