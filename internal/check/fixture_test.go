@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -145,9 +146,11 @@ func issued(t *testing.T, pem []byte) CertificateFacts {
 	for i := range facts.Issuers {
 		facts.Issuers[i].Status.Conditions = []cmapi.IssuerCondition{{Type: cmapi.IssuerConditionReady, Status: cmmeta.ConditionTrue}}
 	}
+	webhook := slices.IndexFunc(facts.Certificates, func(each cmapi.Certificate) bool { return each.Name == "stayput-webhook" })
 	facts.Requests = []cmapi.CertificateRequest{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "stayput-webhook-1",
 			Annotations: map[string]string{cmapi.CertificateNameKey: "stayput-webhook"}},
+		Spec: cmapi.CertificateRequestSpec{IssuerRef: facts.Certificates[webhook].Spec.IssuerRef},
 		Status: cmapi.CertificateRequestStatus{Certificate: pem, Conditions: []cmapi.CertificateRequestCondition{
 			{Type: cmapi.CertificateRequestConditionApproved, Status: cmmeta.ConditionTrue},
 			{Type: cmapi.CertificateRequestConditionReady, Status: cmmeta.ConditionTrue, Reason: cmapi.CertificateRequestReasonIssued}}},

@@ -67,7 +67,8 @@ func (f Facts) judgeIssuance(v *verdict, certificate *cmapi.Certificate) {
 
 // whyNotIssued returns what keeps the issuer from signing, now or at the next renewal.
 func (f Facts) whyNotIssued(certificate *cmapi.Certificate) (why, remedy string) {
-	request := f.requestOf(certificate, func(*cmapi.CertificateRequest) bool { return true })
+	// A request to an issuer that the Certificate no longer names says nothing.
+	request := f.requestOf(certificate, func(of *cmapi.CertificateRequest) bool { return of.Spec.IssuerRef == certificate.Spec.IssuerRef })
 	if request == nil {
 		return f.whyIssuer(certificate)
 	}

@@ -340,6 +340,18 @@ func TestJudgeBeforeInstallation(t *testing.T) {
 	}
 }
 
+// TestARequestToAnotherIssuerSaysNothing has a request that was denied, to an issuer that the Certificate no longer names.
+func TestARequestToAnotherIssuerSaysNothing(t *testing.T) {
+	f := healthy(t)
+	old := f.Requests[0].DeepCopy()
+	old.CreationTimestamp, old.Spec.IssuerRef.Name = metav1.NewTime(f.Now), "gone"
+	old.Status.Conditions = []cmapi.CertificateRequestCondition{{Type: cmapi.CertificateRequestConditionDenied, Status: cmmeta.ConditionTrue}}
+	f.Requests = append(f.Requests, *old)
+	if found := Judge(*f).Findings; len(found) > 0 {
+		t.Errorf("it finds %+v", found)
+	}
+}
+
 // TestWithoutManagersNothingElseIsWrong checks that what follows from one finding is not found again.
 func TestWithoutManagersNothingElseIsWrong(t *testing.T) {
 	f := healthy(t)
