@@ -235,8 +235,14 @@ var breakages = map[string]breakage{
 			Remedy: "--use-service-account-credentials=true"}},
 }
 
-// denied has an approver deny the next request for the certificate.
+// denied has an approver deny the next request for the certificate. Afterwards cert-manager issues a certificate anew: a refusal is
+// remembered for an hour, and takes the place of the request that was signed.
 func denied(c *checkup) {
+	c.Cleanup(func() {
+		if _, _, err := kubectl(context.Background(), "", "delete", certificate, "secret/stayput-webhook", inOwn); err != nil {
+			c.Error(err)
+		}
+	})
 	patches(certificate, `{"spec":{"issuerRef":{"name":"gone"}}}`)(c)
 	var name string
 	c.eventually("a request that no issuer signs", func(ctx context.Context) error {
