@@ -372,7 +372,7 @@ func (n news) fellBack() {
 // justFellBack reports whether one of the writes persisted a fallback, or removed the mark of an update that is left to the native
 // controller for another reason: the namespace lost its label, or Stayput is uninstalled.
 func (n news) justFellBack() bool {
-	left := !n.plan.Decision.Held && len(n.plan.Decision.Reasons) > 0
+	left := n.plan.Decision.Native()
 	for _, w := range n.writes {
 		_, persisted := w.Step.(steps.PersistFallback)
 		if persisted || left && w.Before != nil && revisions.Started(w.Before.GetLabels()) && !revisions.Started(w.After.GetLabels()) {
@@ -384,8 +384,8 @@ func (n news) justFellBack() bool {
 
 // leftHalfWay reports whether the native controller makes the rest of this very update: an edit has changed what may be done in place.
 func (n news) leftHalfWay(known *update) bool {
-	updateRevision, decision := n.updateRevision(), n.plan.Decision
-	return !decision.Held && len(decision.Reasons) > 0 && updateRevision != nil && updateRevision.GetUID() == known.updateRevision
+	updateRevision := n.updateRevision()
+	return n.plan.Decision.Native() && updateRevision != nil && updateRevision.GetUID() == known.updateRevision
 }
 
 const recreation = "Pods are recreated: "
@@ -397,7 +397,7 @@ func (n news) recreated() {
 	if updateRevision == nil && n.justFellBack() {
 		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
 	}
-	if updateRevision == nil || n.plan.Decision.Held || len(reasons) == 0 || n.recreates[n.key] == updateRevision.GetUID() {
+	if updateRevision == nil || !n.plan.Decision.Native() || n.recreates[n.key] == updateRevision.GetUID() {
 		return
 	}
 	begun := n.current() != nil

@@ -86,7 +86,7 @@ func finish(p Planner, turns podstate.Turns) steps.Plan {
 	u.Plan.Result.Progress = u.progress(turns, p.Started())
 	switch {
 	case u.Plan.Result.Phase != "":
-	case !u.Decided.Held && len(u.Decided.Reasons) > 0:
+	case u.Decided.Native():
 		u.Plan.Phase(steps.PhaseNative, u.Decided.Reasons.String())
 	case !u.Decided.Held && u.Plan.Result.Progress.Moving == 0:
 		u.Plan.Phase(steps.PhaseIdle, "every pod runs what the "+u.Workload.Kind+" says")

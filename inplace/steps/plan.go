@@ -96,6 +96,9 @@ type Decision struct {
 	Reasons inplace.Reasons
 }
 
+// Native reports whether there is an update, and the native controller makes all of it.
+func (d Decision) Native() bool { return !d.Held && len(d.Reasons) > 0 }
+
 // NativeDecision returns the decision on a workload that the mode does not manage.
 func NativeDecision(m inplace.Mode) Decision { return Decision{Reasons: inplace.Reasons{*m.Reason()}} }
 
