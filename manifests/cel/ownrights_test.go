@@ -38,16 +38,18 @@ func TestOwnPowerOverRights(t *testing.T) {
 		old, sent runtime.Object
 		allowed   bool
 	}{
-		"its finalizer":          {binding(), binding(inplace.Finalizer), true},
-		"its finalizer off":      {binding(inplace.Finalizer), binding(), true},
-		"beside another":         {binding("other/one"), binding("other/one", inplace.Finalizer), true},
-		"on a role":              {role, kept, true},
-		"another finalizer":      {binding(), binding("other/one"), false},
-		"another finalizer off":  {binding("other/one", inplace.Finalizer), binding(inplace.Finalizer), false},
-		"a label":                {binding(), changed(func(b *rbacv1.ClusterRoleBinding) { b.Labels = map[string]string{"any": "x"} }), false},
-		"another subject":        {binding(), changed(func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "thief" }), false},
-		"no subject":             {binding(), changed(func(b *rbacv1.ClusterRoleBinding) { b.Subjects = nil }), false},
-		"an owner":               {binding(), changed(func(b *rbacv1.ClusterRoleBinding) { b.OwnerReferences = []metav1.OwnerReference{{}} }), false},
+		"its finalizer":         {binding(), binding(inplace.Finalizer), true},
+		"its finalizer off":     {binding(inplace.Finalizer), binding(), true},
+		"beside another":        {binding("other/one"), binding("other/one", inplace.Finalizer), true},
+		"on a role":             {role, kept, true},
+		"another finalizer":     {binding(), binding("other/one"), false},
+		"another finalizer off": {binding("other/one", inplace.Finalizer), binding(inplace.Finalizer), false},
+		"a label":               {binding(), changed(func(b *rbacv1.ClusterRoleBinding) { b.Labels = map[string]string{"any": "x"} }), false},
+		"another subject":       {binding(), changed(func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "thief" }), false},
+		"no subject":            {binding(), changed(func(b *rbacv1.ClusterRoleBinding) { b.Subjects = nil }), false},
+		"an owner": {binding(), changed(func(b *rbacv1.ClusterRoleBinding) {
+			b.OwnerReferences = []metav1.OwnerReference{{}}
+		}), false},
 		"a rule":                 {role, powerful, false},
 		"a Secret of an account": {account, tokened, false},
 	} {
