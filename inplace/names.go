@@ -74,6 +74,11 @@ const (
 	Lease = "stayput"
 	// Fallbacks is the name of the ConfigMap in that namespace that has the persisted fallbacks: see revisions.Fallbacks.
 	Fallbacks = "stayput-fallbacks"
+	// WebhookConfigurations is the name of the mutating and of the validating webhook configuration.
+	WebhookConfigurations = "stayput"
+	// ReadyRule is the name of the policy and its binding by which the API server itself says Ready, and of the webhook configuration for
+	// clusters before Kubernetes 1.36, which have no such policies.
+	ReadyRule = "stayput-ready"
 )
 
 // Marks are Stayput's labels that revisions may have.

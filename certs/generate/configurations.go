@@ -4,24 +4,20 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
 )
 
-const (
-	// ownConfiguration is the name of Stayput's webhook configurations in manifests.
-	ownConfiguration = "stayput"
-	// olderClusters is the name of the webhook configuration that clusters before Kubernetes 1.36 have in addition.
-	olderClusters = "stayput-ready"
-	// injectedByOthers begins the annotations by which cert-manager's cainjector writes caBundle.
-	injectedByOthers = "cert-manager.io/inject-"
-)
+// injectedByOthers begins the annotations by which cert-manager's cainjector writes caBundle.
+const injectedByOthers = "cert-manager.io/inject-"
 
 // configurations returns empty objects for Stayput's webhook configurations.
 func configurations() []client.Object {
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 	return []client.Object{
-		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: named(ownConfiguration)},
-		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: named(ownConfiguration)},
-		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: named(olderClusters)},
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: named(inplace.WebhookConfigurations)},
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: named(inplace.WebhookConfigurations)},
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: named(inplace.ReadyRule)},
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
@@ -147,7 +148,7 @@ func (g *Generator) configurations(ctx context.Context) ([]client.Object, error)
 	var all []client.Object
 	for _, object := range configurations() {
 		err := g.live.Get(ctx, client.ObjectKeyFromObject(object), object)
-		if apierrors.IsNotFound(err) && object.GetName() == olderClusters {
+		if apierrors.IsNotFound(err) && object.GetName() == inplace.ReadyRule {
 			continue
 		}
 		if err != nil {

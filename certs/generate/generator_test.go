@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stayput/stayput/inplace"
 )
 
 const own = "stayput-system"
@@ -273,7 +275,7 @@ func TestOthersCAStaysForTheOverlap(t *testing.T) {
 func (w *world) inject(bundle []byte) {
 	w.Helper()
 	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
-	key := client.ObjectKey{Name: ownConfiguration}
+	key := client.ObjectKey{Name: inplace.WebhookConfigurations}
 	if err := errors.Join(w.api.Get(w.Context(), key, mutating), w.api.Get(w.Context(), key, validating)); err != nil {
 		w.Fatal(err)
 	}

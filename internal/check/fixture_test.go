@@ -112,8 +112,9 @@ func healthy(t *testing.T) *Facts {
 		Validating: manifest[admissionv1.ValidatingWebhookConfiguration](t, "ValidatingWebhookConfiguration"),
 		Service:    &corev1.Service{}, Endpoints: true, Write: DryRun{Namespace: "shop", Answered: true}, Fallbacks: true, Schemas: flowSchemas,
 		PolicyNames: Policies, PolicyBindings: manifests[admissionv1.ValidatingAdmissionPolicyBinding](t, "ValidatingAdmissionPolicyBinding"),
-		MutatesServed: true, MutatingNames: []string{ReadyRule}, MutatingBinding: []admissionv1.MutatingAdmissionPolicyBinding{{
-			ObjectMeta: metav1.ObjectMeta{Name: ReadyRule}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: ReadyRule}}},
+		MutatesServed: true, MutatingNames: []string{inplace.ReadyRule}, MutatingBinding: []admissionv1.MutatingAdmissionPolicyBinding{{
+			ObjectMeta: metav1.ObjectMeta{Name: inplace.ReadyRule},
+			Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: inplace.ReadyRule}}},
 		CertificateFacts: issued(t, certificate),
 	}
 	f.Manager.Status = appsv1.DeploymentStatus{AvailableReplicas: 2, UpdatedReplicas: 2}

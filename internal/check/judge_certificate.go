@@ -1,10 +1,8 @@
 package check
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	cmapi "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	cmmeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/cert"
 )
 
 // judgeCertificate follows the certificate from the issuer to the API server: is it issued, does the API server trust it, is it valid?
@@ -247,7 +246,8 @@ func (f Facts) chainOf(hook Hook) []*x509.Certificate {
 		}
 		issued := func(of *cmapi.CertificateRequest) bool { return len(of.Status.Certificate) > 0 }
 		if request := f.requestOf(certificate, issued); request != nil {
-			return parse(request.Status.Certificate)
+			chain, _ := cert.ParseCertsPEM(request.Status.Certificate) // without a certificate there is nothing to say about one
+			return chain
 		}
 	}
 	return nil
@@ -269,16 +269,6 @@ func certificateIn(pod corev1.PodSpec) string {
 		}
 	}
 	return ""
-}
-
-// parse returns the certificates of a PEM file; those that do not parse are left out.
-func parse(text []byte) (all []*x509.Certificate) {
-	for block, rest := pem.Decode(bytes.TrimSpace(text)); block != nil; block, rest = pem.Decode(rest) {
-		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil {
-			all = append(all, certificate)
-		}
-	}
-	return all
 }
 
 func certificateCondition(of *cmapi.Certificate, wanted cmapi.CertificateConditionType) cmapi.CertificateCondition {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 )
 
@@ -256,12 +257,16 @@ func (f *Facts) act(policy string, action admissionv1.ValidationAction) {
 // byHand has the managers show a certificate that cert-manager has not issued.
 func (f *Facts) byHand(t *testing.T, host string) {
 	_, shown := certificateFor(t, host, f.Now.Add(time.Hour))
+	chain, err := cert.ParseCertsPEM(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
 	f.Mutating.Annotations, f.Validating.Annotations, f.CertificateFacts = nil, nil, CertificateFacts{}
 	if host != ownHost {
 		f.bundles(shown)
 	}
 	for _, hook := range f.hooks() {
-		f.Served = append(f.Served, Served{Hook: hook.Name, Chain: parse(shown)})
+		f.Served = append(f.Served, Served{Hook: hook.Name, Chain: chain})
 	}
 }
 

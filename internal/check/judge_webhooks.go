@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/stayput/stayput/inplace"
 )
 
 // Hook is a mutating or validating webhook of Stayput, with what both have in common.
@@ -95,7 +97,7 @@ func remedyOf(answer error) string {
 func (f Facts) judgeConfigurations(v *verdict) {
 	var mutating, validating []string
 	if f.Mutating == nil {
-		v.wrong(fmt.Sprintf("there is no MutatingWebhookConfiguration %s, so every update is native", Configuration), again)
+		v.wrong(fmt.Sprintf("there is no MutatingWebhookConfiguration %s, so every update is native", inplace.WebhookConfigurations), again)
 	} else {
 		for _, each := range f.Mutating.Webhooks {
 			mutating = append(mutating, each.Name)
@@ -103,7 +105,8 @@ func (f Facts) judgeConfigurations(v *verdict) {
 		v.complete("MutatingWebhookConfiguration", mutatingHooks, mutating)
 	}
 	if f.Validating == nil {
-		v.wrong(fmt.Sprintf("there is no ValidatingWebhookConfiguration %s, so nothing holds native writes", Configuration), again)
+		v.wrong(fmt.Sprintf("there is no ValidatingWebhookConfiguration %s, so nothing holds native writes",
+			inplace.WebhookConfigurations), again)
 	} else {
 		for _, each := range f.Validating.Webhooks {
 			validating = append(validating, each.Name)
@@ -121,7 +124,7 @@ func (f Facts) judgeConfigurations(v *verdict) {
 func (v *verdict) complete(kind string, wanted, found []string) {
 	missing := slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return slices.Contains(found, name) })
 	if len(missing) > 0 {
-		v.wrong(fmt.Sprintf("%s %s lacks %s, so updates are not held", kind, Configuration, listed(missing)), again)
+		v.wrong(fmt.Sprintf("%s %s lacks %s, so updates are not held", kind, inplace.WebhookConfigurations, listed(missing)), again)
 	}
 }
 

@@ -2,12 +2,12 @@ package check
 
 import "slices"
 
-// These are the names in manifests of the Deployment, of the webhook configurations, and of the policies and their bindings.
+// These are names in manifests.
 const (
-	Deployment    = "stayput"
-	Configuration = "stayput"
-	ReadyRule     = "stayput-ready"           // the policy, its binding, and the webhook configuration for older clusters
-	advice        = "stayput-auxiliary-names" // the policy that warns; all others deny
+	Deployment  = "stayput"                   // the managers
+	partOf      = "app.kubernetes.io/part-of" // a label of all objects of Stayput
+	application = "stayput"                   // the value of that label
+	advice      = "stayput-auxiliary-names"   // the policy that warns; all others deny
 )
 
 // Policies are the names of the ValidatingAdmissionPolicies in manifests.

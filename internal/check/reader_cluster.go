@@ -111,7 +111,7 @@ func (r Reader) foreign(ctx context.Context, f *Facts) error {
 }
 
 func (f *Facts) addHook(configuration string, hook admissionv1.ValidatingWebhook) {
-	if configuration != Configuration && configuration != ReadyRule {
+	if configuration != inplace.WebhookConfigurations && configuration != inplace.ReadyRule {
 		f.Hooks = append(f.Hooks, ForeignHook{configuration, hook})
 	}
 }

@@ -37,15 +37,15 @@ var appsGroup = appsv1.SchemeGroupVersion
 func (r Reader) configurations(ctx context.Context, f *Facts) error {
 	var mutating, ready admissionv1.MutatingWebhookConfiguration
 	var validating admissionv1.ValidatingWebhookConfiguration
-	found, mutatingErr := r.find(ctx, "", Configuration, &mutating)
+	found, mutatingErr := r.find(ctx, "", inplace.WebhookConfigurations, &mutating)
 	if found {
 		f.Mutating = &mutating
 	}
-	found, validatingErr := r.find(ctx, "", Configuration, &validating)
+	found, validatingErr := r.find(ctx, "", inplace.WebhookConfigurations, &validating)
 	if found {
 		f.Validating = &validating
 	}
-	found, readyErr := r.find(ctx, "", ReadyRule, &ready)
+	found, readyErr := r.find(ctx, "", inplace.ReadyRule, &ready)
 	if found {
 		f.ReadyWebhook = &ready
 	}
@@ -87,7 +87,7 @@ func (r Reader) mutatingPolicies(ctx context.Context, f *Facts) error {
 		return err
 	}
 	for _, each := range bindings.Items {
-		if each.Name == ReadyRule || each.Labels[partOf] == Configuration {
+		if each.Name == inplace.ReadyRule || each.Labels[partOf] == application {
 			f.MutatingBinding = append(f.MutatingBinding, each)
 		}
 	}
@@ -98,12 +98,9 @@ func (r Reader) mutatingPolicies(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-// partOf is the label of all objects of Stayput.
-const partOf = "app.kubernetes.io/part-of"
-
 // addPolicy remembers a policy of others that decides about updates.
 func (f *Facts) addPolicy(policy metav1.ObjectMeta, constraints *admissionv1.MatchResources) {
-	own := policy.Labels[partOf] == Configuration || slices.Contains(Policies, policy.Name) || policy.Name == ReadyRule
+	own := policy.Labels[partOf] == application || slices.Contains(Policies, policy.Name) || policy.Name == inplace.ReadyRule
 	if own || constraints == nil || !f.reaches(constraints.NamespaceSelector) {
 		return
 	}

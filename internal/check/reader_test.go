@@ -144,7 +144,7 @@ func (c checked) objects(t *testing.T, bundle []byte) (objects []client.Object) 
 		manifest[corev1.Service](t, "Service"), manifest[corev1.ConfigMap](t, "ConfigMap"),
 		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "stayput-webhook-1",
 			Labels: map[string]string{discoveryv1.LabelServiceName: "stayput-webhook"}}, Endpoints: []discoveryv1.Endpoint{{}}},
-		&admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: ReadyRule}}, &f.MutatingBinding[0])
+		&admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: inplace.ReadyRule}}, &f.MutatingBinding[0])
 	objects = slices.Concat(objects, pointers(f.Namespaces), pointers(f.Nodes), pointers(f.PolicyBindings),
 		pointers(manifests[admissionv1.ValidatingAdmissionPolicy](t, "ValidatingAdmissionPolicy")),
 		pointers(manifests[flowcontrolv1.FlowSchema](t, "FlowSchema")))
