@@ -16,6 +16,7 @@ import (
 	polling "k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/internal/check"
 )
 
@@ -109,11 +110,11 @@ func deleteAdmission(ctx context.Context, c client.Client) error {
 // uninstall opens the gates of all pods: otherwise a pod on a node that is down would become Ready.
 func admissionObjects() []client.Object {
 	all := []client.Object{
-		admissionObject("MutatingWebhookConfiguration", check.Configuration),
-		admissionObject("ValidatingWebhookConfiguration", check.Configuration),
-		admissionObject("MutatingWebhookConfiguration", check.ReadyRule),
-		admissionObject("MutatingAdmissionPolicyBinding", check.ReadyRule),
-		admissionObject("MutatingAdmissionPolicy", check.ReadyRule),
+		admissionObject("MutatingWebhookConfiguration", inplace.WebhookConfigurations),
+		admissionObject("ValidatingWebhookConfiguration", inplace.WebhookConfigurations),
+		admissionObject("MutatingWebhookConfiguration", inplace.ReadyRule),
+		admissionObject("MutatingAdmissionPolicyBinding", inplace.ReadyRule),
+		admissionObject("MutatingAdmissionPolicy", inplace.ReadyRule),
 	}
 	for _, policy := range check.Policies {
 		all = append(all, admissionObject("ValidatingAdmissionPolicyBinding", policy), admissionObject("ValidatingAdmissionPolicy", policy))
