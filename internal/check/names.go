@@ -38,37 +38,39 @@ type right struct {
 	name string
 }
 
-// rights are those of manifests/base/rbac.yaml.
-var rights = slices.Concat(
-	cluster("", "namespaces", "", "get", "list", "watch"),
-	cluster("", "nodes", "", "get", "list", "watch"),
-	cluster("", "pods", "", "get", "list", "watch", "patch", "create", "delete"),
-	cluster("", "pods", "resize", "patch"),
-	cluster("", "pods", "status", "patch"),
-	cluster("", "services", "", "list", "watch"),
-	cluster("", "resourcequotas", "", "list"),
-	cluster("", "persistentvolumeclaims", "", "get"),
-	cluster("apps", "controllerrevisions", "", "get", "list", "watch", "patch"),
-	cluster("apps", "daemonsets", "", "get", "list", "watch"),
-	cluster("apps", "deployments", "", "get", "list", "watch"),
-	cluster("apps", "deployments", "status", "patch"),
-	cluster("apps", "replicasets", "", "get", "list", "watch", "create", "patch"),
-	cluster("apps", "daemonsets", "finalizers", "update"),
-	cluster("apps", "deployments", "finalizers", "update"),
-	cluster("apps", "replicasets", "finalizers", "update"),
-	cluster("discovery.k8s.io", "endpointslices", "", "list", "watch"),
-	cluster("autoscaling", "horizontalpodautoscalers", "", "list"),
-	cluster("events.k8s.io", "events", "", "create", "patch"),
-	[]right{{"coordination.k8s.io", "leases", "", "create", true, ""}},
-	named("coordination.k8s.io", "leases", "stayput", true, "update"),
-	named("", "configmaps", "stayput-fallbacks", true, "update"),
-	// The managers' own rights: controller/rights.
-	named("", "serviceaccounts", "stayput", true, "patch"),
-	named("rbac.authorization.k8s.io", "roles", "stayput", true, "patch"),
-	named("rbac.authorization.k8s.io", "rolebindings", "stayput", true, "patch"),
-	named("rbac.authorization.k8s.io", "clusterroles", "stayput", false, "patch"),
-	named("rbac.authorization.k8s.io", "clusterrolebindings", "stayput", false, "patch"),
-)
+// rightsOf returns the rights in manifests/base/rbac.yaml of the managers' service account, which may have another name there.
+func rightsOf(account string) []right {
+	return slices.Concat(
+		cluster("", "namespaces", "", "get", "list", "watch"),
+		cluster("", "nodes", "", "get", "list", "watch"),
+		cluster("", "pods", "", "get", "list", "watch", "patch", "create", "delete"),
+		cluster("", "pods", "resize", "patch"),
+		cluster("", "pods", "status", "patch"),
+		cluster("", "services", "", "list", "watch"),
+		cluster("", "resourcequotas", "", "list"),
+		cluster("", "persistentvolumeclaims", "", "get"),
+		cluster("apps", "controllerrevisions", "", "get", "list", "watch", "patch"),
+		cluster("apps", "daemonsets", "", "get", "list", "watch"),
+		cluster("apps", "deployments", "", "get", "list", "watch"),
+		cluster("apps", "deployments", "status", "patch"),
+		cluster("apps", "replicasets", "", "get", "list", "watch", "create", "patch"),
+		cluster("apps", "daemonsets", "finalizers", "update"),
+		cluster("apps", "deployments", "finalizers", "update"),
+		cluster("apps", "replicasets", "finalizers", "update"),
+		cluster("discovery.k8s.io", "endpointslices", "", "list", "watch"),
+		cluster("autoscaling", "horizontalpodautoscalers", "", "list"),
+		cluster("events.k8s.io", "events", "", "create", "patch"),
+		[]right{{"coordination.k8s.io", "leases", "", "create", true, ""}},
+		named("coordination.k8s.io", "leases", "stayput", true, "update"),
+		named("", "configmaps", "stayput-fallbacks", true, "update"),
+		// The managers' own rights: controller/rights.
+		named("", "serviceaccounts", account, true, "patch"),
+		named("rbac.authorization.k8s.io", "roles", "stayput", true, "patch"),
+		named("rbac.authorization.k8s.io", "rolebindings", "stayput", true, "patch"),
+		named("rbac.authorization.k8s.io", "clusterroles", "stayput", false, "patch"),
+		named("rbac.authorization.k8s.io", "clusterrolebindings", "stayput", false, "patch"),
+	)
+}
 
 func cluster(group, resource, subresource string, verbs ...string) (all []right) {
 	for _, verb := range verbs {

@@ -120,6 +120,7 @@ func (r Reader) rights(ctx context.Context, f *Facts) error {
 		return nil
 	}
 	account := f.Manager.Spec.Template.Spec.ServiceAccountName
+	rights := rightsOf(account)
 	denied := make([]string, len(rights))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(10)

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -47,6 +48,7 @@ type checked struct {
 	age                        time.Duration // of the Lease
 	firewall                   bool
 	callers                    tls.ClientAuthType // which callers managers answer
+	account                    string             // the managers' service account; empty for the one of the manifests
 	withoutRight               string             // a verb and a resource that the managers may not use
 	bypassing                  bool               // the API server calls no webhook
 	refusing                   error              // what the API server says of new Deployments
@@ -93,7 +95,8 @@ func (c checked) create(_ context.Context, _ client.WithWatch, object client.Obj
 	switch o := object.(type) {
 	case *authorizationv1.SubjectAccessReview:
 		asked := o.Spec.ResourceAttributes
-		o.Status.Allowed = asked.Verb+" "+asked.Resource != c.withoutRight
+		o.Status.Allowed = asked.Verb+" "+asked.Resource != c.withoutRight &&
+			(asked.Resource != "serviceaccounts" || strings.HasSuffix(o.Spec.User, ":"+asked.Name)) // to its own account only
 		return nil
 	case *appsv1.Deployment:
 		if !c.bypassing {
@@ -140,6 +143,8 @@ func (c checked) objects(t *testing.T, bundle []byte) (objects []client.Object) 
 	for i := range f.Mutating.Webhooks {
 		*f.Mutating.Webhooks[i].ClientConfig.Service.Path += c.path
 	}
+	pod := &f.Manager.Spec.Template.Spec
+	pod.ServiceAccountName = cmp.Or(c.account, pod.ServiceAccountName)
 	objects = append(objects, f.Manager, f.Mutating, f.Validating, lease(f.Now.Add(-c.age)),
 		manifest[corev1.Service](t, "Service"), manifest[corev1.ConfigMap](t, "ConfigMap"),
 		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "stayput-webhook-1",
@@ -221,6 +226,7 @@ func TestCheck(t *testing.T) {
 		"API servers only":     {checked{callers: tls.RequireAnyClientCert}, nil, "all 11 answer"},
 		"a firewall":           {checked{firewall: true}, []Topic{Webhooks}, "i/o timeout"},
 		"a right less":         {checked{withoutRight: "patch pods"}, []Topic{Rights}, "may not patch pods"},
+		"another account":      {checked{account: "in-place-updates"}, nil, "the API server reaches the managers, and all 11 answer"},
 		"bypassed":             {checked{bypassing: true}, []Topic{Passing}, "namespace shop passed without an answer"},
 		"a policy in between":  {checked{refusing: errors.New("no team")}, []Topic{Passing}, "no team"},
 		"no image volumes":     {checked{noVolumes: true}, []Topic{Images}, "must specify a volume type"},
