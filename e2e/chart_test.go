@@ -52,13 +52,15 @@ func chartLives(t *testing.T, h helm) {
 type helm struct {
 	*testing.T
 	binary, home string
+	// release is the name of Stayput's release.
+	release string
 }
 
 const chartTimeout = "5m"
 
 func newHelm(t *testing.T, version string) helm {
 	t.Helper()
-	h := helm{t, filepath.Join(binaries, version), t.TempDir()}
+	h := helm{t, filepath.Join(binaries, version), t.TempDir(), ownName}
 	if _, err := os.Stat(h.binary); err != nil {
 		t.Fatalf("make helm builds it: %v", err)
 	}
@@ -94,7 +96,7 @@ func (h helm) run(arguments ...string) string {
 // own runs Helm on the release of Stayput.
 func (h helm) own(verb string, arguments ...string) string {
 	h.Helper()
-	return h.run(append([]string{verb, ownName, "--namespace", ownNamespace, "--timeout", chartTimeout}, arguments...)...)
+	return h.run(append([]string{verb, h.release, "--namespace", ownNamespace, "--timeout", chartTimeout}, arguments...)...)
 }
 
 var stayputChart = filepath.Join(repository, "charts", "stayput")
@@ -136,7 +138,7 @@ func upgradeHalfway(t *testing.T, h helm) {
 
 func rollbackHalfway(t *testing.T, h helm) {
 	halfwayThrough(t, func() {
-		h.run("rollback", ownName, "1", "--namespace", ownNamespace, "--wait", "--timeout", chartTimeout)
+		h.own("rollback", "1", "--wait")
 	})
 	managersRequest(t, "50m")
 }
@@ -232,7 +234,7 @@ func notInstalled(ctx context.Context) error {
 // clear uninstalls everything at the end of the test, wherever it ended.
 func (h helm) clear(t *testing.T) {
 	ctx := context.Background()
-	if _, err := h.try(ctx, "uninstall", ownName, "--namespace", ownNamespace, "--ignore-not-found", "--wait", "--timeout",
+	if _, err := h.try(ctx, "uninstall", h.release, "--namespace", ownNamespace, "--ignore-not-found", "--wait", "--timeout",
 		chartTimeout); err != nil {
 		t.Error(err)
 	}

@@ -211,7 +211,9 @@ func (s *bereft) eventually(what string, condition func(context.Context) error) 
 		return
 	}
 	state, _, _ := kubectl(context.Background(), "", "-n", s.namespace, "get", "pods,replicasets,deployments,daemonsets", "-o", "wide")
-	s.Fatalf("waited in vain for %s: %v\n%s", what, err, state)
+	events, _, _ := kubectl(context.Background(), "", "-n", s.namespace, "get", "events", "--sort-by=.metadata.creationTimestamp", "-o",
+		"custom-columns=TIME:.metadata.creationTimestamp,BY:.source.component,OF:.involvedObject.name,REASON:.reason,MESSAGE:.message")
+	s.Fatalf("waited in vain for %s: %v\n%s\n%s", what, err, state, events)
 }
 
 // served returns nil if both rollouts are complete, as their status says and as their pods are.
