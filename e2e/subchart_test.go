@@ -36,7 +36,7 @@ func platformLives(t *testing.T, h helm) {
 	}{
 		{"default user", func(t *testing.T, h helm) { h.refused(chart) }},
 		{"install", func(t *testing.T, h helm) {
-			h.own("install", chart, "--create-namespace", "--wait")
+			h.own("install", chart, "--create-namespace", "--wait", "--set", noUser)
 			mended(t)
 			managersRunAs(t, platformUser)
 		}},
@@ -50,6 +50,9 @@ func platformLives(t *testing.T, h helm) {
 		}
 	}
 }
+
+// noUser is given with the command: Helm 4.2 ignores null in a parent chart's own values (helm/helm#32132).
+const noUser = "stayput.podSecurityContext.runAsUser=null,stayput.podSecurityContext.runAsGroup=null"
 
 // platformChart returns the folder of a chart that depends on Stayput's, and has values for it.
 func platformChart(t *testing.T, image string) string {
@@ -99,7 +102,6 @@ stayput:
   serviceAccount: {name: in-place-updates, annotations: {example.com/owner: platform}}
   resources: {limits: {memory: 512Mi, cpu: "1"}, requests: {cpu: 60m, memory: 80Mi}}
   goMemoryLimit: 400MiB
-  podSecurityContext: {runAsUser: null, runAsGroup: null}
   securityContext: {privileged: false}
   nodeSelector: {kubernetes.io/os: linux}
   tolerations: [{key: example.com/platform, operator: Exists}]
@@ -130,8 +132,7 @@ func (h helm) refused(chart string) {
 		h.Fatal(err)
 	}
 	defer func() { h.own("uninstall", "--wait", "--no-hooks") }()
-	h.own("install", chart, "--create-namespace",
-		"--set", "stayput.podSecurityContext.runAsUser=65532", "--set", "stayput.podSecurityContext.runAsGroup=65532")
+	h.own("install", chart, "--create-namespace")
 	if err := poll(h.Context(), podRefused); err != nil {
 		h.Error(err)
 	}
