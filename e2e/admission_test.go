@@ -188,6 +188,7 @@ func (s *stage) countedByMetrics() {
 			"stayput_updates_in_flight":         here,
 			"stayput_held_writes_total":         nil,
 			"stayput_admission_decisions_total": here,
+			"leader_election_master_status":     {"name": ownName}, // as the alert StayputNoLeader asks for it
 		} {
 			if !slices.ContainsFunc(all, func(manager scraped) bool { return manager.has(metric, labels) }) {
 				return fmt.Errorf("%s is missing, with the labels %v", metric, labels)

@@ -157,9 +157,11 @@ func newManager(
 		LeaderElection:         true,
 		// The lock is made here so that its identity is known: observe.Leadership compares it.
 		LeaderElectionResourceLockInterface: lock,
-		LeaseDuration:                       ptr.To(leaseDuration),
-		RenewDeadline:                       ptr.To(renewDeadline),
-		RetryPeriod:                         ptr.To(retryPeriod),
+		// With a lock of its own, controller-runtime uses the ID only as the name in leader_election_master_status.
+		LeaderElectionID: inplace.Lease,
+		LeaseDuration:    ptr.To(leaseDuration),
+		RenewDeadline:    ptr.To(renewDeadline),
+		RetryPeriod:      ptr.To(retryPeriod),
 		// This is safe, because the process ends as soon as the manager does.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
