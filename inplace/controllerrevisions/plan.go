@@ -32,11 +32,14 @@ func (v *Planner) ProceedingPhase(progress string) { v.plan.Phase(steps.PhaseUpd
 
 // Impossible implements engine.Planner.
 func (v *Planner) Impossible() *inplace.Reason {
-	v.Update.Unresized = podstate.NotResized(v.plan, v.Update.Pods(), true, podstate.ResizeDeadline(nil), v.seen.Now)
-	if v.Update.Unresized != nil && !v.Update.Partition.HoldsPods() {
-		return v.Update.Unresized
+	if reason := v.notResized(); reason != nil && !v.Update.Partition.HoldsPods() {
+		return reason
 	}
 	return cmp.Or(v.bypassedAgain(), v.againstDryRun())
+}
+
+func (v *Planner) notResized() *inplace.Reason {
+	return v.Update.NotResized(true, podstate.ResizeDeadline(nil))
 }
 
 // Proceed implements engine.Planner.
@@ -108,7 +111,7 @@ func (v *Planner) PartitionLeaves(pod *corev1.Pod) bool {
 // checkPartition sets the phase if the update waits only for the partition, or if the partition is not valid.
 func (v *Planner) checkPartition() {
 	partition, pods := v.Update.Partition, v.Update.Pods()
-	stage, flaw, unresized := partition.Waits(pods), partition.Flaw(pods), partition.Unresized(v.Update.Unresized)
+	stage, flaw, unresized := partition.Waits(pods), partition.Flaw(pods), partition.Unresized(v.notResized())
 	switch {
 	case flaw != "":
 		v.plan.Phase(steps.PhaseStalled, flaw)

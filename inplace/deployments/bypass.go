@@ -1,13 +1,11 @@
 package deployments
 
 import (
-	"slices"
 	"time"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
 )
 
@@ -17,47 +15,41 @@ import (
 
 const whyBypassed = "another client has scaled the ReplicaSets"
 
-// noteBypass notes on the update revision that another client has scaled.
-func (v *Planner) noteBypass() {
-	if v.NewRS != nil && v.NewRS.Wanted.Updating != "" && slices.ContainsFunc(v.Sets, (*replicas.Set).Bypassed) && !v.bypassKnown() {
-		v.NewRS.Wanted.Bypassed = v.seconds()
-		v.plan.Result.Bypassed = whyBypassed
+// bypass is what is known of another client that scales.
+type bypass struct {
+	// noted is when a bypass was last noted on the update revision; zero if none was.
+	noted time.Time
+	// seen: a ReplicaSet has other replicas than Stayput gave it.
+	seen bool
+	now  time.Time
+}
+
+func bypassOf(sets replicas.Sets, now time.Time) bypass {
+	b := bypass{now: now, seen: sets.AnyBypassed()}
+	if sets.New == nil {
+		return b
 	}
-}
-
-// bypassKnown reports whether a bypass was noted recently.
-func (v *Planner) bypassKnown() bool {
-	over, _ := times.Since(v.bypassedAt(), podstate.BypassMemory, v.seen.Now)
-	return !over
-}
-
-// bypassedAt returns when a bypass was last noted; zero if none was.
-func (v *Planner) bypassedAt() time.Time {
-	if v.NewRS == nil {
-		return time.Time{}
+	// A time in the future was not written by Stayput.
+	if at := times.TimeOf(sets.New.Rs.Labels[inplace.LabelBypassed]); !at.After(now.Add(podstate.QuietAfterBypass)) {
+		b.noted = at
 	}
-	at := times.TimeOf(v.NewRS.Rs.Labels[inplace.LabelBypassed])
-	if at.After(v.seen.Now.Add(podstate.QuietAfterBypass)) {
-		return time.Time{} // a time in the future was not written by Stayput
-	}
-	return at
+	return b
 }
 
-// bypassedAgain reports whether another client scales again, later than podstate.QuietAfterBypass after the bypass that is noted.
-func (v *Planner) bypassedAgain() bool {
-	over, _ := times.Since(v.bypassedAt(), podstate.QuietAfterBypass, v.seen.Now)
-	return over && v.bypassKnown() && slices.ContainsFunc(v.Sets, (*replicas.Set).Bypassed)
+// known reports whether a bypass was noted recently.
+func (b bypass) known() bool {
+	forgotten, _ := times.Since(b.noted, podstate.BypassMemory, b.now)
+	return !forgotten
 }
 
-// quiet reports whether no other client scales, as far as is known by now; if that is only a matter of time, it returns how long it
-// takes.
-func (v *Planner) quiet() (bool, time.Duration) {
-	over, wait := times.Since(v.bypassedAt(), podstate.QuietAfterBypass, v.seen.Now)
-	return over && !slices.ContainsFunc(v.Sets, (*replicas.Set).Bypassed), wait
+// again reports whether another client scales again, later than podstate.QuietAfterBypass after the bypass that is noted.
+func (b bypass) again() bool {
+	over, _ := times.Since(b.noted, podstate.QuietAfterBypass, b.now)
+	return over && b.known() && b.seen
 }
 
-// awaitQuiet waits until no other client scales.
-func (v *Planner) awaitQuiet(wait time.Duration) {
-	v.plan.Again(wait)
-	v.plan.Phase(steps.PhaseWaiting, whyBypassed)
+// over reports whether no other client scales, as far as is known by now; if that is only a matter of time, it returns how long it takes.
+func (b bypass) over() (bool, time.Duration) {
+	over, wait := times.Since(b.noted, podstate.QuietAfterBypass, b.now)
+	return over && !b.seen, wait
 }

@@ -5,6 +5,10 @@
 // this package decides the order in which pods move and replicas follow, and posts each change of replicas with its cause
 // (replicas.Ledger). How a single pod is updated is in inplace/podstate, for both kinds.
 //
+// Each stage gets what the stage before has decided (planner.Proceed): which pods have their turn (pacer), what becomes of the ReplicaSets
+// (changer, surger), whether their replicas add up (replicas.Ledger), and which writes follow (patcher, status). What was observed does not
+// change meanwhile (observed).
+//
 // It must not import inplace/daemonsets: what both need is in packages that both import.
 //
 // # While pods move
@@ -28,10 +32,10 @@
 //
 // While the update is held, the replicas of all ReplicaSets add up to those of the Deployment and its surge pods, with the annotations that
 // the native controller would set. A user may scale the Deployment at any time. New pods go to the new ReplicaSet once that has an
-// available pod. Pods are removed from old ReplicaSets first (scale.go). Deletions are held while pods move, so for that moment the mark
-// has a suffix with which they pass (revisions.Scaling).
+// available pod. Pods are removed from old ReplicaSets first (replicas.Sets.Scale). Deletions are held while pods move, so for that moment
+// the mark has a suffix with which they pass (revisions.Scaling).
 //
-// A rollout that the Deployment controller has begun is left to it (Planner.nativeRolloutBegun): with two clients that scale, more pods
+// A rollout that the Deployment controller has begun is left to it (planner.nativeRolloutBegun): with two clients that scale, more pods
 // could be unavailable than may be. Strategy Recreate promises that two versions never run at once. One replica keeps that promise in
 // place. More are native.
 package deployments

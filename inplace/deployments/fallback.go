@@ -7,31 +7,37 @@ import (
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 // FallBack returns the plan with which the update falls back to the native controller. It opens gates as soon as that is safe, removes
-// marks, and makes partially patched pods again what their labels say. Unless the update revision has all pods already, it also labels
-// the update revision, which ends the hold and nudges the native controller. While there is no update revision, it labels the ReplicaSets
-// that have pods instead.
+// marks, and makes partially patched pods again what their labels say. Unless the update revision has all pods already, it also persists the
+// fallback, which ends the hold, and nudges the native controller.
 func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 	if why.Code == inplace.CodeUninstalled {
 		r.Seen.OldDryRun = dryrun.Result{Unknown: why.Message}
 	}
-	return engine.FallBack(r.Planner(), why)
+	return engine.FallBack(planner{r.observed()}, why)
 }
 
 // LeftToDo implements engine.Planner.
-func (v *Planner) LeftToDo() bool { return v.unfinished() || v.Sets.Overfull() }
+func (p planner) LeftToDo() bool { return p.sets.Unfinished() || p.sets.Overfull() }
 
 // FallBack implements engine.Planner.
-func (v *Planner) FallBack(why inplace.Reason) {
-	v.goBack()
-	v.unmarkSeen(why)
-	v.forgetSurge()
-	v.nudge(v.LeftToDo())
-	v.patchSets(nil)
+func (p planner) FallBack(why inplace.Reason) {
+	marks := p.giveBack(why)
+	p.nudge(marks, p.LeftToDo())
+	patcher{observed: p.observed, marks: marks}.patch()
+}
+
+// CleanUp implements engine.Planner.
+func (p planner) CleanUp() {
+	p.prePull().Finish(p.update.Decided.Reasons)
+	marks := p.giveBack(inplace.Reason{Code: inplace.CodeMode})
+	p.keepFallback(marks)
+	patcher{observed: p.observed, marks: marks}.patch()
 }
 
 // Nudge returns the steps that make native controllers look at an update in progress again; none if there is nothing to update. The
@@ -42,40 +48,43 @@ func (r Rollout) Nudge() []steps.Step {
 	if r.untouched() {
 		return nil
 	}
-	v := r.Planner()
-	if !v.unfinished() && !v.Sets.AnyUpdating() {
+	sets := r.observed().sets
+	if !sets.Unfinished() && !sets.AnyUpdating() {
 		return nil
 	}
 	var nudged []steps.Step
-	for i, s := range v.Sets {
-		if i == len(v.Sets)-1 || s.Surplus() > 0 {
+	for i, s := range sets.All {
+		if i == len(sets.All)-1 || s.Surplus() > 0 {
 			nudged = append(nudged, steps.PatchReplicaSet{ReplicaSet: s.Rs,
-				Operations: patches.GuardedButStatus(s.Rs, revisions.Nudge(s.Rs.Labels, v.seen.Now)...), Why: revisions.WhyNudge})
+				Operations: patches.GuardedButStatus(s.Rs, revisions.Nudge(s.Rs.Labels, r.Seen.Now)...), Why: revisions.WhyNudge})
 		}
 	}
 	return nudged
 }
 
-// CleanUp implements engine.Planner.
-func (v *Planner) CleanUp() {
-	v.prePull().Finish(v.update.Decided.Reasons)
-	v.goBack()
-	v.unmarkSeen(inplace.Reason{Code: inplace.CodeMode})
-	v.forgetSurge()
-	v.keepFallback()
-	v.patchSets(nil)
-}
-
-// unmarkSeen removes the marks from ReplicaSets whose controllers know their pods. Without the mark, the DELETE of a pod that has just
-// moved away would pass, and would be reported to the other ReplicaSet; the controller that sent it would wait five minutes for it
-// (ExpectationsTimeout in pkg/controller/controller_utils.go). During an uninstall all marks are removed: nothing is held any more, and
-// Stayput does not return.
-func (v *Planner) unmarkSeen(why inplace.Reason) {
-	for _, s := range v.Sets {
-		if s.Seen() || !s.InUse() || why.Code == inplace.CodeUninstalled {
-			s.Wanted.Updating = ""
+// giveBack leaves pods as native controllers expect them, and returns the marks that ReplicaSets keep. Notes and marks of surge pods go: for
+// these controllers, pods beyond the replicas are their own surge.
+func (o *observed) giveBack(why inplace.Reason) replicas.Marking {
+	o.goBack()
+	marks := o.sets.Marking()
+	for _, s := range o.sets.All {
+		marks[s].Surge = ""
+		if mayUnmark(s, why) {
+			marks[s].Updating = ""
+		}
+		for _, m := range s.SurgePods() {
+			o.update.Plan.Step(m.UnmarkSurge())
 		}
 	}
+	return marks
+}
+
+// mayUnmark reports whether the controller of the ReplicaSet knows its pods. Without the mark, the DELETE of a pod that has just moved away
+// would pass, and would be reported to the other ReplicaSet; the controller that sent it would wait five minutes for it
+// (ExpectationsTimeout in pkg/controller/controller_utils.go). During an uninstall all marks are removed: nothing is held any more, and
+// Stayput does not return.
+func mayUnmark(s *replicas.Set, why inplace.Reason) bool {
+	return s.Seen() || !s.InUse() || why.Code == inplace.CodeUninstalled
 }
 
 // dryRunRetryAfter is the time after which the dry run of a revision whose new pods were refused is repeated.
@@ -84,17 +93,18 @@ const dryRunRetryAfter = time.Minute
 // goBack makes partially patched pods again what their labels say: if the user undid the update now, no controller would ever notice
 // them. Before it patches a pod, it asks by a dry run what new pods of that revision get. If no new pod is admitted, the pod stays as it
 // is, as it would natively.
-func (v *Planner) goBack() {
-	for _, m := range v.Members {
+func (o *observed) goBack() {
+	plan := o.update.Plan
+	for _, m := range o.sets.Pods {
 		switch {
 		case !m.PartiallyPatched():
 		case len(m.Back) > 0 && m.NewPods.UpdateRevision == "":
-			v.plan.Result.DryRun = newPodOf(m.Owner.Rs)
-			v.plan.Result.DryRun.Back = true
+			plan.Result.DryRun = newPodOf(m.Owner.Rs)
+			plan.Result.DryRun.Back = true
 		case len(m.Back) > 0 && m.NewPods.Refused != "":
-			v.plan.Again(dryRunRetryAfter)
+			plan.Again(dryRunRetryAfter)
 		default:
-			v.plan.Step(m.GoBack(v.seen.Now))
+			plan.Step(m.GoBack(o.Seen.Now))
 		}
 	}
 }

@@ -18,65 +18,61 @@ import (
 // keepFallback nudges the native controllers after the update fell back, as long as they have something left to do. Then it forgets the
 // fallback. Missing replicas count: with strategy Recreate, the end of the last old pod does not make the Deployment controller look again
 // if there are new pods already (deletePod in pkg/controller/deployment/deployment_controller.go).
-func (v *Planner) keepFallback() {
-	left := v.oldInUse() || v.Sets.Overfull() || v.NewRS != nil && v.NewRS.Size() < v.desired()
-	v.nudgeDeleters(left)
-	left = left && v.seen.Mode.Manages() && v.seen.FellBack(v.update.Workload.Template)
-	v.plan.ForgetFallback(v.deployment, v.seen.Fallback, left)
-	v.nudge(left)
-	v.nudgeByStatus(left)
+func (p planner) keepFallback(marks replicas.Marking) {
+	newRS, fellBack := p.sets.New, p.Seen.FellBack(p.Deployment.Spec.Template)
+	left := p.sets.OldInUse() || p.sets.Overfull() || newRS != nil && newRS.Size() < p.wanted()
+	if p.Seen.Mode.Manages() { // otherwise nothing is held, and only marks may be written
+		p.nudgeDeleters(left && fellBack)
+	}
+	left = left && fellBack && p.Seen.Mode.Manages()
+	p.update.Plan.ForgetFallback(p.Deployment, p.Seen.Fallback, left)
+	p.nudge(marks, left)
+	if left {
+		p.nudgeByStatus()
+	}
 }
 
 // nudge nudges the Deployment controller if it has something left to do, by its newest ReplicaSet (updateReplicaSet in
 // pkg/controller/deployment/deployment_controller.go).
-func (v *Planner) nudge(left bool) {
-	if left && len(v.Sets) > 0 {
-		newest := v.Sets[len(v.Sets)-1]
-		newest.Wanted.Nudged = v.plan.NextNudge(newest.Rs.Labels[inplace.LabelRenewed], true, revisions.NudgeEvery, v.seen.Now)
+func (p planner) nudge(marks replicas.Marking, left bool) {
+	if n := len(p.sets.All); left && n > 0 {
+		newest := p.sets.All[n-1]
+		marks[newest].Nudged = p.update.Plan.NextNudge(newest.Rs.Labels[inplace.LabelRenewed], true, revisions.NudgeEvery, p.Seen.Now)
 	}
 }
 
 // nudgeByStatus nudges the Deployment controller by a time in the status that has no other meaning, where writes to its ReplicaSets are
-// refused or fail.
-func (v *Planner) nudgeByStatus(left bool) {
-	available := apps.DeploymentCondition(v.deployment.Status, appsv1.DeploymentAvailable)
-	if !left || available == nil {
+// refused or fail: that of the condition Available.
+func (p planner) nudgeByStatus() {
+	d, plan, now := p.Deployment, p.update.Plan, p.Seen.Now
+	available := apps.DeploymentCondition(d.Status, appsv1.DeploymentAvailable)
+	n := len(p.sets.All)
+	if available == nil || n > 0 && !p.Seen.Fallback.NudgesFail(p.sets.All[n-1].Rs.Labels, revisions.NudgeEvery, now) {
 		return
 	}
-	if n := len(v.Sets); n > 0 && !v.seen.Fallback.NudgesFail(v.Sets[n-1].Rs.Labels, revisions.NudgeEvery, v.seen.Now) {
+	due, wait := times.Since(available.LastUpdateTime.Time, revisions.NudgeEvery, now)
+	if !due {
+		plan.Again(wait)
 		return
 	}
-	due, wait := times.Since(available.LastUpdateTime.Time, revisions.NudgeEvery, v.seen.Now)
-	v.plan.Again(wait)
-	if due {
-		v.touchStatus()
-	}
+	status := *d.Status.DeepCopy()
+	apps.DeploymentCondition(status, appsv1.DeploymentAvailable).LastUpdateTime = metav1.NewTime(now)
+	plan.Step(steps.PatchStatus{Deployment: d, Status: status,
+		Operations: patches.Guarded(d, statuses.StatusOperations(d.Status, status)...)})
+	plan.Again(revisions.NudgeEvery)
 }
 
 // nudgeDeleters nudges the controllers of ReplicaSets with too many pods, through a pod. It does so where a mark kept them from deleting
 // pods, could not be removed, and no longer holds: the fallback is persisted, or the hold has expired.
-func (v *Planner) nudgeDeleters(left bool) {
-	if !v.seen.Mode.Manages() {
-		return // nothing is held there, and only marks may be written
-	}
-	persistedFallback := left && v.seen.FellBack(v.update.Workload.Template)
-	for _, s := range v.Sets {
-		expired, wait := revisions.Expiry(s.Rs.Labels, v.seen.Now)
+func (p planner) nudgeDeleters(persistedFallback bool) {
+	for _, s := range p.sets.All {
+		expired, wait := revisions.Expiry(s.Rs.Labels, p.Seen.Now)
 		switch {
 		case s.Surplus() == 0 || !persistedFallback && !revisions.Updating(s.Rs):
 		case persistedFallback || expired:
-			podstate.NudgeByPod(v.plan, replicas.StatesOf(s.Pods), revisions.NudgeEvery, v.seen.Now)
+			podstate.NudgeByPod(p.update.Plan, replicas.StatesOf(s.Pods), revisions.NudgeEvery, p.Seen.Now)
 		default:
-			v.plan.Again(wait)
+			p.update.Plan.Again(wait)
 		}
 	}
-}
-
-// touchStatus writes another time into the condition Available, which must exist.
-func (v *Planner) touchStatus() {
-	status := *v.deployment.Status.DeepCopy()
-	apps.DeploymentCondition(status, appsv1.DeploymentAvailable).LastUpdateTime = metav1.NewTime(v.seen.Now)
-	v.plan.Step(steps.PatchStatus{Deployment: v.deployment, Status: status,
-		Operations: patches.Guarded(v.deployment, statuses.StatusOperations(v.deployment.Status, status)...)})
-	v.plan.Again(revisions.NudgeEvery)
 }

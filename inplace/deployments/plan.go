@@ -2,11 +2,15 @@ package deployments
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
@@ -17,37 +21,30 @@ func (r Rollout) Plan() steps.Plan {
 	if r.untouched() {
 		return steps.NativePlan(r.Seen.Mode)
 	}
-	return engine.Plan(func() engine.Planner { return r.Planner() })
+	return engine.Plan(func() engine.Planner { return planner{r.observed()} })
 }
 
 // PodProgress returns what users need to know of each live pod, by name.
 func (r Rollout) PodProgress() []podstate.PodProgress {
-	v := r.Planner()
-	return v.update.PodProgress(v.Sets.AnyUpdating(), v.paused())
+	o := r.observed()
+	return o.update.PodProgress(o.sets.AnyUpdating(), o.paused())
 }
 
-// Proceed implements engine.Planner. Each part decides whether it has something to do. If the replicas do not add up, it returns that as
-// the reason.
-func (v *Planner) Proceed() (podstate.Turns, *inplace.Reason) {
-	p := v.pacing(v.prePull().Advance(v.paused())).decide()
-	v.noteSurge()  // proceed begins with these notes, and rewrites them where it adds or removes surge pods
-	v.noteBypass() // before proceed, which adds and removes marks: a bypass is noted only on a mark that is stored
-	v.proceed(p)
-	balance, reason := v.balance(p)
-	if reason != nil {
-		return nil, reason
-	}
-	v.checkPartition(p)
-	v.explainWait() // after the parts that wait for images, which take precedence, and before the status, which says what the update waits for
-	v.patchSets(balance)
-	v.patchStatus(p.turns)
-	return p.turns, nil
-}
+// planner has the order of the stages. Each stage gets what the stage before has decided:
+//
+//   - pacer: the budget decides which pods have their turn, and which leave their ReplicaSets (pace).
+//   - changer: those decide the marks of ReplicaSets and the changes of their replicas (changes).
+//   - Ledger.Close: the changes of replicas, if they add up (replicas.Balance).
+//   - patcher and status write all that.
+type planner struct{ *observed }
+
+// Base implements engine.Planner.
+func (p planner) Base() *engine.Update { return &p.update }
 
 // Started implements engine.Planner.
-func (v *Planner) Started() time.Time {
+func (p planner) Started() time.Time {
 	var started time.Time
-	for _, s := range v.Sets {
+	for _, s := range p.sets.All {
 		if revisions.Updating(s.Rs) {
 			started = revisions.StartedAt(s.Rs.Labels[inplace.LabelUpdating])
 		}
@@ -55,52 +52,101 @@ func (v *Planner) Started() time.Time {
 	return started
 }
 
+// Impossible implements engine.Planner.
+func (p planner) Impossible() *inplace.Reason {
+	switch unresized := p.notResized(); {
+	case p.nativeRolloutBegun():
+		return &inplace.Reason{Code: inplace.CodeNativeRollout, Message: "the Deployment controller has begun a rollout with new pods"}
+	case p.bypass.again():
+		return &inplace.Reason{Code: inplace.CodeBypassed,
+			Message: "the Deployment controller scales although its writes should be held: the API server does not reach Stayput's webhooks"}
+	case unresized != nil && !p.partitionHolds():
+		return unresized
+	}
+	return p.update.AgainstDryRun(func(yield func(*podstate.State) bool) {
+		for s := range p.update.Pods() {
+			if !s.Surge && !yield(s) {
+				return
+			}
+		}
+	})
+}
+
+// nativeRolloutBegun reports whether the Deployment controller has given replicas to the new ReplicaSet without Stayput. Either the
+// namespace has just been labelled, or writes that should be held are not, because the API server does not reach Stayput's webhooks. If
+// two clients scaled at the same time, more pods could become unavailable than may be.
+func (p planner) nativeRolloutBegun() bool {
+	begun := slices.ContainsFunc(p.ReplicaSets, func(rs *apps.ReplicaSet) bool {
+		return rs.Labels[inplace.LabelUpdating] != "" || rs.Labels[inplace.LabelSurgeReplicas] != ""
+	})
+	return !begun && p.sets.New != nil && p.sets.New.Size() > 0
+}
+
+// NeedsDryRun implements engine.Planner. While the rollout is paused no pod begins to move, but pods go back.
+func (p planner) NeedsDryRun() bool {
+	return p.sets.New != nil && p.update.NewPods.UpdateRevision == "" && p.sets.Unfinished() &&
+		(!p.paused() || p.sets.AnyUpdating() || p.sets.AnyPartiallyPatched())
+}
+
+// AskDryRun implements engine.Planner. It renews the hold.
+func (p planner) AskDryRun() podstate.Turns {
+	newRS := p.sets.New.Rs
+	p.update.Plan.Result.DryRun = newPodOf(newRS)
+	p.update.Plan.Result.DryRun.Claims = readiness.ClaimsOf(newRS.Spec.Template.Typed().Spec)
+	pacer := p.pacer(nil)
+	pacer.keepTurns()
+	waiting := p.waiting(pacer.turns)
+	p.update.Plan.Waiting = waiting.why
+	patcher{observed: p.observed, marks: p.sets.Marking()}.patch()
+	status{observed: p.observed, waiting: waiting}.patch()
+	return pacer.turns
+}
+
+func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
+	return &steps.DryRun{UpdateRevision: rs.UID, Pod: dryrun.NewPod(rs.Spec.Template.Tree(), rs, "ReplicaSet")}
+}
+
+// Proceed implements engine.Planner.
+func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
+	pace := p.pacer(p.prePull().Advance(p.paused())).decide()
+	return p.write(pace, p.changes(pace))
+}
+
+// write writes the changes and the status, or returns why the update falls back: replicas that do not add up are never written.
+func (p planner) write(pace pace, changes changes) (podstate.Turns, *inplace.Reason) {
+	balance, err := changes.ledger.Close(p.sets.Books(p.wanted(), p.maxSurge(), pace.leaving))
+	if err != nil {
+		return nil, &inplace.Reason{Code: inplace.CodeUnbalanced, Message: "the replicas that Stayput would write do not add up: " + err.Error()}
+	}
+	waiting := p.waiting(pace.turns)
+	waiting.why = cmp.Or(waiting.why, p.forSecondPod())
+	p.tell(waiting)
+	patcher{p.observed, changes.marks, balance}.patch()
+	status{p.observed, pace.turns, waiting}.patch()
+	return pace.turns, nil
+}
+
+// tell says in the plan what the update waits for.
+func (p planner) tell(waiting waiting) {
+	plan := p.update.Plan
+	plan.Waiting = waiting.why
+	switch {
+	case plan.Result.Phase != "" || p.paused():
+	case waiting.stage != "":
+		plan.Phase(steps.PhasePartition, waiting.stage)
+	case waiting.flaw != "":
+		plan.Phase(steps.PhaseStalled, waiting.flaw)
+	}
+}
+
 // ProceedingPhase implements engine.Planner.
-func (v *Planner) ProceedingPhase(progress string) {
+func (p planner) ProceedingPhase(progress string) {
 	switch {
-	case v.paused():
-		v.plan.Phase(steps.PhasePaused, progress)
-	case v.stage != "":
-		v.plan.Phase(steps.PhasePartition, v.stage)
-	case v.update.Partition.Flaw(v.update.Pods()) != "":
-		v.plan.Phase(steps.PhaseStalled, v.plan.Waiting)
-	case statuses.Overdue(v.deployment):
-		v.plan.Phase(steps.PhaseStalled, cmp.Or(v.whyNoSurgePod(), progress))
+	case p.paused():
+		p.update.Plan.Phase(steps.PhasePaused, progress)
+	case statuses.Overdue(p.Deployment):
+		p.update.Plan.Phase(steps.PhaseStalled, cmp.Or(p.surge.whyNone, progress))
 	default:
-		v.plan.Phase(steps.PhaseUpdating, progress)
-	}
-}
-
-// proceed takes the next step with the ReplicaSets.
-func (v *Planner) proceed(p pace) {
-	switch {
-	case v.NewRS == nil && v.recreates():
-		v.create()
-	case !v.Sets.AnyUpdating():
-		v.prepare()
-	case !v.Sets.AllUpdating(v.NewRS):
-		v.mark()
-	default:
-		v.movePods(p)
-	}
-}
-
-// prepare corrects the number of replicas before pods move: the Deployment may have been scaled.
-func (v *Planner) prepare() {
-	switch quiet, wait := v.quiet(); {
-	case !quiet:
-		v.awaitQuiet(wait)
-	case v.excess() != 0:
-		v.plan.Phase(steps.PhaseScaling, "bring the replicas to what the Deployment wants")
-		v.scale()
-	case v.NewRS == nil:
-		v.plan.Phase(steps.PhaseWaiting, "the Deployment controller has not created the new ReplicaSet")
-	case !v.Sets.AllObserved():
-		v.plan.Phase(steps.PhaseWaiting, "the ReplicaSet controller has not caught up")
-	case len(v.withPodsToReplace()) > 0:
-		v.plan.Phase(steps.PhaseScaling, "replace pods on unreachable nodes")
-		v.replaceUnreachable()
-	case !v.paused() && v.unfinished():
-		v.mark()
+		p.update.Plan.Phase(steps.PhaseUpdating, progress)
 	}
 }

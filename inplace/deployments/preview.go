@@ -29,12 +29,12 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 // Preview returns what happens to the pods if the Deployment, which is not stored yet, replaces the one with the template before. It
 // needs no Pods.
 func (r Rollout) Preview(before apps.Template) steps.Preview {
-	v, template := r.Planner(), r.Deployment.Spec.Template
-	v.whyNoSurge = readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim) // the new ReplicaSet need not exist yet
-	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: v.desired(), AtPartition: v.partitioned}
-	preview.AtATime = min(v.maxUnavailable(), preview.Moving())
-	if v.surging() {
-		preview.SurgePods = min(int(r.Deployment.MaxSurge()), preview.Moving())
+	o, template := r.observed(), r.Deployment.Spec.Template
+	o.surge = r.surgeOf(o.sets, readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim)) // the new ReplicaSet need not exist yet
+	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: o.wanted(), AtPartition: o.kept}
+	preview.AtATime = min(o.maxUnavailable(), preview.Moving())
+	if o.surge.used {
+		preview.SurgePods = min(o.maxSurge(), preview.Moving())
 		preview.AtATime = preview.SurgePods
 	}
 	return preview

@@ -13,15 +13,15 @@ import (
 // finishResizes writes the resizes that have begun, and removes the marks of resizes that were taken back.
 func (p *pacer) finishResizes() {
 	// Without a deadline, the default one counts, so that an undo always succeeds.
-	deadline := cmp.Or(podstate.ResizeDeadline(p.deployment.Spec.ProgressDeadlineSeconds), podstate.ResizeDeadline(nil))
-	for _, m := range p.Members {
-		back, wait := m.IsBack(deadline, p.seen.Now)
-		p.plan.Again(wait)
-		if opens, _ := m.MayReopen(p.seen.Now); m.Updated && readiness.Closed(m.Pod) && opens {
+	deadline := cmp.Or(podstate.ResizeDeadline(p.Deployment.Spec.ProgressDeadlineSeconds), podstate.ResizeDeadline(nil))
+	for _, m := range p.sets.Pods {
+		back, wait := m.IsBack(deadline, p.Seen.Now)
+		p.update.Plan.Again(wait)
+		if opens, _ := m.MayReopen(p.Seen.Now); m.Updated && readiness.Closed(m.Pod) && opens {
 			continue // the gate is opened first
 		}
 		if m.MidResize() || back {
-			p.plan.Step(m.Advance(p.NewRS.Rs, false, p.seen.Now))
+			p.update.Plan.Step(m.Advance(p.sets.New.Rs, false, p.Seen.Now))
 		}
 	}
 }
@@ -30,17 +30,17 @@ func (p *pacer) finishResizes() {
 // many as may be unproven.
 func (p *pacer) startResizes() {
 	unproven := p.unproven()
-	for _, m := range p.Members {
+	for _, m := range p.sets.Pods {
 		if !m.Resizable(p.blocked) {
 			continue
 		}
-		starting, grown := m.Starting(p.seen.Now)
+		starting, grown := m.Starting(p.Seen.Now)
 		counted := !m.Applied || p.turns[&m.State] // it is unavailable for another change already
-		idle := !m.Ready() && unproven < p.maxUnavailable()+int(p.deployment.MaxSurge())
+		idle := !m.Ready() && unproven < p.maxUnavailable()+p.maxSurge()
 		serves := m.Available && p.budget > -p.spare()
 		switch {
 		case !counted && starting:
-			p.plan.Again(grown)
+			p.update.Plan.Again(grown)
 			continue
 		case !counted && !idle && !serves, !p.turns[&m.State] && !p.partition.Take(&m.State):
 			continue
@@ -50,6 +50,6 @@ func (p *pacer) startResizes() {
 		default:
 			p.budget--
 		}
-		p.plan.Step(m.Advance(p.NewRS.Rs, false, p.seen.Now))
+		p.update.Plan.Step(m.Advance(p.sets.New.Rs, false, p.Seen.Now))
 	}
 }

@@ -13,76 +13,85 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// patchStatus writes the status, because the native controller fails at a held write before it would. It uses the native formula, so that
-// both always write the same status. It leaves it to the native controller to report that the rollout is complete.
-func (v *Planner) patchStatus(turns podstate.Turns) {
-	if v.NewRS == nil && !v.paused() {
+// waiting is what an update waits for, each in one clause; empty for nothing.
+type waiting struct {
+	// flaw is what is wrong with the partition; stage is the partition, if the update waits for nothing else.
+	flaw, stage string
+	// why is why nothing restarts: the flaw, or anything else.
+	why string
+}
+
+// waiting finds out what the update waits for. The parts that wait for images have said so before, and take precedence.
+func (o *observed) waiting(turns podstate.Turns) waiting {
+	var w waiting
+	partition, pods, sets := o.update.Partition, o.update.Pods(), o.sets
+	if !o.paused() && len(turns) == 0 && sets.Surge() == 0 && o.excess() == 0 && sets.AllUpdating() && sets.AllObserved() {
+		w.stage = partition.Waits(pods)
+	}
+	w.flaw = partition.Flaw(pods)
+	w.why = cmp.Or(w.flaw, o.update.Plan.Waiting)
+	if o.kept > 0 && w.why == "" {
+		w.why = partition.Unresized(o.notResized())
+	}
+	return w
+}
+
+// forSecondPod returns why the update waits if no pod may be unavailable and a second pod may never be able to run.
+func (o *observed) forSecondPod() string {
+	if o.surge.whyAlone == "" || !o.surge.used || !o.sets.AnyToRestart() || o.sets.New.Available() > 0 {
+		return ""
+	}
+	return "waiting for a second pod, as maxUnavailable is 0, and " + o.surge.whyAlone
+}
+
+// status writes the status, because the native controller fails at a held write before it would. It uses the native formula, so that both
+// always write the same status. It leaves it to the native controller to report that the rollout is complete.
+type status struct {
+	*observed
+	turns   podstate.Turns
+	waiting waiting
+}
+
+func (w status) patch() {
+	if w.sets.New == nil && !w.paused() {
 		return // the native controller creates the new ReplicaSet and writes the status next
 	}
-	formula := v.formula()
-	formula.OnTimeUntil = v.onTimeUntil(turns)
-	status := formula.NativeStatus()
-	if statuses.LooksComplete(v.deployment, status) {
+	d, plan, formula := w.Deployment, w.update.Plan, w.formula()
+	formula.Waiting, formula.Stage, formula.OnTimeUntil = w.waiting.why, w.waiting.stage, w.onTimeUntil()
+	next := formula.NativeStatus()
+	if statuses.LooksComplete(d, next) {
 		return
 	}
-	v.plan.Again(formula.UntilDeadline(status))
-	operations := statuses.StatusOperations(v.deployment.Status, status)
-	switch left := v.statusCanWait(status); {
+	plan.Again(formula.UntilDeadline(next))
+	operations := statuses.StatusOperations(d.Status, next)
+	switch left := w.canWait(next); {
 	case len(operations) == 0:
 	case left > 0:
-		v.plan.Defer(steps.DeferStatus, left)
+		plan.Defer(steps.DeferStatus, left)
 	default:
-		v.plan.Step(steps.PatchStatus{Deployment: v.deployment, Status: status, Operations: patches.Guarded(v.deployment, operations...)})
+		plan.Step(steps.PatchStatus{Deployment: d, Status: next, Operations: patches.Guarded(d, operations...)})
 	}
 }
 
-// statusCanWait returns how long the status can wait, to be written together with what comes next. Counts can wait for a moment that no
-// user notices. Changes on which users and tools act are written at once, except while pods change their ReplicaSet: then the sums are
-// from two different moments.
-func (v *Planner) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
+// canWait returns how long the status can wait, to be written together with what comes next. Counts can wait for a moment that no user
+// notices. Changes on which users and tools act are written at once, except while pods change their ReplicaSet: then the sums are from two
+// different moments.
+func (w status) canWait(next appsv1.DeploymentStatus) time.Duration {
+	now := w.Deployment.Status
 	switch {
-	case statuses.SameConditions(v.deployment.Status, status):
-		return v.plan.CanWait(steps.DeferStatus, steps.StatusBatchWindow, v.seen.Now)
-	case !v.Sets.AllObserved() && status.ObservedGeneration == v.deployment.Status.ObservedGeneration:
-		return v.plan.CanWait(steps.DeferStatus, steps.BatchWindow, v.seen.Now)
+	case statuses.SameConditions(now, next):
+		return w.update.Plan.CanWait(steps.DeferStatus, steps.StatusBatchWindow, w.Seen.Now)
+	case !w.sets.AllObserved() && next.ObservedGeneration == now.ObservedGeneration:
+		return w.update.Plan.CanWait(steps.DeferStatus, steps.BatchWindow, w.Seen.Now)
 	}
 	return 0
 }
 
 // onTimeUntil returns the latest time at which pods were drained or stopped within the time that they have for it.
-func (v *Planner) onTimeUntil(turns podstate.Turns) time.Time {
+func (w status) onTimeUntil() time.Time {
 	var until time.Time
-	for s := range v.update.Pods() {
-		until = times.Latest(until, turns.OnTimeUntil(s, v.seen.Endpoints, v.seen.Settings.Drain, v.seen.Now))
+	for s := range w.update.Pods() {
+		until = times.Latest(until, w.turns.OnTimeUntil(s, w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
 	}
 	return until
-}
-
-// stopBy returns the time by which all containers that are to stop must have stopped.
-func (v *Planner) stopBy() time.Time {
-	var by time.Time
-	for s := range v.update.Pods() {
-		by = times.Latest(by, s.Move.StopsBy(s.Pod, v.seen.Now))
-	}
-	return by
-}
-
-// checkPartition finds out whether the update waits for the partition alone, or for an invalid partition to be corrected.
-func (v *Planner) checkPartition(p pace) {
-	if !v.paused() && len(p.turns) == 0 && v.Sets.Surge() == 0 && v.excess() == 0 && v.Sets.AllUpdating(v.NewRS) && v.Sets.AllObserved() {
-		v.stage = v.update.Partition.Waits(v.update.Pods())
-	}
-	v.plan.Waiting = cmp.Or(v.update.Partition.Flaw(v.update.Pods()), v.plan.Waiting, v.update.Partition.Unresized(v.update.Unresized))
-}
-
-// formula returns the native formula of the status, with what the update waits for.
-func (v *Planner) formula() statuses.Formula {
-	f := statuses.Formula{Deployment: v.deployment, Waiting: v.plan.Waiting, Stage: v.stage, Now: v.seen.Now}
-	for _, s := range v.Sets {
-		f.Sets = append(f.Sets, s.Rs)
-	}
-	if v.NewRS != nil {
-		f.New = v.NewRS.Rs
-	}
-	return f
 }

@@ -29,8 +29,6 @@ type Update struct {
 	NewPods dryrun.NewPods
 	// Partition is the partition budget.
 	Partition podstate.PartitionBudget
-	// Unresized is why pods do not get their CPU and memory on their nodes; nil if they may.
-	Unresized *inplace.Reason
 	// States are the live pods, by name: no event changes this order.
 	States []*podstate.State
 	// NodesByName are the nodes that are known.
@@ -91,6 +89,11 @@ func (u *Update) AgainstDryRun(pods iter.Seq[*podstate.State]) *inplace.Reason {
 		}
 	}
 	return nil
+}
+
+// NotResized returns why pods do not get their CPU and memory on their nodes; nil if they may: see podstate.NotResized.
+func (u *Update) NotResized(counted bool, deadline time.Duration) *inplace.Reason {
+	return podstate.NotResized(u.Plan, u.Pods(), counted, deadline, u.seen.Now)
 }
 
 func (u *Update) againstPod(s *podstate.State) *inplace.Reason {

@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // TestWrites tests what is written, in order. The last write moves the pod. Only a pod without gate whose containers restart has another
@@ -84,7 +85,20 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 			from, to := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b",
 				fixture.App{Image: "v2", Chart: "2"}, 0)
 			pod := fixture.PodOf(r, "p", from, fixture.Ungated)
-			look := func() *replicas.Pod { return r.Planner().Members[0] }
+			look := func() *replicas.Pod {
+				to, own := r.UpdateRevision(), edit.Living(&from.Spec.Template.Decoded().Spec)
+				revision := podstate.PodRevision{Revision: from.Name, TemplateContainers: own, Updated: to == from,
+					NewPods: r.Seen.OldDryRun.Of(from.UID, from.Spec.Template, own), UpdateHash: to.Labels[inplace.LabelTemplateHash]}
+				newPods := r.Seen.DryRun.Of(to.UID, to.Spec.Template, edit.Living(&to.Spec.Template.Decoded().Spec))
+				if revision.Updated {
+					revision.NewPods = newPods
+				} else {
+					change := edit.Compare(from.Spec.Template, to.Spec.Template, r.Seen.Rules)
+					revision.Change = &change
+				}
+				return &replicas.Pod{State: podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, 0, fixture.Start),
+					Owner: &replicas.Set{Rs: from}}
+			}
 			before := look()
 			first := before.NextWrite()
 			if before.PartiallyPatched() || first.Ends != podstate.EndsPartial {

@@ -3,7 +3,6 @@ package replicas
 import (
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -35,16 +34,6 @@ func StatesOf(members []*Pod) iter.Seq[*podstate.State] {
 			}
 		}
 	}
-}
-
-// AnyToRestart reports whether some pod is still to restart, without surge pods and pods at the partition.
-func AnyToRestart(members []*Pod) bool {
-	return slices.ContainsFunc(members, func(m *Pod) bool { return m.ToRestart() })
-}
-
-// AnyAvailableSoon reports whether a pod will be available within a batch window.
-func AnyAvailableSoon(members []*Pod) bool {
-	return slices.ContainsFunc(members, func(m *Pod) bool { return 0 < m.AvailableIn && m.AvailableIn <= steps.BatchWindow })
 }
 
 // WaitsForKubelet reports whether the pod is not Ready and only its kubelet can change that. A pod of the new ReplicaSet, or a partially

@@ -4,11 +4,10 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-// Set is an owned ReplicaSet with its live pods, and what it is to become.
+// Set is an owned ReplicaSet with its live pods.
 type Set struct {
-	Rs     *apps.ReplicaSet
-	Pods   []*Pod
-	Wanted Wanted
+	Rs   *apps.ReplicaSet
+	Pods []*Pod
 	// Surge is how many of its replicas are for surge pods.
 	Surge int
 }

@@ -53,6 +53,51 @@ func (s *Set) SurgeAtMost() int {
 	return len(s.SurgePods()) + len(s.Youngest()) + s.Missing()
 }
 
+// CountSurge counts the surge replicas of each ReplicaSet. They are those that are noted, unless the native controller has lowered the sum
+// since, or the user now wants as many pods. Then surge pods become ordinary pods; those of the new ReplicaSet first, where pods are to be
+// anyway. Marked pods count first: the note outlasts a surge pod that was removed, until the controller has seen the removal.
+func (sets Sets) CountSurge(wanted int) {
+	left := max(0, sets.Total()-wanted)
+	take := func(s *Set, most int) {
+		more := min(left, max(0, min(s.NotedSurge(), s.SurgeAtMost(), most)-s.Surge))
+		s.Surge, left = s.Surge+more, left-more
+	}
+	newLast := slices.Collect(sets.Old())
+	if sets.New != nil {
+		newLast = append(newLast, sets.New)
+	}
+	for _, s := range newLast {
+		take(s, len(s.SurgePods()))
+	}
+	for _, s := range newLast {
+		take(s, s.NotedSurge())
+	}
+}
+
+// NoteExcessSurge reports whether some label notes more surge replicas than there are.
+func (sets Sets) NoteExcessSurge() bool { return sets.any((*Set).NotesExcessSurge) }
+
+// UnmarkedSurge reports whether there is a surge pod that is not marked yet. Until it is, it must not be moved like the other pods.
+func (sets Sets) UnmarkedSurge() bool {
+	return sets.any(func(s *Set) bool {
+		unmarked := s.Surge - len(s.SurgePods())
+		if s == sets.New {
+			unmarked -= s.Missing()
+		}
+		return unmarked > 0
+	})
+}
+
+// AnyRemoving reports whether a surge pod is being removed.
+func (sets Sets) AnyRemoving() bool {
+	return sets.anyPod(func(m *Pod) bool { return m.Removing })
+}
+
+// AnyRemovingAvailable reports whether a surge pod that is being removed is available.
+func (sets Sets) AnyRemovingAvailable() bool {
+	return sets.anyPod(func(m *Pod) bool { return m.Removing && m.Available })
+}
+
 // SurgePods returns the pods marked as surge pods, in this order: those that are being removed (first of all those that may be deleted),
 // those that are not available, then all others.
 func (s *Set) SurgePods() []*Pod {
@@ -97,15 +142,7 @@ func (s *Set) Youngest() []*Pod {
 }
 
 // Removals counts the surge pods that are being removed.
-func (s *Set) Removals() int {
-	going := 0
-	for _, m := range s.Pods {
-		if m.Removing {
-			going++
-		}
-	}
-	return going
-}
+func (s *Set) Removals() int { return s.count(func(m *Pod) bool { return m.Removing }) }
 
 // Ending counts the surge pods that are being removed and for which replicas may have been lowered.
 func (s *Set) Ending() int {
@@ -147,4 +184,57 @@ func (m *Pod) UnmarkSurge() steps.PatchPod {
 		entries = append(entries, [2]string{corev1.PodDeletionCost, m.Owner.Rs.Spec.Template.Decoded().Annotations[corev1.PodDeletionCost]})
 	}
 	return m.Annotated("stays", entries...)
+}
+
+// SurgeMarks returns the patches of pods that keep the marks of surge pods up to date.
+func (s *Set) SurgeMarks() []steps.PatchPod {
+	return append(s.markSurgePods(), s.removeFirst()...)
+}
+
+// markSurgePods marks as many pods as there are surge replicas with pods. Stayput cannot tell surge pods from the other pods that the
+// controller created meanwhile, and need not: all of them are younger than the update.
+func (s *Set) markSurgePods() []steps.PatchPod {
+	var patches []steps.PatchPod
+	marked := s.SurgePods()
+	// Surge pods whose replicas were removed already may still exist; their controller decides which of the marked pods it deletes. If one
+	// too many were marked, it might choose the one that serves again, whose deletion is held.
+	for _, m := range marked[min(len(marked), s.Surge+s.Surplus()):] {
+		patches = append(patches, m.UnmarkSurge())
+	}
+	if !s.Seen() {
+		return patches
+	}
+	young, unmarked := s.Youngest(), max(0, s.Surge-len(marked)-s.Missing())
+	for _, m := range young[:min(len(young), unmarked)] {
+		if !readiness.AwaitsGate(m.Pod) { // its gate is opened first
+			patches = append(patches, m.MarkSurge())
+		}
+	}
+	return patches
+}
+
+// removeFirst removes, in place of a surge pod that may go, any pod that their controller deletes before it whatever the deletion costs
+// are. The controller would try to delete that pod, which is held. And where the nodes are full, that pod may be waiting for the very
+// room that the surge pod takes.
+func (s *Set) removeFirst() []steps.PatchPod {
+	var patches []steps.PatchPod
+	going := slices.DeleteFunc(slices.Clone(s.Pods), func(m *Pod) bool { return !MayBeDeleted(m.Pod) })
+	for _, m := range s.Pods {
+		if !m.Removing && slices.ContainsFunc(going, m.Precedes) {
+			patches = append(patches, m.MarkForRemoval())
+		}
+	}
+	return patches
+}
+
+// Outlives reports whether another pod would be deleted in place of this surge pod, because it starts again while the surge pod serves. A
+// surge pod with a gate is not Ready by the time it is deleted.
+func (m *Pod) Outlives() bool {
+	if m.Removing || !m.Ready() || readiness.Gated(m.Pod) {
+		return false
+	}
+	return slices.ContainsFunc(m.Owner.Pods, func(other *Pod) bool {
+		starts := !other.Ready() && other.Pod.Spec.NodeName != "" && other.Pod.Status.Phase != corev1.PodPending
+		return starts && !other.Surge && !other.Removing
+	})
 }

@@ -1074,6 +1074,15 @@ func (w *world) pause() {
 // traced is how many events before a failure are shown.
 const traced = 80
 
+// addsUp demands that no update falls back because its replicas do not add up.
+func (w *world) addsUp(plan steps.Plan) {
+	for _, reason := range plan.Decision.Reasons {
+		if reason.Code == inplace.CodeUnbalanced {
+			w.violated("%s", reason.Message)
+		}
+	}
+}
+
 // TestSimulation runs all clients of a Deployment's objects in random order, on caches that lag by different delays, with users and
 // failures in between. It demands what must be true at every moment and in the end. STAYPUT_SEEDS=n runs n seeds, STAYPUT_SEED=n runs that
 // seed, and both together run n seeds from there on. STAYPUT_TRACES=folder writes what happened in each seed to that folder: a change of

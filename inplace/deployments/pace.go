@@ -14,50 +14,50 @@ type pace struct {
 	turns podstate.Turns
 	// leaving are the pods that move to the new ReplicaSet now, by the ReplicaSet that they leave.
 	leaving map[*replicas.Set][]*replicas.Pod
-	// reserved is for how many pods that need no restart the replicas of the ReplicaSet that they leave have been lowered already.
-	reserved map[*replicas.Set]int
 	// anySoon: another pod may be able to move together with those within a batch window.
 	anySoon bool
-	// partition is what is left of the partition budget.
-	partition podstate.PartitionBudget
 }
 
 // pacer decides which pods move.
 type pacer struct {
-	*Planner
+	*observed
 	pace
 	blocked podstate.Blocked
-	// budget is how many more pods may become unavailable.
-	budget int
+	// budget is how many more pods may become unavailable, partition what is left of the partition budget.
+	budget    int
+	partition podstate.PartitionBudget
+	// reserved is for how many pods that need no restart the replicas of the ReplicaSet that they leave have been lowered already.
+	reserved map[*replicas.Set]int
 }
 
-// pacing returns a pacer that has decided nothing yet. Blocked pods get no turn.
-func (v *Planner) pacing(blocked podstate.Blocked) *pacer {
-	return &pacer{Planner: v, blocked: blocked, budget: v.budget(), pace: pace{turns: podstate.Turns{}, partition: v.update.Partition,
-		leaving: map[*replicas.Set][]*replicas.Pod{}, reserved: map[*replicas.Set]int{}}}
+// pacer returns a pacer that has decided nothing yet. Blocked pods get no turn.
+func (o *observed) pacer(blocked podstate.Blocked) *pacer {
+	return &pacer{observed: o, blocked: blocked, budget: o.budget(), partition: o.update.Partition, reserved: map[*replicas.Set]int{},
+		pace: pace{turns: podstate.Turns{}, leaving: map[*replicas.Set][]*replicas.Pod{}}}
 }
 
 // decide decides which pods have their turn, and which leave their ReplicaSets.
 func (p *pacer) decide() pace {
-	if p.NewRS == nil {
+	if p.sets.New == nil {
 		return p.pace
 	}
 	p.keepTurns()
 	inOrder, wait := p.inOrder()
-	p.plan.Again(wait)
-	open := inOrder && !p.anyRemoving()
-	for _, s := range p.Sets {
+	p.update.Plan.Again(wait)
+	open := inOrder && !p.sets.AnyRemoving() // until a surge pod is removed, no other pod that serves has its turn
+	for s := range p.sets.Old() {
 		p.addDrained(s)
 	}
-	for _, s := range p.Sets {
+	for s := range p.sets.Old() {
 		p.addNoRestart(s, open)
 	}
 	p.finishResizes()
 	// No pod is taken out of service before the marks are stored: if they cannot be, the update falls back.
-	if p.paused() || !p.Sets.AllUpdating(p.NewRS) {
+	if p.paused() || !p.sets.AllUpdating() {
 		return p.pace
 	}
-	if open || inOrder && p.servesForOthers(p.budget) {
+	// A surge pod that is to be removed may serve until another pod does, which may have to restart for that.
+	if open || inOrder && p.budget <= 0 && p.sets.AnyRemovingAvailable() {
 		p.startIdle()
 	}
 	if open {
@@ -69,15 +69,16 @@ func (p *pacer) decide() pace {
 
 // inOrder reports whether nothing has to be scaled. Scaling comes first; until it is done, only what has begun goes on. If that is only a
 // matter of time, it returns how long it takes.
-func (v *Planner) inOrder() (bool, time.Duration) {
-	if v.Sets.Total()-v.Sets.Surge() != v.desired() || !v.Sets.AnyUpdating() && !v.Sets.AllObserved() || v.unmarkedSurge() {
+func (p *pacer) inOrder() (bool, time.Duration) {
+	sets := p.sets
+	if sets.Total()-sets.Surge() != p.wanted() || !sets.AnyUpdating() && !sets.AllObserved() || sets.UnmarkedSurge() {
 		return false, 0
 	}
-	return v.quiet()
+	return p.bypass.over()
 }
 
 func (p *pacer) keepTurns() {
-	for _, m := range p.Members {
+	for _, m := range p.sets.Pods {
 		if p.keepsTurn(m) && (m.Removing || p.partition.Take(&m.State)) {
 			p.turns[&m.State] = true
 		}
@@ -88,28 +89,25 @@ func (p *pacer) keepTurns() {
 // the partition, or wants an image that is not on the pod's node yet.
 func (p *pacer) keepsTurn(m *replicas.Pod) bool {
 	return readiness.Closed(m.Pod) && (m.Removing || p.blocked.MayStart(&m.State) && !p.paused() &&
-		m.Owner != p.NewRS && m.Restarts() && !m.ToReplace && !m.AwaitsCapacity())
+		m.Owner != p.sets.New && m.Restarts() && !m.ToReplace && !m.AwaitsCapacity())
 }
 
 // addDrained adds the drained pods of an old ReplicaSet to those that leave it. Of its pods that need no restart, it reserves as many as
 // replicas were lowered for: those leave, whatever has happened since.
 func (p *pacer) addDrained(s *replicas.Set) {
-	if s == p.NewRS {
-		return
-	}
 	for _, m := range s.Pods {
 		drain := p.update.DrainState(&m.State, p.turns)
-		p.plan.Again(drain.Left)
+		p.update.Plan.Again(drain.Left)
 		switch {
 		case !drain.Over || m.Removing:
 		case !m.Resizing:
 			p.leaving[s] = append(p.leaving[s], m)
 		case m.RestartsToResize() && !m.MidResize():
-			p.plan.Step(m.Advance(p.NewRS.Rs, true, p.seen.Now))
+			p.update.Plan.Step(m.Advance(p.sets.New.Rs, true, p.Seen.Now))
 		}
 		p.anySoon = p.anySoon || drain.Soon && !m.Removing
 	}
-	if p.Sets.AnyUpdating() {
+	if p.sets.AnyUpdating() {
 		p.reserved[s] = min(max(0, s.Surplus()-len(p.leaving[s])), len(s.NoRestart()))
 		for _, m := range s.NoRestart()[:p.reserved[s]] {
 			p.partition.TakeAnyway(&m.State)
@@ -120,9 +118,6 @@ func (p *pacer) addDrained(s *replicas.Set) {
 // addNoRestart adds the pods that need no restart: those that are reserved, and more. While such a pod moves, no ReplicaSet counts it:
 // if Stayput died, the pod would be deleted. So only as many move at a time as may be unavailable.
 func (p *pacer) addNoRestart(s *replicas.Set, open bool) {
-	if s == p.NewRS {
-		return
-	}
 	for i, m := range s.NoRestart() {
 		switch {
 		case i < p.reserved[s]:
@@ -139,7 +134,7 @@ func (p *pacer) addNoRestart(s *replicas.Set, open bool) {
 
 // spare returns how many pods may move without a restart although none may be unavailable: one, because no surge pod is created for that.
 func (p *pacer) spare() int {
-	if p.maxUnavailable() == 0 && p.Sets.Surge() == 0 {
+	if p.maxUnavailable() == 0 && p.sets.Surge() == 0 {
 		return 1
 	}
 	return 0
@@ -148,16 +143,16 @@ func (p *pacer) spare() int {
 // startIdle gives pods their turn that must restart and do not serve anyway.
 func (p *pacer) startIdle() {
 	unproven := p.unproven()
-	for _, m := range p.Members {
+	for _, m := range p.sets.Pods {
 		if !m.Startable(p.turns, p.blocked) || m.Ready() {
 			continue
 		}
-		if starting, wait := m.Starting(p.seen.Now); starting {
-			p.plan.Again(wait)
+		if starting, wait := m.Starting(p.Seen.Now); starting {
+			p.update.Plan.Again(wait)
 			continue
 		}
 		// A pod that has never run what it has now loses nothing by a restart: an undo must always succeed.
-		if (!m.Applied || unproven < p.maxUnavailable()+int(p.deployment.MaxSurge())) && p.partition.Take(&m.State) {
+		if (!m.Applied || unproven < p.maxUnavailable()+p.maxSurge()) && p.partition.Take(&m.State) {
 			unproven++
 			p.startOne(m)
 		}
@@ -168,14 +163,14 @@ func (p *pacer) startIdle() {
 // that, so that the pod that may be unavailable instead starts together with them.
 func (p *pacer) startAvailable() {
 	var next []*replicas.Pod
-	for _, m := range p.Members {
+	for _, m := range p.sets.Pods {
 		if m.Startable(p.turns, p.blocked) && m.Available && len(next) < p.budget && p.partition.Take(&m.State) {
 			next = append(next, m)
 		}
 	}
-	left := p.plan.CanWait(steps.DeferStart, steps.BatchWindow, p.seen.Now)
-	if len(next) > 0 && replicas.AnyAvailableSoon(p.Members) && left > 0 {
-		p.plan.Defer(steps.DeferStart, left)
+	left := p.update.Plan.CanWait(steps.DeferStart, steps.BatchWindow, p.Seen.Now)
+	if len(next) > 0 && p.sets.AnyAvailableSoon() && left > 0 {
+		p.update.Plan.Defer(steps.DeferStart, left)
 		return
 	}
 	for _, m := range next {
@@ -185,47 +180,27 @@ func (p *pacer) startAvailable() {
 
 // startOne starts a pod, with a drain if it can be drained.
 func (p *pacer) startOne(m *replicas.Pod) {
-	if !m.VolumesFresh(p.plan, p.seen.Now) {
+	if !m.VolumesFresh(p.update.Plan, p.Seen.Now) {
 		return
 	}
 	p.turns[&m.State] = true
 	if !m.Drains() {
-		p.plan.Step(m.Advance(p.NewRS.Rs, false, p.seen.Now))
+		p.update.Plan.Step(m.Advance(p.sets.New.Rs, false, p.Seen.Now))
 		return
 	}
-	p.plan.Step(podstate.CloseGate(m.Pod, p.seen.Now, m.Needs().OfContainers().String()))
-}
-
-// budget returns how many more available pods may become unavailable: those that would stay available if Stayput died now, minus those
-// that must be available. So missing and terminating pods count as unavailable.
-func (v *Planner) budget() int {
-	safe := 0
-	for _, s := range v.Sets {
-		safe += s.Safe()
-	}
-	return safe - (v.desired() - v.maxUnavailable())
+	p.update.Plan.Step(podstate.CloseGate(m.Pod, p.Seen.Now, m.Needs().OfContainers().String()))
 }
 
 // unproven counts the pods on the update revision, or on their way to it, that are not known to work. Natively there are at most
 // maxUnavailable + maxSurge: reconcileOldReplicaSets in pkg/controller/deployment/rolling.go. Without this limit, a moment in which all
 // old pods are unready would put all of them on a revision that may be broken.
 func (p *pacer) unproven() int {
-	unproven := max(0, p.NewRS.Size()-len(p.NewRS.Pods))
-	for _, m := range p.Members {
-		onNewRS := m.Owner == p.NewRS || m.PartiallyPatched() && !m.Restarts()
+	unproven := max(0, p.sets.New.Size()-len(p.sets.New.Pods))
+	for _, m := range p.sets.Pods {
+		onNewRS := m.Owner == p.sets.New || m.PartiallyPatched() && !m.Restarts()
 		if p.turns[&m.State] || onNewRS && !m.Available {
 			unproven++
 		}
 	}
 	return unproven
-}
-
-// maxUnavailable returns how many pods may be unavailable: what the native controller allows. A percentage that rounds to 0 counts as 1,
-// unless the update uses surge pods. With an explicit 0, the update uses surge pods, or is native. Recreate allows its only pod to be
-// unavailable.
-func (v *Planner) maxUnavailable() int {
-	if v.surging() {
-		return 0
-	}
-	return max(1, int(v.deployment.MaxUnavailable()))
 }

@@ -1,0 +1,253 @@
+package deployments
+
+import (
+	"time"
+
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// changes are what becomes of the ReplicaSets.
+type changes struct {
+	marks  replicas.Marking
+	ledger replicas.Ledger
+}
+
+// changer decides on the changes, once it is known which pods move.
+type changer struct {
+	*observed
+	pace
+	changes
+}
+
+// changes returns what becomes of the ReplicaSets when those pods move.
+func (o *observed) changes(p pace) changes {
+	c := changer{observed: o, pace: p, changes: changes{marks: o.sets.Marking()}}
+	c.noteSurge()  // next begins with these notes, and rewrites them where it adds or removes surge pods
+	c.noteBypass() // before next, which adds and removes marks: a bypass is noted only on a mark that is stored
+	c.next()
+	return c.changes
+}
+
+// noteBypass notes on the update revision that another client has scaled.
+func (c *changer) noteBypass() {
+	if newRS := c.sets.New; newRS != nil && c.marks[newRS].Updating != "" && c.bypass.seen && !c.bypass.known() {
+		c.marks[newRS].Bypassed = times.Seconds(c.Seen.Now)
+		c.update.Plan.Result.Bypassed = whyBypassed
+	}
+}
+
+// next takes the next step with the ReplicaSets.
+func (c *changer) next() {
+	switch {
+	case c.sets.New == nil && !c.Deployment.Rolls() && !c.paused():
+		c.create()
+	case !c.sets.AnyUpdating():
+		c.prepare()
+	case !c.sets.AllUpdating():
+		c.marks.Begin(c.sets, c.Seen.Now)
+	default:
+		c.movePods()
+	}
+}
+
+// create creates the new ReplicaSet: with strategy Recreate the native controller would create it only after scaling everything down, which
+// is held.
+func (c *changer) create() {
+	step, reason := NewReplicaSet(c.Deployment, c.ReplicaSets)
+	if reason != nil { // Decision has returned it before
+		panic(reason.Message)
+	}
+	c.update.Plan.Step(step)
+	c.update.Plan.Phase(steps.PhaseWaiting, "create the new ReplicaSet")
+}
+
+// prepare corrects the number of replicas before pods move: the Deployment may have been scaled.
+func (c *changer) prepare() {
+	plan := c.update.Plan
+	switch over, wait := c.bypass.over(); {
+	case !over:
+		c.awaitEndOfBypass(wait)
+	case c.excess() != 0:
+		plan.Phase(steps.PhaseScaling, "bring the replicas to what the Deployment wants")
+		c.ledger = c.sets.Scale(c.excess(), c.kept, c.budget())
+	case c.sets.New == nil:
+		plan.Phase(steps.PhaseWaiting, "the Deployment controller has not created the new ReplicaSet")
+	case !c.sets.AllObserved():
+		plan.Phase(steps.PhaseWaiting, "the ReplicaSet controller has not caught up")
+	case len(c.withPodsToReplace()) > 0:
+		plan.Phase(steps.PhaseScaling, "replace pods on unreachable nodes")
+		c.replaceUnreachable()
+	case !c.paused() && c.sets.Unfinished():
+		c.marks.Begin(c.sets, c.Seen.Now)
+	}
+}
+
+func (c *changer) awaitEndOfBypass(wait time.Duration) {
+	c.update.Plan.Again(wait)
+	c.update.Plan.Phase(steps.PhaseWaiting, whyBypassed)
+}
+
+// withPodsToReplace returns the ReplicaSets whose pods on unreachable nodes are to be replaced. If there are more such pods than may be
+// unavailable, the cause is an outage rather than a lost node, and new pods do not help. If other pods are not Ready, it is not
+// predictable which of them the controller would delete. And a pod on an unreachable node may still run: with strategy Recreate no other
+// pod may run at the same time.
+func (c *changer) withPodsToReplace() []*replicas.Set {
+	var sets []*replicas.Set
+	all := 0
+	for _, s := range c.sets.All {
+		unreachable := s.ToReplace()
+		if all += unreachable; unreachable > 0 && unreachable == s.Unready() {
+			sets = append(sets, s)
+		}
+	}
+	if c.paused() || !c.Deployment.Rolls() || all > max(1, int(c.Deployment.MaxUnavailable())) {
+		return nil
+	}
+	return sets
+}
+
+// replaceUnreachable lowers the replicas of those ReplicaSets, so that their controllers delete the pods on unreachable nodes, which are
+// not Ready, before others; the native controller would do the same (cleanupUnhealthyReplicas in pkg/controller/deployment/rolling.go).
+// Replacements are created as after any scaling.
+func (c *changer) replaceUnreachable() {
+	for _, s := range c.withPodsToReplace() {
+		c.ledger.Post(s.Rs.Name, -min(s.ToReplace(), s.Size()), replicas.CauseReplaced)
+	}
+}
+
+// movePods moves the pods that are to leave their ReplicaSets, and corrects replicas so that every pod is counted where it is. Once the
+// controllers have seen all of that, it scales, or ends the update.
+func (c *changer) movePods() {
+	plan, moving := c.update.Plan, false
+	for _, s := range c.sets.All {
+		moving = moving || len(c.leaving[s]) > 0
+		c.moveFrom(s)
+	}
+	switch over, wait := c.bypass.over(); {
+	case moving || !c.sets.AllObserved():
+		plan.Phase(steps.PhaseMoving, "pods change their ReplicaSet")
+	case !over:
+		c.awaitEndOfBypass(wait)
+	case c.excess() > 0:
+		plan.Phase(steps.PhaseScaling, "stop holding deletions, so that pods can be removed")
+		c.marks.LetDelete()
+	case c.excess() < 0:
+		plan.Phase(steps.PhaseScaling, "add pods")
+		c.ledger = append(c.ledger, c.sets.Grow(-c.excess(), c.kept)...)
+	case len(c.withPodsToReplace()) > 0:
+		plan.Phase(steps.PhaseScaling, "stop holding deletions, so that pods on unreachable nodes can be replaced")
+		c.marks.LetDelete()
+	default:
+		c.exchange()
+	}
+}
+
+// moveFrom takes the next step for one ReplicaSet: replicas are lowered before pods leave, and raised when pods have come. It does not
+// wait until the controller has seen that. Deletions are held meanwhile, and so are pods that the controller would create on an older
+// cache (replicas.Full).
+func (c *changer) moveFrom(s *replicas.Set) {
+	plan, name, leaving := c.update.Plan, s.Rs.Name, c.leaving[s]
+	stay, left := s.Staying(len(leaving)), plan.CanWait(steps.DeferMove, steps.BatchWindow, c.Seen.Now)
+	switch {
+	case s.Size() > stay && len(leaving) > 0 && c.anySoon && left > 0:
+		plan.Defer(steps.DeferMove, left)
+	case s.Size() > stay && len(leaving) > 0:
+		c.ledger.Post(name, -s.Missing(), replicas.CausePassedOn)
+		c.ledger.Post(name, stay-s.Size()+s.Missing(), replicas.CauseMoved)
+	case s.Size() < stay:
+		c.ledger.Post(name, stay-s.Size(), replicas.CauseCounted)
+	default:
+		for _, m := range leaving {
+			plan.Step(m.Advance(c.sets.New.Rs, c.turns[&m.State], c.Seen.Now))
+		}
+	}
+}
+
+// exchange adds the surge pods that the update needs, and removes those that it does not need. If there is nothing to add or remove, the
+// update ends, or waits.
+func (c *changer) exchange() {
+	c.update.Plan.Again(c.surge.noRoomIn)
+	s := surger{observed: c.observed, turns: c.turns}
+	more, due := s.toAdd(), s.toRemove()
+	switch newRS := c.sets.New; {
+	case more > 0:
+		c.ledger.Post(newRS.Rs.Name, more, replicas.CauseSurge)
+		c.marks[newRS].Surge = replicas.SurgeNote(newRS.Surge + more)
+		c.update.Plan.Phase(steps.PhaseScaling, "add surge pods")
+	case len(due) > 0:
+		removed := s.remove(due)
+		c.ledger = append(c.ledger, removed...)
+		c.giveUpSurge(removed)
+	case newRS != nil && !c.sets.Unfinished():
+		c.end()
+	default:
+		c.passOnUncreated()
+	}
+}
+
+// giveUpSurge notes that there is no room for surge pods, if that is so, with the patch that removes the last surge replica: the pods that
+// show it are deleted then.
+func (c *changer) giveUpSurge(removed replicas.Ledger) {
+	if !c.surge.provedNoRoom() {
+		return
+	}
+	if newRS := c.sets.New; removed.Of(newRS.Rs.Name).By() == -newRS.Surge {
+		c.marks[newRS].Surge = NoSurge
+	}
+	c.update.Plan.Phase(steps.PhaseStalled, c.surge.whyNone+"; pods restart one at a time")
+}
+
+// end ends the update once startup probes have run and pods that went back to their revision have restarted. Before that, a kubelet may
+// report a pod as available that is not, and without Stayput's marks the Deployment controller would consider its rollout complete. A pod
+// that does not start keeps the update in progress until the deadline has passed. A pod that takes long to stop keeps it in progress
+// until it has stopped: the Deployment controller does not extend its deadline for that.
+func (c *changer) end() {
+	if unproved, wait := c.sets.Unproved(c.Seen.Now); unproved && !statuses.Overdue(c.Deployment) {
+		c.update.Plan.Again(wait)
+		return
+	}
+	var stops time.Time
+	for s := range c.update.Pods() {
+		stops = times.Latest(stops, s.Move.StopsBy(s.Pod, c.Seen.Now))
+	}
+	if c.formula().OutlastsDeadline(stops) {
+		c.update.Plan.Again(stops.Sub(c.Seen.Now))
+		return
+	}
+	c.marks.End()
+}
+
+// passOnUncreated lets the new ReplicaSet create pods that an old one cannot create: natively, too, a quota is at the expense of the old
+// ReplicaSet.
+func (c *changer) passOnUncreated() {
+	if c.sets.New == nil || c.paused() {
+		return
+	}
+	for s := range c.sets.Old() {
+		missing := s.Size() - len(s.Pods)
+		if missing > 0 && s.Failing() && (!c.sets.IsCurrent(s) || missing <= c.sets.BeyondPartition(c.kept)) {
+			c.ledger.Post(s.Rs.Name, -missing, replicas.CausePassedOn)
+		}
+	}
+}
+
+// noteSurge keeps the notes on ReplicaSets and the marks on surge pods up to date.
+func (c *changer) noteSurge() {
+	for _, s := range c.sets.All {
+		switch isNew := s == c.sets.New; {
+		case isNew && c.surge.givenUp:
+		case s.NotesExcessSurge() && !s.Seen(): // the controller may just have created a pod for a replica that was removed
+			c.marks[s].Surge = replicas.SurgeNote(s.NotedSurge())
+		case isNew && s.NotesExcessSurge() && s.Surge == 0 && c.surge.noRoom:
+			c.marks[s].Surge = NoSurge
+		default:
+			c.marks[s].Surge = replicas.SurgeNote(s.Surge)
+		}
+		for _, step := range s.SurgeMarks() {
+			c.update.Plan.Step(step)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package deployments
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/statuses"
+)
+
+// observed is what a plan derives from a Rollout, once. The stages of the plan only read it, and add their steps to the plan of the update.
+type observed struct {
+	Rollout
+	update engine.Update
+	sets   replicas.Sets
+	surge  surge
+	bypass bypass
+	// kept is how many pods the partition keeps.
+	kept int
+}
+
+// observed looks at everything once, in the order in which one fact depends on another.
+func (r Rollout) observed() *observed {
+	o := &observed{Rollout: r}
+	o.update = engine.NewUpdate(r.workload(), &o.Seen)
+	o.update.Decided = r.Decision()
+	newRS, _ := o.update.Decided.UpdateRevision.(*apps.ReplicaSet)
+	o.sets = replicas.SetsOf(r.OldestFirst(), newRS)
+	whyAlone := ""
+	if newRS != nil {
+		spec := newRS.Spec.Template.Decoded().Spec
+		o.update.NewPods = r.Seen.DryRun.Of(newRS.UID, newRS.Spec.Template, edit.Living(&spec))
+		whyAlone = readiness.WhyNoSurge(spec, o.update.NewPods.Claim)
+	}
+	o.addPods()
+	o.sets.CountSurge(o.wanted())
+	o.kept = r.Seen.Settings.Partition.Keeps(o.wanted())
+	o.update.Partition = podstate.PartitionBudgetOf(r.Seen.Settings.Partition, o.wanted(), o.update.Pods())
+	for _, m := range o.sets.Pods {
+		m.ToReplace = m.Unreachable && m.WaitsForKubelet(m.Owner == o.sets.New)
+	}
+	o.surge, o.bypass = r.surgeOf(o.sets, whyAlone), bypassOf(o.sets, r.Seen.Now)
+	return o
+}
+
+func (r Rollout) workload() engine.Workload {
+	return engine.Workload{Object: r.Deployment, Kind: "Deployment", Template: r.Deployment.Spec.Template,
+		Replicas: int(apps.Desired(r.Deployment)), MinReadySeconds: r.Deployment.Spec.MinReadySeconds}
+}
+
+func (o *observed) addPods() {
+	revisions := map[*replicas.Set]podstate.PodRevision{}
+	for _, pod := range o.Seen.LivePods() {
+		owner := o.sets.Of(pod)
+		if owner == nil {
+			continue
+		}
+		revision, known := revisions[owner]
+		if !known {
+			revision = o.revision(owner)
+			revisions[owner] = revision
+		}
+		m := &replicas.Pod{State: o.update.StateOf(pod, revision), Owner: owner}
+		o.sets.Add(m)
+		o.update.States = append(o.update.States, &m.State)
+	}
+}
+
+// revision returns the ReplicaSet as the revision of its pods.
+func (o *observed) revision(owner *replicas.Set) podstate.PodRevision {
+	revision := podstate.PodRevision{Revision: owner.Rs.Name, TemplateContainers: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec),
+		Updated: owner == o.sets.New, Current: o.sets.IsCurrent(owner), ByMark: !o.Seen.Mode.Manages()}
+	revision.NewPods = o.newPodsOf(owner, revision.TemplateContainers)
+	if newRS := o.sets.New; newRS != nil {
+		revision.UpdateHash = newRS.Rs.Labels[inplace.LabelTemplateHash]
+		if newRS != owner {
+			change := edit.Compare(owner.Rs.Spec.Template, newRS.Rs.Spec.Template, o.Seen.Rules)
+			revision.Change = &change
+		}
+	}
+	return revision
+}
+
+// newPodsOf returns what is known of new pods of a ReplicaSet, whose template has those containers.
+func (o *observed) newPodsOf(owner *replicas.Set, own []corev1.Container) dryrun.NewPods {
+	if owner == o.sets.New && o.update.NewPods.UpdateRevision != "" {
+		return o.update.NewPods
+	}
+	known := o.Seen.OldDryRun
+	if known.UpdateRevision == "" && known.Unknown != "" {
+		known.UpdateRevision = owner.Rs.UID
+	}
+	return known.Of(owner.Rs.UID, owner.Rs.Spec.Template, own)
+}
+
+// wanted returns how many replicas the Deployment wants.
+func (o *observed) wanted() int { return o.update.Workload.Replicas }
+
+func (o *observed) paused() bool { return o.Deployment.Spec.Paused }
+
+func (o *observed) maxSurge() int { return int(o.Deployment.MaxSurge()) }
+
+// excess returns how many replicas there are beyond those that the Deployment wants, not counting surge replicas; negative if there are
+// too few.
+func (o *observed) excess() int { return o.sets.Excess(o.wanted()) }
+
+// maxUnavailable returns how many pods may be unavailable: what the native controller allows. A percentage that rounds to 0 counts as 1,
+// unless the update uses surge pods. With an explicit 0, the update uses surge pods, or is native. Recreate allows its only pod to be
+// unavailable.
+func (o *observed) maxUnavailable() int {
+	if o.surge.used {
+		return 0
+	}
+	return max(1, int(o.Deployment.MaxUnavailable()))
+}
+
+// budget returns how many more available pods may become unavailable: those that would stay available if Stayput died now, minus those
+// that must be available. So missing and terminating pods count as unavailable.
+func (o *observed) budget() int { return o.sets.Safe() - (o.wanted() - o.maxUnavailable()) }
+
+// partitionHolds reports whether the partition keeps pods at an old revision, or replicas for pods that are to replace missing ones
+// there.
+func (o *observed) partitionHolds() bool { return o.kept > 0 && o.sets.LargestCurrent() != nil }
+
+// notResized returns why pods do not get their CPU and memory on their nodes; nil if they may.
+func (o *observed) notResized() *inplace.Reason {
+	return o.update.NotResized(o.sets.AllObserved(), podstate.ResizeDeadline(o.Deployment.Spec.ProgressDeadlineSeconds))
+}
+
+// prePull returns the pre-pull of a Deployment. The controller of its pods is the Deployment: the Deployment controller treats only
+// ReplicaSets as its own.
+func (o *observed) prePull() *prepull.PrePull {
+	if o.sets.New == nil {
+		return o.update.PrePull(1+o.maxSurge(), prepull.PodOwner{}, nil)
+	}
+	owner := prepull.OwnedBy(o.Deployment, o.sets.New.Rs.UID, "Deployment", o.Deployment)
+	return o.update.PrePull(1+o.maxSurge(), owner, o.update.Pods())
+}
+
+// formula returns the native formula of the status.
+func (o *observed) formula() statuses.Formula {
+	f := statuses.Formula{Deployment: o.Deployment, Sets: o.sets.ReplicaSets(), Now: o.Seen.Now}
+	if o.sets.New != nil {
+		f.New = o.sets.New.Rs
+	}
+	return f
+}
