@@ -31,7 +31,7 @@ func (v *Planner) nudge(left bool) {
 	}
 	newest := v.newest()
 	v.set(newest, func(m *marks) {
-		m.renewed = v.plan.NextNudge(newest.Labels[inplace.LabelRenewed], true, revisions.NudgeUnretriedEvery, v.seen.Now)
+		m.renewed = v.plan.NextNudge(newest.Labels[inplace.LabelRenewed], revisions.NudgeUnretriedEvery, v.seen.Now)
 	})
 }
 

@@ -37,9 +37,9 @@ func TestReplicasThatDoNotAddUpAreNotWritten(t *testing.T) {
 				}
 				return
 			}
-			reasons := plan.Decision.Reasons
-			if plan.Decision.Held || len(reasons) != 1 || reasons[0].Code != inplace.CodeUnbalanced || !strings.Contains(reasons[0].Message, c.want) {
-				t.Errorf("held %v, for %v", plan.Decision.Held, reasons)
+			held, reasons := plan.Decision.Held, plan.Decision.Reasons
+			if held || len(reasons) != 1 || reasons[0].Code != inplace.CodeUnbalanced || !strings.Contains(reasons[0].Message, c.want) {
+				t.Errorf("held %v, for %v", held, reasons)
 			}
 			if written > 0 || plan.Phase != steps.PhaseNative || !slices.ContainsFunc(plan.Steps, func(step steps.Step) bool {
 				persisted, is := step.(steps.PersistFallback)

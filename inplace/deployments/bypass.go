@@ -25,7 +25,7 @@ type bypass struct {
 }
 
 func bypassOf(sets replicas.Sets, now time.Time) bypass {
-	b := bypass{now: now, seen: sets.AnyBypassed()}
+	b := bypass{now: now, seen: sets.Bypassed()}
 	if sets.New == nil {
 		return b
 	}

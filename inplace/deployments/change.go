@@ -70,9 +70,9 @@ func (c *changer) prepare() {
 	switch over, wait := c.bypass.over(); {
 	case !over:
 		c.awaitEndOfBypass(wait)
-	case c.excess() != 0:
+	case c.sets.Excess() != 0:
 		plan.Phase(steps.PhaseScaling, "bring the replicas to what the Deployment wants")
-		c.ledger = c.sets.Scale(c.excess(), c.kept, c.budget())
+		c.ledger = c.sets.Scale(c.budget())
 	case c.sets.New == nil:
 		plan.Phase(steps.PhaseWaiting, "the Deployment controller has not created the new ReplicaSet")
 	case !c.sets.AllObserved():
@@ -131,12 +131,12 @@ func (c *changer) movePods() {
 		plan.Phase(steps.PhaseMoving, "pods change their ReplicaSet")
 	case !over:
 		c.awaitEndOfBypass(wait)
-	case c.excess() > 0:
+	case c.sets.Excess() > 0:
 		plan.Phase(steps.PhaseScaling, "stop holding deletions, so that pods can be removed")
 		c.marks.LetDelete()
-	case c.excess() < 0:
+	case c.sets.Excess() < 0:
 		plan.Phase(steps.PhaseScaling, "add pods")
-		c.ledger = append(c.ledger, c.sets.Grow(-c.excess(), c.kept)...)
+		c.ledger = append(c.ledger, c.sets.Scale(c.budget())...)
 	case len(c.withPodsToReplace()) > 0:
 		plan.Phase(steps.PhaseScaling, "stop holding deletions, so that pods on unreachable nodes can be replaced")
 		c.marks.LetDelete()
@@ -228,7 +228,7 @@ func (c *changer) passOnUncreated() {
 	}
 	for s := range c.sets.Old() {
 		missing := s.Size() - len(s.Pods)
-		if missing > 0 && s.Failing() && (!c.sets.IsCurrent(s) || missing <= c.sets.BeyondPartition(c.kept)) {
+		if missing > 0 && s.Failing() && (!c.sets.IsCurrent(s) || missing <= c.sets.BeyondPartition()) {
 			c.ledger.Post(s.Rs.Name, -missing, replicas.CausePassedOn)
 		}
 	}

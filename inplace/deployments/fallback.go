@@ -13,8 +13,8 @@ import (
 )
 
 // FallBack returns the plan with which the update falls back to the native controller. It opens gates as soon as that is safe, removes
-// marks, and makes partially patched pods again what their labels say. Unless the update revision has all pods already, it also persists the
-// fallback, which ends the hold, and nudges the native controller.
+// marks, and makes partially patched pods again what their labels say. Unless the update revision has all pods already, it also persists
+// the fallback, which ends the hold, and nudges the native controller.
 func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 	if why.Code == inplace.CodeUninstalled {
 		r.Seen.OldDryRun = dryrun.Result{Unknown: why.Message}
@@ -62,8 +62,8 @@ func (r Rollout) Nudge() []steps.Step {
 	return nudged
 }
 
-// giveBack leaves pods as native controllers expect them, and returns the marks that ReplicaSets keep. Notes and marks of surge pods go: for
-// these controllers, pods beyond the replicas are their own surge.
+// giveBack leaves pods as native controllers expect them, and returns the marks that ReplicaSets keep. Notes and marks of surge pods go:
+// for these controllers, pods beyond the replicas are their own surge.
 func (o *observed) giveBack(why inplace.Reason) replicas.Marking {
 	o.goBack()
 	marks := o.sets.Marking()

@@ -20,7 +20,7 @@ import (
 // if there are new pods already (deletePod in pkg/controller/deployment/deployment_controller.go).
 func (p planner) keepFallback(marks replicas.Marking) {
 	newRS, fellBack := p.sets.New, p.Seen.FellBack(p.Deployment.Spec.Template)
-	left := p.sets.OldInUse() || p.sets.Overfull() || newRS != nil && newRS.Size() < p.wanted()
+	left := p.sets.OldInUse() || p.sets.Overfull() || newRS != nil && newRS.Size() < p.sets.Wanted
 	if p.Seen.Mode.Manages() { // otherwise nothing is held, and only marks may be written
 		p.nudgeDeleters(left && fellBack)
 	}
@@ -37,7 +37,7 @@ func (p planner) keepFallback(marks replicas.Marking) {
 func (p planner) nudge(marks replicas.Marking, left bool) {
 	if n := len(p.sets.All); left && n > 0 {
 		newest := p.sets.All[n-1]
-		marks[newest].Nudged = p.update.Plan.NextNudge(newest.Rs.Labels[inplace.LabelRenewed], true, revisions.NudgeEvery, p.Seen.Now)
+		marks[newest].Nudged = p.update.Plan.NextNudge(newest.Rs.Labels[inplace.LabelRenewed], revisions.NudgeEvery, p.Seen.Now)
 	}
 }
 

@@ -22,17 +22,15 @@ type observed struct {
 	sets   replicas.Sets
 	surge  surge
 	bypass bypass
-	// kept is how many pods the partition keeps.
-	kept int
 }
 
 // observed looks at everything once, in the order in which one fact depends on another.
 func (r Rollout) observed() *observed {
-	o := &observed{Rollout: r}
+	o, partition, wanted := &observed{Rollout: r}, r.Seen.Settings.Partition, int(apps.Desired(r.Deployment))
 	o.update = engine.NewUpdate(r.workload(), &o.Seen)
 	o.update.Decided = r.Decision()
 	newRS, _ := o.update.Decided.UpdateRevision.(*apps.ReplicaSet)
-	o.sets = replicas.SetsOf(r.OldestFirst(), newRS)
+	o.sets = replicas.SetsOf(r.OldestFirst(), newRS, wanted, partition.Keeps(wanted))
 	whyAlone := ""
 	if newRS != nil {
 		spec := newRS.Spec.Template.Decoded().Spec
@@ -40,9 +38,8 @@ func (r Rollout) observed() *observed {
 		whyAlone = readiness.WhyNoSurge(spec, o.update.NewPods.Claim)
 	}
 	o.addPods()
-	o.sets.CountSurge(o.wanted())
-	o.kept = r.Seen.Settings.Partition.Keeps(o.wanted())
-	o.update.Partition = podstate.PartitionBudgetOf(r.Seen.Settings.Partition, o.wanted(), o.update.Pods())
+	o.sets.CountSurge()
+	o.update.Partition = podstate.PartitionBudgetOf(partition, wanted, o.update.Pods())
 	for _, m := range o.sets.Pods {
 		m.ToReplace = m.Unreachable && m.WaitsForKubelet(m.Owner == o.sets.New)
 	}
@@ -100,16 +97,9 @@ func (o *observed) newPodsOf(owner *replicas.Set, own []corev1.Container) dryrun
 	return known.Of(owner.Rs.UID, owner.Rs.Spec.Template, own)
 }
 
-// wanted returns how many replicas the Deployment wants.
-func (o *observed) wanted() int { return o.update.Workload.Replicas }
-
 func (o *observed) paused() bool { return o.Deployment.Spec.Paused }
 
 func (o *observed) maxSurge() int { return int(o.Deployment.MaxSurge()) }
-
-// excess returns how many replicas there are beyond those that the Deployment wants, not counting surge replicas; negative if there are
-// too few.
-func (o *observed) excess() int { return o.sets.Excess(o.wanted()) }
 
 // maxUnavailable returns how many pods may be unavailable: what the native controller allows. A percentage that rounds to 0 counts as 1,
 // unless the update uses surge pods. With an explicit 0, the update uses surge pods, or is native. Recreate allows its only pod to be
@@ -123,11 +113,11 @@ func (o *observed) maxUnavailable() int {
 
 // budget returns how many more available pods may become unavailable: those that would stay available if Stayput died now, minus those
 // that must be available. So missing and terminating pods count as unavailable.
-func (o *observed) budget() int { return o.sets.Safe() - (o.wanted() - o.maxUnavailable()) }
+func (o *observed) budget() int { return o.sets.Safe() - (o.sets.Wanted - o.maxUnavailable()) }
 
 // partitionHolds reports whether the partition keeps pods at an old revision, or replicas for pods that are to replace missing ones
 // there.
-func (o *observed) partitionHolds() bool { return o.kept > 0 && o.sets.LargestCurrent() != nil }
+func (o *observed) partitionHolds() bool { return o.sets.Kept > 0 && o.sets.LargestCurrent() != nil }
 
 // notResized returns why pods do not get their CPU and memory on their nodes; nil if they may.
 func (o *observed) notResized() *inplace.Reason {

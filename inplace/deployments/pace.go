@@ -71,7 +71,7 @@ func (p *pacer) decide() pace {
 // matter of time, it returns how long it takes.
 func (p *pacer) inOrder() (bool, time.Duration) {
 	sets := p.sets
-	if sets.Total()-sets.Surge() != p.wanted() || !sets.AnyUpdating() && !sets.AllObserved() || sets.UnmarkedSurge() {
+	if sets.Total()-sets.Surge() != p.sets.Wanted || !sets.AnyUpdating() && !sets.AllObserved() || sets.UnmarkedSurge() {
 		return false, 0
 	}
 	return p.bypass.over()

@@ -114,7 +114,7 @@ func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
 
 // write writes the changes and the status, or returns why the update falls back: replicas that do not add up are never written.
 func (p planner) write(pace pace, changes changes) (podstate.Turns, *inplace.Reason) {
-	balance, err := changes.ledger.Close(p.sets.Books(p.wanted(), p.maxSurge(), pace.leaving))
+	balance, err := changes.ledger.Close(p.sets.Books(p.maxSurge(), pace.leaving))
 	if err != nil {
 		return nil, &inplace.Reason{Code: inplace.CodeUnbalanced, Message: "the replicas that Stayput would write do not add up: " + err.Error()}
 	}

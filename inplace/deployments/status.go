@@ -25,12 +25,12 @@ type waiting struct {
 func (o *observed) waiting(turns podstate.Turns) waiting {
 	var w waiting
 	partition, pods, sets := o.update.Partition, o.update.Pods(), o.sets
-	if !o.paused() && len(turns) == 0 && sets.Surge() == 0 && o.excess() == 0 && sets.AllUpdating() && sets.AllObserved() {
+	if !o.paused() && len(turns) == 0 && sets.Surge() == 0 && sets.Excess() == 0 && sets.AllUpdating() && sets.AllObserved() {
 		w.stage = partition.Waits(pods)
 	}
 	w.flaw = partition.Flaw(pods)
 	w.why = cmp.Or(w.flaw, o.update.Plan.Waiting)
-	if o.kept > 0 && w.why == "" {
+	if sets.Kept > 0 && w.why == "" {
 		w.why = partition.Unresized(o.notResized())
 	}
 	return w

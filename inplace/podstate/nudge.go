@@ -15,7 +15,7 @@ import (
 func NudgeByPod(d *steps.PlanBuilder, pods iter.Seq[*State], every time.Duration, now time.Time) {
 	nudged := func(s *State) string { return s.Pod.Annotations[inplace.AnnotationNudged] }
 	last := slices.MaxFunc(slices.Collect(pods), func(a, b *State) int { return times.TimeOf(nudged(a)).Compare(times.TimeOf(nudged(b))) })
-	if value := d.NextNudge(nudged(last), true, every, now); value != nudged(last) {
+	if value := d.NextNudge(nudged(last), every, now); value != nudged(last) {
 		d.Step(last.Annotated(revisions.WhyNudge, [2]string{inplace.AnnotationNudged, value}))
 	}
 }

@@ -14,15 +14,16 @@ func (sets Sets) IsCurrent(s *Set) bool {
 	return noted(s) || !sets.any(noted)
 }
 
-// BeyondPartition returns how many replicas of the old ReplicaSets exceed the pods that a partition keeps there; negative if the partition
+// BeyondPartition returns how many replicas of the old ReplicaSets exceed the pods that the partition keeps there; negative if the partition
 // would keep more.
-func (sets Sets) BeyondPartition(kept int) int {
+func (sets Sets) BeyondPartition() int {
+	beyond := -sets.Kept
 	for s := range sets.Old() {
 		if sets.IsCurrent(s) {
-			kept -= s.Size()
+			beyond += s.Size()
 		}
 	}
-	return -kept
+	return beyond
 }
 
 // LargestCurrent returns the old ReplicaSet with the most replicas that pods had when the update began; nil if none is in use.

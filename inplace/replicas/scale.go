@@ -3,28 +3,18 @@ package replicas
 // scaling decides which ReplicaSets get more replicas, and which get fewer.
 type scaling struct {
 	Sets
-	// kept is how many pods the partition keeps.
-	kept   int
 	ledger Ledger
 }
 
-// Scale returns the changes that bring the sum of all replicas, not counting surge replicas, to what the Deployment wants: excess fewer, or
-// more if it is negative. Deletions must pass, so no ReplicaSet may be marked as updating. Budget is how many available pods may become
-// unavailable.
-func (sets Sets) Scale(excess, kept, budget int) Ledger {
-	s := scaling{Sets: sets, kept: kept}
-	if excess > 0 {
+// Scale returns the changes that bring the sum of all replicas, not counting surge replicas, to what the Deployment wants. If pods are to be
+// removed, no ReplicaSet may be marked as updating: deletions must pass. Budget is how many available pods may become unavailable.
+func (sets Sets) Scale(budget int) Ledger {
+	s := scaling{Sets: sets}
+	if excess := sets.Excess(); excess > 0 {
 		s.shrink(excess, max(0, budget))
 	} else if need := s.cover(-excess); need > 0 && sets.AllObserved() {
 		s.grow(need)
 	}
-	return s.ledger
-}
-
-// Grow returns the changes that add that many replicas.
-func (sets Sets) Grow(need, kept int) Ledger {
-	s := scaling{Sets: sets, kept: kept}
-	s.grow(need)
 	return s.ledger
 }
 
@@ -67,7 +57,7 @@ func (c *scaling) growCurrent(need int) int {
 	if old == nil {
 		return need
 	}
-	kept := min(need, max(0, -c.BeyondPartition(c.kept)))
+	kept := min(need, max(0, -c.BeyondPartition()))
 	c.ledger.Post(old.Rs.Name, kept, CauseScaled)
 	return need - kept
 }
@@ -83,7 +73,7 @@ func (c *scaling) shrink(excess, budget int) {
 		c.ledger.Post(s.Rs.Name, -taken, CauseScaled)
 		return taken
 	}
-	beyondPartition := max(0, c.BeyondPartition(c.kept))
+	beyondPartition := max(0, c.BeyondPartition())
 	for s := range c.Old() {
 		if c.IsCurrent(s) {
 			beyondPartition -= take(s, beyondPartition)

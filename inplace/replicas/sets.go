@@ -22,11 +22,13 @@ type Sets struct {
 	New *Set
 	// Pods are those of all ReplicaSets, by name: an order that no event changes.
 	Pods []*Pod
+	// Wanted is how many pods the Deployment wants, and Kept how many of them the partition keeps.
+	Wanted, Kept int
 }
 
 // SetsOf returns the ReplicaSets without pods: see Add.
-func SetsOf(oldestFirst []*apps.ReplicaSet, newRS *apps.ReplicaSet) Sets {
-	var sets Sets
+func SetsOf(oldestFirst []*apps.ReplicaSet, newRS *apps.ReplicaSet, wanted, kept int) Sets {
+	sets := Sets{Wanted: wanted, Kept: kept}
 	for _, rs := range oldestFirst {
 		s := &Set{Rs: rs}
 		sets.All = append(sets.All, s)
@@ -102,7 +104,7 @@ func (sets Sets) Safe() int { return sets.sum((*Set).Safe) }
 
 // Excess returns how many replicas there are beyond those that the Deployment wants, not counting surge replicas; negative if there are
 // too few.
-func (sets Sets) Excess(wanted int) int { return sets.sum((*Set).Size) - sets.Surge() - wanted }
+func (sets Sets) Excess() int { return sets.sum((*Set).Size) - sets.Surge() - sets.Wanted }
 
 // AllObserved reports whether the ReplicaSet controller has seen every pod where it is, and no ReplicaSet has surplus pods.
 func (sets Sets) AllObserved() bool {
@@ -126,8 +128,8 @@ func (sets Sets) AllUpdating() bool {
 
 func (sets Sets) takesPart(s *Set) bool { return s.InUse() || s == sets.New }
 
-// AnyBypassed reports whether another client has scaled.
-func (sets Sets) AnyBypassed() bool { return sets.any((*Set).Bypassed) }
+// Bypassed reports whether another client has scaled.
+func (sets Sets) Bypassed() bool { return sets.any((*Set).Bypassed) }
 
 // OldInUse reports whether some old ReplicaSet has or wants pods.
 func (sets Sets) OldInUse() bool {
@@ -182,8 +184,8 @@ func (sets Sets) OnlyActive(only *Set, balance Balance) bool {
 }
 
 // Books returns the accounts of the ReplicaSets, for the ledger. Leaving are the pods that move to the new ReplicaSet now.
-func (sets Sets) Books(wanted, maxSurge int, leaving map[*Set][]*Pod) Books {
-	books := Books{Wanted: wanted, MaxSurge: maxSurge}
+func (sets Sets) Books(maxSurge int, leaving map[*Set][]*Pod) Books {
+	books := Books{Wanted: sets.Wanted, MaxSurge: maxSurge}
 	for _, s := range sets.All {
 		books.Accounts = append(books.Accounts, Account{Name: s.Rs.Name, Replicas: s.Size(), Pods: len(s.Pods),
 			Leaving: len(leaving[s]), Ending: s.Ending(), Surge: s.Surge, ToReplace: s.ToReplace()})

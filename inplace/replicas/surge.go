@@ -56,8 +56,8 @@ func (s *Set) SurgeAtMost() int {
 // CountSurge counts the surge replicas of each ReplicaSet. They are those that are noted, unless the native controller has lowered the sum
 // since, or the user now wants as many pods. Then surge pods become ordinary pods; those of the new ReplicaSet first, where pods are to be
 // anyway. Marked pods count first: the note outlasts a surge pod that was removed, until the controller has seen the removal.
-func (sets Sets) CountSurge(wanted int) {
-	left := max(0, sets.Total()-wanted)
+func (sets Sets) CountSurge() {
+	left := max(0, sets.Total()-sets.Wanted)
 	take := func(s *Set, most int) {
 		more := min(left, max(0, min(s.NotedSurge(), s.SurgeAtMost(), most)-s.Surge))
 		s.Surge, left = s.Surge+more, left-more

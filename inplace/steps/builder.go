@@ -106,11 +106,8 @@ func (d *PlanBuilder) ForgetFallback(workload metav1.Object, fallback revisions.
 	}
 }
 
-// NextNudge returns the value of the next nudge: none when nothing is left to do, and until then another one at each interval.
-func (d *PlanBuilder) NextNudge(value string, unfinished bool, every time.Duration, now time.Time) string {
-	if !unfinished {
-		return ""
-	}
+// NextNudge returns the value of the next nudge: another one at each interval.
+func (d *PlanBuilder) NextNudge(value string, every time.Duration, now time.Time) string {
 	due, wait := times.Since(times.TimeOf(value), every, now)
 	d.Again(wait)
 	if due {
