@@ -211,13 +211,7 @@ func (v *Planner) decide() steps.Decision {
 
 // WhyNative returns why the update cannot be made in place, whatever the templates are; nil if it can.
 func (v *Planner) WhyNative() *inplace.Reason {
-	if reason := cmp.Or(v.seen.Unmanaged(v.Update.Workload), v.kind.Strategy()); reason != nil {
-		return reason
-	}
-	if v.seen.FellBack(v.Update.Workload.Template) {
-		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the " + v.Update.Workload.Kind + " controller"}
-	}
-	return nil
+	return cmp.Or(v.seen.Unmanaged(v.Update.Workload), v.kind.Strategy(), v.seen.WhyFellBack(v.Update.Workload))
 }
 
 // pending yields the pods that stay where they are and do not have the update revision's identity.

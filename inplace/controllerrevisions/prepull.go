@@ -9,11 +9,7 @@ import (
 // controller would take them for pods of its own (claimPods by ControllerRef in pkg/controller/controller_ref_manager.go), and delete them.
 // Pods that are replaced natively, or whose nodes are unreachable, need none.
 func (v *Planner) prePull() *prepull.PrePull {
-	if v.UpdateRevision == nil {
-		return v.Update.PrePull(1, prepull.PodOwner{}, nil)
-	}
-	owner := prepull.OwnedBy(v.Update.Workload, v.UpdateRevision.UID, "ControllerRevision", v.UpdateRevision)
-	return v.Update.PrePull(1, owner, func(yield func(*podstate.State) bool) {
+	return v.Update.PrePull(1, "ControllerRevision", v.UpdateRevision, func(yield func(*podstate.State) bool) {
 		for m := range v.pending() {
 			if m.Needs().InPlace() && v.kind.Reachable(m.Pod) && !yield(&m.State) {
 				return

@@ -127,11 +127,7 @@ func (o *observed) notResized() *inplace.Reason {
 // prePull returns the pre-pull of a Deployment. The controller of its pods is the Deployment: the Deployment controller treats only
 // ReplicaSets as its own.
 func (o *observed) prePull() *prepull.PrePull {
-	if o.sets.New == nil {
-		return o.update.PrePull(1+o.maxSurge(), prepull.PodOwner{}, nil)
-	}
-	owner := prepull.OwnedBy(o.Deployment, o.sets.New.Rs.UID, "Deployment", o.Deployment)
-	return o.update.PrePull(1+o.maxSurge(), owner, o.update.Pods())
+	return o.update.PrePull(1+o.maxSurge(), "Deployment", o.Deployment, o.update.Pods())
 }
 
 // formula returns the native formula of the status.

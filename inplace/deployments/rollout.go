@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,9 +19,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-const (
-	recreateMaxReplicas = 1
-)
+const recreateMaxReplicas = 1
 
 // Rollout is one Deployment with everything on which an update of it depends. No object may be older than the caller's own last write to
 // it: a step is guarded by the version of its own object only, but depends on several objects.
@@ -101,6 +100,12 @@ func (r Rollout) Deleting() bool {
 	return r.Decision().Held
 }
 
+// untouched reports whether the mode does not manage the Deployment, and nothing of Stayput is left on it. Then Stayput looks at none of
+// its templates: any user may have written them, as many and as large as the API server accepts.
+func (r Rollout) untouched() bool {
+	return r.Seen.Untouched() && !slices.ContainsFunc(r.ReplicaSets, revisions.Marked)
+}
+
 func (r Rollout) nativeReasons(newRS *apps.ReplicaSet, oldReplicaSets []*apps.ReplicaSet) inplace.Reasons {
 	if reason := r.workloadReason(newRS); reason != nil {
 		return inplace.Reasons{*reason}
@@ -121,17 +126,12 @@ func (r Rollout) nativeReasons(newRS *apps.ReplicaSet, oldReplicaSets []*apps.Re
 
 // workloadReason returns what prevents an update in place whatever the templates are; nil if nothing does.
 func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
+	if reason := cmp.Or(r.Seen.Unmanaged(r.workload()), r.Seen.WhyFellBack(r.workload())); reason != nil {
+		return reason
+	}
 	d := r.Deployment
 	recreate := d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
 	switch {
-	case !r.Seen.Mode.Manages():
-		return r.Seen.Mode.Reason()
-	case d.DeletionTimestamp != nil:
-		return &inplace.Reason{Code: inplace.CodeDeleting, Message: "the Deployment is being deleted"}
-	case r.Seen.Unread != "":
-		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Seen.Unread}
-	case r.Seen.FellBack(d.Spec.Template):
-		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the Deployment controller"}
 	case recreate && apps.Desired(d) > recreateMaxReplicas:
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/strategy/type",
 			Message: "strategy Recreate promises that two versions never run at once"}

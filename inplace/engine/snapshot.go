@@ -11,7 +11,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -59,7 +58,7 @@ func (s Snapshot) LivePods() []*corev1.Pod {
 
 // Untouched reports whether the mode does not manage the workload and nothing of Stayput is left, except perhaps on its revisions.
 func (s Snapshot) Untouched() bool {
-	return podstate.Untouched(s.Mode, s.Pull.PrePullPods, s.Fallback.Hash, s.Pods)
+	return !s.Mode.Manages() && len(s.Pull.PrePullPods) == 0 && s.Fallback.Hash == "" && !slices.ContainsFunc(s.Pods, readiness.HasMarks)
 }
 
 // Unmanaged returns why Stayput leaves the workload alone, whatever the update is; nil if it does not.
@@ -73,6 +72,14 @@ func (s Snapshot) Unmanaged(w Workload) *inplace.Reason {
 		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: s.Unread}
 	}
 	return nil
+}
+
+// WhyFellBack returns that the update has a persisted fallback; nil if it has none.
+func (s Snapshot) WhyFellBack(w Workload) *inplace.Reason {
+	if !s.FellBack(w.Template) {
+		return nil
+	}
+	return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the " + w.Kind + " controller"}
 }
 
 // FellBack reports whether the update to this template has a persisted fallback.

@@ -110,14 +110,14 @@ func (u *Update) againstPod(s *podstate.State) *inplace.Reason {
 	return nil
 }
 
-// PrePull returns the pre-pull for those pods, whose pre-pull pods have that owner; none if there is no update revision yet. A quota must
-// keep room for as many pods as reserved.
-func (u *Update) PrePull(reserved int, owner prepull.PodOwner, pods iter.Seq[*podstate.State]) *prepull.PrePull {
+// PrePull returns the pre-pull for those pods; none if there is no update revision yet. Its pods get that controller, which is of that
+// kind. A quota must keep room for as many pods as reserved.
+func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, pods iter.Seq[*podstate.State]) *prepull.PrePull {
 	atATime := u.seen.Settings.PrePullParallelism
 	p := &prepull.PrePull{Plan: u.Plan, Pulling: u.seen.Pull, AtATime: atATime, Pulls: u.Partition.PrePulls(atATime, u.Pods()),
-		Nodes: u.NodesByName, Now: u.seen.Now, Pods: u.States, Reserve: reserved, Workload: owner}
-	if pods != nil {
-		p.Next = prepull.AllToRestart(pods)
+		Nodes: u.NodesByName, Now: u.seen.Now, Pods: u.States, Reserve: reserved}
+	if revision := u.Decided.UpdateRevision; revision != nil {
+		p.Workload, p.Next = prepull.OwnedBy(u.Workload, revision.GetUID(), kind, controller), prepull.AllToRestart(pods)
 	}
 	return p
 }

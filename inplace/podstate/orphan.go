@@ -1,7 +1,6 @@
 package podstate
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,10 +35,4 @@ func Orphan(pod *corev1.Pod, unreachable bool, now time.Time) (step steps.Step, 
 func isOwnPrePullPod(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return IsPrePullPod(pod) && (owner == nil || owner.Kind == "Deployment" || owner.Kind == "ControllerRevision")
-}
-
-// Untouched reports whether the mode does not manage the workload, and Stayput has left nothing behind, except perhaps on the workload's
-// revisions.
-func Untouched(m inplace.Mode, prePullPods []*corev1.Pod, persistedFallback string, pods []*corev1.Pod) bool {
-	return !m.Manages() && len(prePullPods) == 0 && persistedFallback == "" && !slices.ContainsFunc(pods, readiness.HasMarks)
 }

@@ -14,8 +14,8 @@ func (sets Sets) IsCurrent(s *Set) bool {
 	return noted(s) || !sets.any(noted)
 }
 
-// BeyondPartition returns how many replicas of the old ReplicaSets exceed the pods that the partition keeps there; negative if the partition
-// would keep more.
+// BeyondPartition returns how many replicas of the old ReplicaSets exceed the pods that the partition keeps there; negative if the
+// partition would keep more.
 func (sets Sets) BeyondPartition() int {
 	beyond := -sets.Kept
 	for s := range sets.Old() {

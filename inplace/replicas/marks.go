@@ -32,9 +32,9 @@ func (sets Sets) Marking() Marking {
 	return marking
 }
 
-// Begin marks the new ReplicaSet and all old ones in use as updating, each with the time of the first mark. It also notes which ReplicaSets,
-// besides the new one, pods had when the update began. Once that is noted, it adds only a ReplicaSet that gets its first mark later: a
-// ReplicaSet that pods have moved to since the update began was marked before, as the new ReplicaSet.
+// Begin marks the new ReplicaSet and all old ones in use as updating, each with the time of the first mark. It also notes which
+// ReplicaSets, besides the new one, pods had when the update began. Once that is noted, it adds only a ReplicaSet that gets its first mark
+// later: a ReplicaSet that pods have moved to since the update began was marked before, as the new ReplicaSet.
 func (m Marking) Begin(sets Sets, now time.Time) {
 	began := times.Seconds(now)
 	for _, s := range sets.All {

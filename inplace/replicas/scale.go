@@ -6,8 +6,8 @@ type scaling struct {
 	ledger Ledger
 }
 
-// Scale returns the changes that bring the sum of all replicas, not counting surge replicas, to what the Deployment wants. If pods are to be
-// removed, no ReplicaSet may be marked as updating: deletions must pass. Budget is how many available pods may become unavailable.
+// Scale returns the changes that bring the sum of all replicas, not counting surge replicas, to what the Deployment wants. If pods are to
+// be removed, no ReplicaSet may be marked as updating: deletions must pass. Budget is how many available pods may become unavailable.
 func (sets Sets) Scale(budget int) Ledger {
 	s := scaling{Sets: sets}
 	if excess := sets.Excess(); excess > 0 {
