@@ -92,9 +92,11 @@ func NewPlanner(kind Kind, owned []*apps.ControllerRevision, seen *engine.Snapsh
 			updating: each.Labels[inplace.LabelUpdating], current: each.Labels[inplace.LabelCurrent],
 		}
 	}
-	for _, pod := range seen.LivePods() {
-		m := v.Pod(pod)
-		v.Live, v.Update.States = append(v.Live, m), append(v.Update.States, &m.State)
+	for _, pod := range slices.SortedFunc(slices.Values(seen.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
+		if readiness.Live(pod) {
+			m := v.Pod(pod)
+			v.Live, v.Update.States = append(v.Live, m), append(v.Update.States, &m.State)
+		}
 	}
 	v.Update.Decided = v.decide()
 	v.Update.Partition = podstate.PartitionBudgetOf(seen.Settings.Partition, max(workload.Replicas, len(v.Live)), v.Update.Pods())

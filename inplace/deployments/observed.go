@@ -1,6 +1,9 @@
 package deployments
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
@@ -54,9 +57,9 @@ func (r Rollout) workload() engine.Workload {
 
 func (o *observed) addPods() {
 	revisions := map[*replicas.Set]podstate.PodRevision{}
-	for _, pod := range o.Seen.LivePods() {
+	for _, pod := range slices.SortedFunc(slices.Values(o.Seen.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		owner := o.sets.Of(pod)
-		if owner == nil {
+		if owner == nil || !readiness.Live(pod) {
 			continue
 		}
 		revision, known := revisions[owner]

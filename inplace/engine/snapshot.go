@@ -2,7 +2,6 @@ package engine
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,13 +46,6 @@ type Snapshot struct {
 	Ahead     readiness.Ahead
 	// Batches has since when steps are deferred. If nil, nothing is deferred.
 	Batches steps.Batches
-}
-
-// LivePods returns the live pods by name: an order that no event changes.
-func (s Snapshot) LivePods() []*corev1.Pod {
-	live := slices.DeleteFunc(slices.Clone(s.Pods), func(pod *corev1.Pod) bool { return !readiness.Live(pod) })
-	slices.SortFunc(live, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	return live
 }
 
 // Untouched reports whether the mode does not manage the workload and nothing of Stayput is left, except perhaps on its revisions.
