@@ -68,7 +68,7 @@ func OpenGates(d *steps.PlanBuilder, pods iter.Seq[*State], turns Turns, now tim
 			open, wait := s.MayReopen(now)
 			d.Again(wait)
 			if open {
-				d.Step(openGate(s.Pod, s.Unreachable, now, s.whyReopen()))
+				d.Step(openGate(s.Pod, s.Unreachable, now, whyReopen(s.Pod)))
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func Reopen(pod *corev1.Pod, unreachable bool, now time.Time) (step steps.SetGat
 func reopen(pod *corev1.Pod, unreachable bool, now time.Time) (step steps.SetGate, may bool, wait time.Duration) {
 	s := &State{Pod: pod, Move: readiness.MoveOf(pod)}
 	may, wait = s.MayReopen(now)
-	return openGate(pod, unreachable, now, s.whyReopen()), may, wait
+	return openGate(pod, unreachable, now, whyReopen(s.Pod)), may, wait
 }
 
 // MayReopen reports whether the old containers can no longer be mistaken for the new ones. observedGeneration alone does not prove that:
@@ -100,8 +100,8 @@ func (s *State) MayReopen(now time.Time) (bool, time.Duration) {
 	return s.Move.Stopped(s.Pod, now)
 }
 
-func (s *State) whyReopen() string {
-	if apps.IsTrue(s.Pod, corev1.ContainersReady) {
+func whyReopen(pod *corev1.Pod) string {
+	if apps.IsTrue(pod, corev1.ContainersReady) {
 		return "its containers run what they should"
 	}
 	return "the kubelet reports it not Ready anyway"

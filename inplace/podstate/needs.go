@@ -58,10 +58,11 @@ func (s *State) stillDiffer(update []corev1.Container) edit.ContainerChanges {
 	if s.Change != nil {
 		planned = s.Change.Containers
 	}
-	if s.restartedPartially() {
+	// The pod's containers were restarted for the update revision, although its identity does not say so yet. A resize is no restart.
+	if len(s.Move.Back) > 0 && s.Move.Hash == s.UpdateHash {
 		planned = planned.WithoutRestart()
 	}
-	return planned.ChangesTo(s.Pod, update, s.runs, s.resizes)
+	return planned.ChangesTo(s.Pod, update, runs(s.Pod), s.resizes)
 }
 
 // resizes reports whether the update changes the container's CPU and memory: both templates set them, or a resize of them has begun
@@ -70,13 +71,9 @@ func (s *State) resizes(container string) bool {
 	return s.Change != nil && s.Change.Resizes(container) || s.Move.Resizes(container)
 }
 
-// restartedPartially reports whether the pod's containers were restarted for the update revision, although its identity does not say so
-// yet. A resize does not count as a restart.
-func (s *State) restartedPartially() bool { return len(s.Move.Back) > 0 && s.Move.Hash == s.UpdateHash }
-
-// runs returns the ID of the image that the container runs.
-func (s *State) runs(container string) string {
-	return readiness.ContainerStatus(s.Pod, container).ImageID
+// runs returns a function that returns the ID of the image that a container of the pod runs.
+func runs(pod *corev1.Pod) func(container string) string {
+	return func(container string) string { return readiness.ContainerStatus(pod, container).ImageID }
 }
 
 // RunsWithin is how long a container has to run for the first time, for example to pull its image. Before that, it is not known which image
@@ -90,7 +87,7 @@ func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration)
 	if reason := s.Containers.Unrestartable(s.Pod); reason != nil || s.noOtherName() == "" {
 		return reason, 0
 	}
-	if grown, wait := times.Since(s.begun(), RunsWithin, now); !grown && s.runs(s.Containers.WithoutOtherName()) == "" {
+	if grown, wait := times.Since(begun(s.Pod), RunsWithin, now); !grown && runs(s.Pod)(s.Containers.WithoutOtherName()) == "" {
 		return nil, wait
 	}
 	if oldStopped, wait := s.Move.Killed(s.Pod, now); !oldStopped {
@@ -100,11 +97,11 @@ func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration)
 }
 
 // begun returns the time from which on the pod's kubelet has the pod; as long as no kubelet has it, the time of the pod's creation.
-func (s *State) begun() time.Time {
-	if began := s.Pod.Status.StartTime; began != nil {
+func begun(pod *corev1.Pod) time.Time {
+	if began := pod.Status.StartTime; began != nil {
 		return began.Time
 	}
-	return s.Pod.CreationTimestamp.Time
+	return pod.CreationTimestamp.Time
 }
 
 // Postponed returns why containers of the pod cannot restart now; empty if they can. A container whose last patch has not been applied
@@ -122,23 +119,23 @@ func (s *State) Postponed() string {
 // noOtherName returns why there is no other name for the image of a container that is to restart; empty if there is one.
 func (s *State) noOtherName() string {
 	container := s.Containers.WithoutOtherName()
+	image := runs(s.Pod)(container)
 	switch {
 	case container == "":
 		return ""
-	case s.runs(container) == "":
+	case image == "":
 		return fmt.Sprintf(
 			"container %s of pod %s has not run yet, so no other name for its image is known by which it could be restarted",
 			container, s.Pod.Name)
 	}
 	return fmt.Sprintf("container %s of pod %s runs image %q, which has no other name by which it could be restarted",
-		container, s.Pod.Name,
-		s.runs(container))
+		container, s.Pod.Name, image)
 }
 
 // rewrites returns the containers that have an image other than their template's, or had one before Stayput patched them.
 func (s *State) rewrites() edit.ContainerChanges {
 	var rewritten, unplanned edit.ContainerChanges
-	for change := range unplanned.ChangesTo(s.Pod, s.TemplateContainers, s.runs, edit.Nothing).NewImages() {
+	for change := range unplanned.ChangesTo(s.Pod, s.TemplateContainers, runs(s.Pod), edit.Nothing).NewImages() {
 		if had := s.Move.Back[change.Container]; had == "" || !edit.IsNameOf(had, change.Image.To) {
 			rewritten = append(rewritten, change)
 		}

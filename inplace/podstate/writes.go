@@ -73,7 +73,7 @@ func (s *State) NextWrite() Write {
 	switch needs := s.Needs(); {
 	case s.Resizes() && s.Updated:
 		return Write{Does: edit.Change{Containers: s.Containers.Resizing()}, Ends: EndsBack, Resizes: true}
-	case s.Resizes() && s.resizeNoted():
+	case s.Resizes() && s.Move.Notes(s.Containers):
 		return Write{Does: edit.Change{Containers: s.Containers.Resizing()}, Ends: EndsPartial, Resizes: true}
 	case s.Resizes():
 		return Write{Ends: EndsPartial}
@@ -88,9 +88,6 @@ func (s *State) NextWrite() Write {
 	}
 }
 
-// resizeNoted reports whether the pod's mark notes the CPU and memory that the pod is to get, so that they may be written.
-func (s *State) resizeNoted() bool { return s.Move.Notes(s.Containers) }
-
 // RestartsToResize reports whether containers restart when the pod is given CPU and memory. Then the pod must be out of service by that
 // time.
 func (s *State) RestartsToResize() bool { return s.Resizes() && s.Containers.RestartsToResize() }
@@ -102,7 +99,7 @@ func (s *State) ResizesAlive() bool { return s.Resizes() && !s.RestartsToResize(
 func (s *State) TakesTurns() bool { return !s.Resizing || s.RestartsToResize() }
 
 // MidResize reports whether a resize has begun and is yet to be written. It continues whatever else happens.
-func (s *State) MidResize() bool { return s.Resizes() && (s.Updated || s.resizeNoted()) }
+func (s *State) MidResize() bool { return s.Resizes() && (s.Updated || s.Move.Notes(s.Containers)) }
 
 // NoRestart reports whether the next write may be made while the pod serves: the write restarts nothing, and the last patch has been
 // applied.
@@ -137,7 +134,7 @@ func (s *State) awaited() bool {
 
 // Patch returns the patch for the write, with its mark and identity.
 func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jsonpatch.Operation, why string) steps.PatchPod {
-	marked, operations := s.marked(mark)
+	marked, operations := marked(s.Pod, mark)
 	operations = append(operations, w.Does.PodOperations(marked)...)
 	operations = append(operations, identity...)
 	return steps.PatchPod{
@@ -154,9 +151,9 @@ func (s *State) Unmark(w Write, why string) steps.PatchPod {
 }
 
 // marked returns the pod with the mark, and the operations that set the mark.
-func (s *State) marked(mark readiness.Move) (*corev1.Pod, []jsonpatch.Operation) {
-	pod := s.Pod.DeepCopy()
-	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationMove, mark.String())
-	return pod, patches.SetEntries("annotations", s.Pod.Annotations,
+func marked(pod *corev1.Pod, mark readiness.Move) (*corev1.Pod, []jsonpatch.Operation) {
+	with := pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&with.ObjectMeta, inplace.AnnotationMove, mark.String())
+	return with, patches.SetEntries("annotations", pod.Annotations,
 		[2]string{inplace.AnnotationMove, mark.String()}, [2]string{inplace.AnnotationRestarts, ""})
 }

@@ -102,6 +102,18 @@ func (p *PrePull) index() {
 	slices.SortStableFunc(p.Next, func(a, b *podstate.State) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
+// stuck reports whether the containers that are to change cannot pull their present images. Such a pod does not wait for a pre-pull pod, so
+// an undo always reaches it.
+func stuck(s *podstate.State) bool {
+	for change := range s.Containers.NewImages() {
+		waiting := readiness.ContainerStatus(s.Pod, change.Container).State.Waiting
+		if waiting == nil || !readiness.CannotPull[waiting.Reason] {
+			return false
+		}
+	}
+	return true
+}
+
 // rank returns the position of a pod in the order of turns: pods that are not available come first.
 func rank(s *podstate.State) int {
 	if s.Available {
@@ -125,7 +137,7 @@ type result struct {
 // find returns what the pod waits for.
 func (p *PrePull) find(s *podstate.State) result {
 	missing := p.missing(s)
-	if len(missing) == 0 || s.Stuck() {
+	if len(missing) == 0 || stuck(s) {
 		return result{}
 	}
 	why, skipped, wait := p.cannotPrePull(s)
