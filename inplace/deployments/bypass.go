@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stayput/stayput/inplace"
@@ -25,7 +26,7 @@ type bypass struct {
 }
 
 func bypassOf(sets replicas.Sets, now time.Time) bypass {
-	b := bypass{now: now, seen: sets.Bypassed()}
+	b := bypass{now: now, seen: slices.ContainsFunc(sets.All, (*replicas.Set).Bypassed)}
 	if sets.New == nil {
 		return b
 	}

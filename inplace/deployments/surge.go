@@ -1,6 +1,8 @@
 package deployments
 
 import (
+	"slices"
+
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -23,7 +25,8 @@ type surger struct {
 
 // toAdd returns how many more surge replicas the update may add and needs.
 func (r *surger) toAdd() int {
-	if r.sets.New == nil || r.paused() || !r.surge.used || r.surge.provedNoRoom() || r.sets.NoteExcessSurge() {
+	if r.sets.New == nil || r.paused() || !r.surge.used || r.surge.provedNoRoom() ||
+		slices.ContainsFunc(r.sets.All, (*replicas.Set).NotesExcessSurge) {
 		return 0
 	}
 	return max(0, min(r.maxSurge(), r.needing())-r.sets.Surge())

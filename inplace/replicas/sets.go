@@ -128,9 +128,6 @@ func (sets Sets) AllUpdating() bool {
 
 func (sets Sets) takesPart(s *Set) bool { return s.InUse() || s == sets.New }
 
-// Bypassed reports whether another client has scaled.
-func (sets Sets) Bypassed() bool { return sets.any((*Set).Bypassed) }
-
 // OldInUse reports whether some old ReplicaSet has or wants pods.
 func (sets Sets) OldInUse() bool {
 	return sets.any(func(s *Set) bool { return s != sets.New && s.InUse() })

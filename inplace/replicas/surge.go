@@ -74,9 +74,6 @@ func (sets Sets) CountSurge() {
 	}
 }
 
-// NoteExcessSurge reports whether some label notes more surge replicas than there are.
-func (sets Sets) NoteExcessSurge() bool { return sets.any((*Set).NotesExcessSurge) }
-
 // UnmarkedSurge reports whether there is a surge pod that is not marked yet. Until it is, it must not be moved like the other pods.
 func (sets Sets) UnmarkedSurge() bool {
 	return sets.any(func(s *Set) bool {
