@@ -31,6 +31,24 @@ func (o *observed) changes(p pace) changes {
 	return c.changes
 }
 
+// noteSurge keeps the notes on ReplicaSets and the marks on surge pods up to date.
+func (c *changer) noteSurge() {
+	for _, s := range c.sets.All {
+		switch isNew := s == c.sets.New; {
+		case isNew && c.surge.givenUp:
+		case s.NotesExcessSurge() && !s.Seen(): // the controller may just have created a pod for a replica that was removed
+			c.marks[s].Surge = replicas.SurgeNote(s.NotedSurge())
+		case isNew && s.NotesExcessSurge() && s.Surge == 0 && c.surge.noRoom:
+			c.marks[s].Surge = NoSurge
+		default:
+			c.marks[s].Surge = replicas.SurgeNote(s.Surge)
+		}
+		for _, step := range s.SurgeMarks() {
+			c.update.Plan.Step(step)
+		}
+	}
+}
+
 // noteBypass notes on the update revision that another client has scaled.
 func (c *changer) noteBypass() {
 	if newRS := c.sets.New; newRS != nil && c.marks[newRS].Updating != "" && c.bypass.seen && !c.bypass.known() {
@@ -230,24 +248,6 @@ func (c *changer) passOnUncreated() {
 		missing := s.Size() - len(s.Pods)
 		if missing > 0 && s.Failing() && (!c.sets.IsCurrent(s) || missing <= c.sets.BeyondPartition()) {
 			c.ledger.Post(s.Rs.Name, -missing, replicas.CausePassedOn)
-		}
-	}
-}
-
-// noteSurge keeps the notes on ReplicaSets and the marks on surge pods up to date.
-func (c *changer) noteSurge() {
-	for _, s := range c.sets.All {
-		switch isNew := s == c.sets.New; {
-		case isNew && c.surge.givenUp:
-		case s.NotesExcessSurge() && !s.Seen(): // the controller may just have created a pod for a replica that was removed
-			c.marks[s].Surge = replicas.SurgeNote(s.NotedSurge())
-		case isNew && s.NotesExcessSurge() && s.Surge == 0 && c.surge.noRoom:
-			c.marks[s].Surge = NoSurge
-		default:
-			c.marks[s].Surge = replicas.SurgeNote(s.Surge)
-		}
-		for _, step := range s.SurgeMarks() {
-			c.update.Plan.Step(step)
 		}
 	}
 }
