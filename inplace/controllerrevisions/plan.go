@@ -111,14 +111,16 @@ func (v *Planner) PartitionLeaves(pod *corev1.Pod) bool {
 // checkPartition sets the phase if the update waits only for the partition, or if the partition is not valid.
 func (v *Planner) checkPartition() {
 	partition, pods := v.Update.Partition, v.Update.Pods()
-	stage, flaw, unresized := partition.Waits(pods), partition.Flaw(pods), partition.Unresized(v.notResized())
+	stage, flaw := partition.Waits(pods), partition.Flaw(pods)
 	switch {
 	case flaw != "":
 		v.plan.Phase(steps.PhaseStalled, flaw)
 	case stage != "":
 		v.plan.Phase(steps.PhasePartition, stage)
-	case unresized != "":
-		v.plan.Phase(steps.PhaseUpdating, unresized) // the native controller may be about to replace the pod
+	case partition.HoldsPods():
+		if unresized := partition.Unresized(v.notResized()); unresized != "" {
+			v.plan.Phase(steps.PhaseUpdating, unresized) // the native controller may be about to replace the pod
+		}
 	}
 }
 
