@@ -121,6 +121,7 @@ func (p planner) write(pace pace, changes changes) (podstate.Turns, *inplace.Rea
 	waiting := p.waiting(pace.turns)
 	waiting.why = cmp.Or(waiting.why, p.forSecondPod())
 	p.tell(waiting)
+	p.handBack()
 	patcher{p.observed, changes.marks, balance}.patch()
 	status{p.observed, pace.turns, waiting}.patch()
 	return pace.turns, nil

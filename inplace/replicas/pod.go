@@ -72,7 +72,7 @@ func (m *Pod) Advance(newRS *apps.ReplicaSet, drained bool, now time.Time) steps
 	case podstate.EndsMoved:
 	}
 	mark := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now)
-	return m.Patch(w, drained, mark, m.identify(newRS), w.Describe(m.Owner.Rs.Name, newRS.Name))
+	return m.Patch(w, drained, mark, identify(m.Pod, newRS), w.Describe(m.Owner.Rs.Name, newRS.Name))
 }
 
 // GoBack returns the patch that gives the pod again what its identity says: CPU and memory first, since they need a write of their own.
@@ -90,11 +90,17 @@ func (m *Pod) GoBack(now time.Time) steps.PatchPod {
 	return m.Patch(w, false, mark, nil, w.Describe(rs.Name, rs.Name))
 }
 
+// HandBack returns the patch that makes a terminating pod one of that ReplicaSet.
+func HandBack(pod *corev1.Pod, rs *apps.ReplicaSet) steps.PatchPod {
+	return steps.PatchPod{Pod: pod, Operations: patches.Guarded(pod, identify(pod, rs)...),
+		Why: "it terminates, and the controller of " + rs.Name + " may be waiting for that"}
+}
+
 // identify returns the operations that make the pod one of the ReplicaSet. They change label and owner at once, so that both agree at every
 // moment.
-func (m *Pod) identify(rs *apps.ReplicaSet) []jsonpatch.Operation {
-	label := patches.SetEntries("labels", m.Pod.Labels, [2]string{inplace.LabelTemplateHash, rs.Labels[inplace.LabelTemplateHash]})
-	return append(label, reown(m.Pod, rs)...)
+func identify(pod *corev1.Pod, rs *apps.ReplicaSet) []jsonpatch.Operation {
+	label := patches.SetEntries("labels", pod.Labels, [2]string{inplace.LabelTemplateHash, rs.Labels[inplace.LabelTemplateHash]})
+	return append(label, reown(pod, rs)...)
 }
 
 // reown returns the operations that make the ReplicaSet the pod's controller, in place of the present one.
