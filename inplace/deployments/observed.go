@@ -32,7 +32,7 @@ func (r Rollout) observed() *observed {
 	o, partition, wanted := &observed{Rollout: r}, r.Seen.Settings.Partition, int(apps.Desired(r.Deployment))
 	o.update = engine.NewUpdate(r.workload(), &o.Seen)
 	o.update.Decided = r.Decision()
-	newRS, _ := o.update.Decided.UpdateRevision.(*apps.ReplicaSet)
+	newRS := r.UpdateRevision()
 	o.sets = replicas.SetsOf(r.OldestFirst(), newRS, wanted, partition.Keeps(wanted))
 	whyAlone := ""
 	if newRS != nil {

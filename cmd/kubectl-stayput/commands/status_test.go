@@ -118,6 +118,18 @@ func TestStatusOfANativeOne(t *testing.T) {
 	}
 }
 
+// TestStatusWhereStayputLeftNothing checks that pods of a namespace without the label count as updated, too.
+func TestStatusWhereStayputLeftNothing(t *testing.T) {
+	objects := partial("", map[string]string{"app": "web"})
+	for _, gone := range []string{"b", "c", "d"} {
+		delete(objects, "/api/v1/namespaces/shop/pods/"+gone)
+	}
+	said, _ := serve(t, objects).run("status", "deploy/web", "-n", "shop")
+	if !strings.Contains(said.out, "; 1 of 1 pods updated") {
+		t.Errorf("it says:\n%s%s", said.out, said.err)
+	}
+}
+
 func TestStatusIsWatchedUntilTheEnd(t *testing.T) {
 	d := web()
 	d.Status = appsv1.DeploymentStatus{Replicas: 4, UpdatedReplicas: 4, AvailableReplicas: 4}
