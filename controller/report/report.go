@@ -212,7 +212,15 @@ func (n news) begun() {
 	}
 	n.metrics.started.WithLabelValues(n.namespace, string(n.seen.Mode)).Inc()
 	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventStarted,
-		fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, updateRevision.GetName()))
+		fmt.Sprintf("Moving running pods to %s %s%s", n.kind.Revision.Name, updateRevision.GetName(), n.undrained()))
+}
+
+// undrained says how many pods restart without a drain, so that clients may notice.
+func (n news) undrained() string {
+	if count := n.plan.Progress.Undrained; count > 0 {
+		return fmt.Sprintf("; %d without a readiness gate restart without a drain", count)
+	}
+	return ""
 }
 
 // updateRevision returns the revision that all pods will have; nil as long as it has not been created.

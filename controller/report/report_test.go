@@ -133,6 +133,16 @@ func TestReportOfAnUpdate(t *testing.T) {
 	}
 }
 
+// TestReportOfPodsThatAreNotDrained checks that the event says which clients may notice.
+func TestReportOfPodsThatAreNotDrained(t *testing.T) {
+	s := newStory(t)
+	plan := held
+	plan.Progress.Undrained = 2
+	s.report(plan, s.marks(inplace.LabelUpdating, "web-old", "web-new")...)
+	fixture.WantTold(t, s.Recorder,
+		EventStarted+" Moving running pods to ReplicaSet web-new; 2 without a readiness gate restart without a drain")
+}
+
 func TestReportDoesNotRepeatAfterScaling(t *testing.T) {
 	s := newStory(t)
 	s.begin()

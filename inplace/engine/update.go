@@ -151,6 +151,9 @@ func (u *Update) progress(turns podstate.Turns, started time.Time) steps.Progres
 		case s.Updated && !s.Needs().Left():
 			progress.Moved++
 		}
+		if s.ToRestart() && !readiness.Gated(s.Pod) {
+			progress.Undrained++
+		}
 	}
 	return progress
 }
