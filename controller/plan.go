@@ -13,11 +13,12 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/observe"
 )
 
 // namespaceReader reads from the API server what a namespace says about its workloads; see observe.Reader.
 type namespaceReader interface {
-	Mode(ctx context.Context, namespace string, workloadLabels map[string]string) (inplace.Mode, error)
+	Mode(ctx context.Context, kind observe.Kind, namespace string, workloadLabels map[string]string) (inplace.Mode, error)
 	Quotas(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error)
 }
 

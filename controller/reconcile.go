@@ -20,6 +20,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/tracing"
 )
 
@@ -32,6 +33,7 @@ const soon = time.Millisecond
 
 // Reconciler updates the workloads of one kind in place. It runs on the leader only.
 type Reconciler struct {
+	kind observe.Kind
 	// cached reads the cache, live the API server itself. Rollouts that live returns need not have nodes.
 	cached, live kinds.Source
 	drains       *drain.Drains
@@ -195,7 +197,7 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	mode, err := r.namespaces.Mode(ctx, planned.GetNamespace(), current.GetLabels())
+	mode, err := r.namespaces.Mode(ctx, r.kind, planned.GetNamespace(), current.GetLabels())
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}

@@ -209,7 +209,7 @@ func (r router) workloads(ctx context.Context, namespace string) []reconcile.Req
 // labelled reports whether workloads in the namespace may be managed. If the namespace cannot be read, it reports true.
 // The reconcile then reads it again, and retries.
 func (r router) labelled(ctx context.Context, namespace string) bool {
-	mode, err := r.reader.Mode(ctx, namespace, nil)
+	mode, err := r.reader.NamespaceMode(ctx, namespace)
 	return err != nil || mode.Manages()
 }
 

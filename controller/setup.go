@@ -153,6 +153,7 @@ func newReconciler(
 	m manager.Manager, kind kinds.Kind, cached observe.Reader, leading leadership, seen *drain.Listings, metrics *report.Metrics,
 ) *Reconciler {
 	return &Reconciler{
+		kind:       kind.Kind,
 		cached:     kind.Source(cached),
 		live:       kind.Source(live(m, cached).WithoutNodes()),
 		drains:     &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},

@@ -19,6 +19,9 @@ const (
 	ModeInPlaceOnly Mode = "in-place-only"
 	// ModeRecreate, on a workload, overrides the namespace's label: updates are native.
 	ModeRecreate Mode = "recreate"
+	// ModeNotOptedIn is the mode of a StatefulSet in a labelled namespace without LabelStatefulSets: updates are native. It is no value of
+	// LabelUpdate.
+	ModeNotOptedIn Mode = "not-opted-in"
 )
 
 // Modes are the values that LabelUpdate may have on one kind of object.
@@ -61,13 +64,24 @@ func ModeOf(namespaceLabels, workloadLabels map[string]string) Mode {
 	}
 }
 
+// IfOptedIn returns the mode of a workload of a kind that Stayput manages only on request.
+func (m Mode) IfOptedIn(opted bool) Mode {
+	if m.Manages() && !opted {
+		return ModeNotOptedIn
+	}
+	return m
+}
+
 // Manages reports whether Stayput manages the workload's updates.
 func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 
 // Reason returns the reason that Stayput does not manage workloads with this mode.
 func (m Mode) Reason() *Reason {
 	message := fmt.Sprintf("label %s is %q", LabelUpdate, m)
-	if m == ModeNone {
+	switch m {
+	case ModeNotOptedIn:
+		message = fmt.Sprintf("StatefulSets need the label %s: %s, on themselves or on their namespace", LabelStatefulSets, StatefulSetsInPlace)
+	case ModeNone:
 		message = "the namespace has no label " + LabelUpdate + ", or its value is not known"
 	}
 	return &Reason{Code: CodeMode, Message: "not updated in place: " + message}

@@ -36,8 +36,28 @@ func TestModeOf(t *testing.T) {
 	}
 }
 
+func TestModeIfOptedIn(t *testing.T) {
+	for _, test := range []struct {
+		mode  Mode
+		opted bool
+		want  Mode
+	}{
+		{ModeInPlace, true, ModeInPlace},
+		{ModeInPlaceOnly, true, ModeInPlaceOnly},
+		{ModeInPlace, false, ModeNotOptedIn},
+		{ModeInPlaceOnly, false, ModeNotOptedIn},
+		{ModeRecreate, true, ModeRecreate},
+		{ModeRecreate, false, ModeRecreate},
+		{ModeNone, true, ModeNone},
+	} {
+		if got := test.mode.IfOptedIn(test.opted); got != test.want {
+			t.Errorf("%q, opted in %t: got %q, want %q", test.mode, test.opted, got, test.want)
+		}
+	}
+}
+
 func TestModeManages(t *testing.T) {
-	for mode, want := range map[Mode]bool{ModeNone: false, ModeRecreate: false, ModeInPlace: true, ModeInPlaceOnly: true} {
+	for mode, want := range map[Mode]bool{ModeNone: false, ModeRecreate: false, ModeNotOptedIn: false, ModeInPlace: true, ModeInPlaceOnly: true} {
 		if mode.Manages() != want {
 			t.Errorf("%q manages: %t", mode, !want)
 		}

@@ -15,6 +15,11 @@ const (
 	//
 	// See Mode.
 	LabelUpdate = "stayput.dev/update"
+	// LabelStatefulSets says, on a namespace that has `stayput.dev/update` or on a StatefulSet there, that StatefulSets are updated in place,
+	// too: `in-place`. Without it, StatefulSets are updated natively, and no edit of them is rejected.
+	//
+	// Namespaces were labelled when Stayput did not know StatefulSets. Their operators have to ask for it.
+	LabelStatefulSets = "stayput.dev/statefulsets"
 	// LabelDrain says how long a pod that no EndpointSlice offers any more goes on serving before its containers restart: a duration in
 	// `ms`, `s` and `m`, up to `10m`, by default `2s`. "0" waits for nothing, not even for the EndpointSlices.
 	LabelDrain = "stayput.dev/drain"
@@ -55,8 +60,11 @@ const (
 	InitContainersNative  = "native"
 )
 
-// RestartInPlace is the value of LabelRestart.
-const RestartInPlace = "in-place"
+// RestartInPlace is the value of LabelRestart, StatefulSetsInPlace that of LabelStatefulSets.
+const (
+	RestartInPlace      = "in-place"
+	StatefulSetsInPlace = "in-place"
+)
 
 // AnnotationRestartedAt is what `kubectl rollout restart` sets on a template (k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go).
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
@@ -66,6 +74,8 @@ const LongestDrain = 10 * time.Minute
 
 // Settings are the values of the labels.
 type Settings struct {
+	// StatefulSets: see LabelStatefulSets.
+	StatefulSets bool
 	// Drain: see LabelDrain.
 	Drain time.Duration
 	// PrePullParallelism: see LabelPrePullParallelism.
@@ -99,6 +109,7 @@ const (
 func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 	labels := []map[string]string{workloadLabels, namespaceLabels}
 	return Settings{
+		StatefulSets:       setting(labels, LabelStatefulSets, parseStatefulSets, false),
 		Drain:              setting(labels, LabelDrain, parseDrain, DefaultDrain),
 		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, DefaultPrePullParallelism),
 		Surge:              setting(labels, LabelSurge, parseSurge, true),
@@ -157,6 +168,13 @@ func parseResize(text string) (Resize, error) {
 func parseRestart(text string) (bool, error) {
 	if text != RestartInPlace {
 		return false, fmt.Errorf("%q is not %s", text, RestartInPlace)
+	}
+	return true, nil
+}
+
+func parseStatefulSets(text string) (bool, error) {
+	if text != StatefulSetsInPlace {
+		return false, fmt.Errorf("%q is not %s", text, StatefulSetsInPlace)
 	}
 	return true, nil
 }

@@ -40,7 +40,10 @@ func TestSettingsOf(t *testing.T) {
 			want: with(func(s *Settings) { s.InitContainers = true })},
 		"init containers of a workload": {namespace: map[string]string{LabelInitContainers: "native"},
 			workload: map[string]string{LabelInitContainers: "in-place"}, want: defaults},
-		"negative": {namespace: map[string]string{LabelDrain: "-1s"}, want: defaults},
+		"StatefulSets of a namespace": {namespace: map[string]string{LabelStatefulSets: "in-place"},
+			want: with(func(s *Settings) { s.StatefulSets = true })},
+		"StatefulSets with another value": {workload: map[string]string{LabelStatefulSets: "true"}, want: defaults},
+		"negative":                        {namespace: map[string]string{LabelDrain: "-1s"}, want: defaults},
 	} {
 		if got := SettingsOf(test.namespace, test.workload); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)

@@ -67,7 +67,7 @@ func (r Reader) DaemonSetOf(ctx context.Context, of client.Object) (*apps.Daemon
 
 // DaemonRolloutOf returns the rollout of the given DaemonSet, without nodes. The DaemonSet need not be stored yet.
 func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) (*daemonsets.Rollout, error) {
-	policy, err := r.ordersFor(ctx, daemonSet)
+	policy, err := r.ordersFor(ctx, DaemonSets, daemonSet)
 	if err != nil {
 		return nil, err
 	}

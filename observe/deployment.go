@@ -94,7 +94,7 @@ func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*apps.Replic
 // RolloutOf returns the rollout of the given Deployment, without nodes and pre-pull pods. The Deployment need not be
 // stored yet.
 func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*deployments.Rollout, error) {
-	policy, err := r.ordersFor(ctx, deployment)
+	policy, err := r.ordersFor(ctx, Deployments, deployment)
 	if err != nil {
 		return nil, err
 	}

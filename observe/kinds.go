@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 )
 
@@ -23,8 +24,16 @@ var Kinds = []Kind{Deployments, DaemonSets}
 type Kind struct {
 	// Workload is the type of the workload, Revision the type of the objects that hold its revisions.
 	Workload, Revision Type
+	// optedIn reports whether the user asked for updates in place of this kind; nil if the kind needs no opt-in.
+	optedIn func(inplace.Settings) bool
 	// nudgers returns the rollouts of all workloads of this kind in a namespace, with what Nudge needs.
 	nudgers func(ctx context.Context, r Reader, of namespaced) ([]Nudger, error)
+}
+
+// ModeOf returns the mode of a workload of this kind with these labels, in a namespace with those.
+func (k Kind) ModeOf(namespaceLabels, workloadLabels map[string]string) inplace.Mode {
+	mode := inplace.ModeOf(namespaceLabels, workloadLabels)
+	return mode.IfOptedIn(k.optedIn == nil || k.optedIn(inplace.SettingsOf(namespaceLabels, workloadLabels)))
 }
 
 // NameOf returns the name of the object's controller if the controller is of this kind; "" if not.

@@ -24,8 +24,9 @@ type Namespace struct {
 // Nudger is the rollout of a workload whose native controller may need a nudge.
 type Nudger interface{ Nudge() []steps.Step }
 
-// namespaced is what all rollouts of a namespace have in common.
+// namespaced is what all rollouts of one kind in a namespace have in common.
 type namespaced struct {
+	kind     Kind
 	name     string
 	labels   map[string]string
 	excluded Excluded
@@ -34,7 +35,7 @@ type namespaced struct {
 }
 
 func (of namespaced) modeOf(workload client.Object) inplace.Mode {
-	return of.excluded.modeOf(&metav1.ObjectMeta{Name: of.name, Labels: of.labels}, workload.GetLabels())
+	return of.excluded.modeOf(of.kind, &metav1.ObjectMeta{Name: of.name, Labels: of.labels}, workload.GetLabels())
 }
 
 // list fills the lists with the objects of the namespace.
@@ -61,6 +62,7 @@ func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
 	of.pods, of.now = byController(pods.Items), time.Now()
 	read := Namespace{Pods: pods.Items}
 	for _, kind := range Kinds {
+		of.kind = kind
 		rollouts, err := kind.nudgers(ctx, r, of)
 		if err != nil {
 			return Namespace{}, err

@@ -46,17 +46,17 @@ func (r Reader) indexed() bool { return r.Stores != nil }
 // own namespace.
 type Excluded []string
 
-// modeOf returns the mode of a workload with these labels in the namespace.
-func (e Excluded) modeOf(namespace metav1.Object, workloadLabels map[string]string) inplace.Mode {
+// modeOf returns the mode of a workload of that kind, with these labels, in the namespace.
+func (e Excluded) modeOf(kind Kind, namespace metav1.Object, workloadLabels map[string]string) inplace.Mode {
 	if e.has(namespace.GetName()) {
 		return inplace.ModeNone
 	}
-	return inplace.ModeOf(namespace.GetLabels(), workloadLabels)
+	return kind.ModeOf(namespace.GetLabels(), workloadLabels)
 }
 
 // Manages reports whether Stayput may manage workloads in the namespace, as its label says.
 func (e Excluded) Manages(namespace *corev1.Namespace) bool {
-	return e.modeOf(namespace, nil).Manages()
+	return e.modeOf(Kind{}, namespace, nil).Manages()
 }
 
 func (e Excluded) has(namespace string) bool { return slices.Contains(e, namespace) }
@@ -73,14 +73,21 @@ func (r Reader) WithoutNodes() Reader {
 	return r
 }
 
-// Mode returns the mode of a workload with these labels in the namespace.
-func (r Reader) Mode(ctx context.Context, namespace string, workloadLabels map[string]string) (inplace.Mode, error) {
-	mode, _, err := r.policy(ctx, namespace, workloadLabels)
+// NamespaceMode returns the mode of workloads without labels in the namespace. Kinds that need an opt-in may have another.
+func (r Reader) NamespaceMode(ctx context.Context, namespace string) (inplace.Mode, error) {
+	return r.Mode(ctx, Kind{}, namespace, nil)
+}
+
+// Mode returns the mode of a workload of that kind, with these labels, in the namespace.
+func (r Reader) Mode(ctx context.Context, kind Kind, namespace string, workloadLabels map[string]string) (inplace.Mode, error) {
+	mode, _, err := r.policy(ctx, kind, namespace, workloadLabels)
 	return mode, err
 }
 
-// policy returns the mode and the settings that result from the labels of the namespace and of a workload in it.
-func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map[string]string) (inplace.Mode, inplace.Settings, error) {
+// policy returns the mode and the settings that result from the labels of the namespace and of a workload of that kind in it.
+func (r Reader) policy(
+	ctx context.Context, kind Kind, namespace string, workloadLabels map[string]string,
+) (inplace.Mode, inplace.Settings, error) {
 	if r.ExcludedNamespaces.has(namespace) { // no need to read it
 		return inplace.ModeNone, inplace.Settings{}, nil
 	}
@@ -88,7 +95,7 @@ func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map
 	if err := r.Get(ctx, types.NamespacedName{Name: namespace}, &ns); err != nil {
 		return inplace.ModeNone, inplace.Settings{}, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
-	return r.ExcludedNamespaces.modeOf(&ns, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
+	return r.ExcludedNamespaces.modeOf(kind, &ns, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
 }
 
 // policy are how to update a workload, by its labels, its annotations and its persisted fallback.
@@ -99,8 +106,8 @@ type policy struct {
 	fallback revisions.Fallback
 }
 
-func (r Reader) ordersFor(ctx context.Context, workload client.Object) (policy, error) {
-	mode, settings, err := r.policy(ctx, workload.GetNamespace(), workload.GetLabels())
+func (r Reader) ordersFor(ctx context.Context, kind Kind, workload client.Object) (policy, error) {
+	mode, settings, err := r.policy(ctx, kind, workload.GetNamespace(), workload.GetLabels())
 	if err != nil {
 		return policy{}, err
 	}

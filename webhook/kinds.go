@@ -7,6 +7,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/observe"
@@ -23,6 +24,8 @@ type kind struct {
 	podsBy string
 	// decideEdit decides what the edit of a template will do.
 	decideEdit func(h Handlers, ctx context.Context, req admission.Request, before *workload) (editDecision, error)
+	// ungated reports whether new pods of a workload of this kind get no gate; nil if all get one.
+	ungated func(workload client.Object) bool
 	// stays reports whether a pod that podsBy deletes is to stay.
 	stays func(h Handlers, ctx context.Context, pod *corev1.Pod) (bool, error)
 	// futile returns a function that reports whether podsBy achieves nothing by deleting the pod: see throttle.go.

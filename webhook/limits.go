@@ -43,12 +43,12 @@ func (h Handlers) onlyManaged(handler handler, kinds ...string) handler {
 // manages reports whether Stayput manages the namespace. It asks the cache, and then the API server a few times a second: users label a
 // namespace and edit at once.
 func (h Handlers) manages(ctx context.Context, namespace string) (bool, error) {
-	mode, err := h.Cached.Mode(ctx, namespace, nil)
+	mode, err := h.Cached.NamespaceMode(ctx, namespace)
 	if apierrors.IsNotFound(err) || err == nil && !mode.Manages() {
 		if !h.lookups.Allow() {
 			return false, errTooManyNamespaces
 		}
-		mode, err = h.Live.Mode(ctx, namespace, nil)
+		mode, err = h.Live.NamespaceMode(ctx, namespace)
 	}
 	return mode.Manages(), client.IgnoreNotFound(err)
 }

@@ -20,7 +20,8 @@ var errHeldCreation = errors.New("stayput updates the pods of this workload in p
 // mutatePod adds the readiness gate to a new pod of a managed workload: gates cannot be added later. In every mode it also removes the
 // marks that came with the template: this pod has not moved, and it is no surge pod. It denies a pod that its ReplicaSet does not need.
 func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
-	if kindOfPods(req, admissionv1.Create) == nil {
+	kind := kindOfPods(req, admissionv1.Create)
+	if kind == nil {
 		return allow(), nil
 	}
 	pod, err := decodePod(req, req.Object)
@@ -35,7 +36,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 		return deny(held, apierrors.NewConflict(corev1.Resource("pods"), req.Name, errHeldCreation)), nil
 	}
 	unmoved := creation.WithoutMove(pod)
-	switch gates, err := h.gates(ctx, pod); {
+	switch gates, err := h.gates(ctx, kind, pod); {
 	case err != nil:
 		return allow(), err
 	case gates:
@@ -47,11 +48,11 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 }
 
 // gates reports whether the pod gets the gate: its workload is managed, and this process could open the gate.
-func (h Handlers) gates(ctx context.Context, pod *corev1.Pod) (bool, error) {
+func (h Handlers) gates(ctx context.Context, kind *kind, pod *corev1.Pod) (bool, error) {
 	if !h.GateReady() {
 		return false, nil
 	}
-	return h.managed(ctx, pod)
+	return h.managed(ctx, kind, pod)
 }
 
 // needless reports whether the ReplicaSet of the pod has all its pods already, and a leader is alive.
@@ -62,17 +63,17 @@ func (h Handlers) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return h.full(ctx, pod)
 }
 
-// managed reports whether the workload of the pod is managed. It asks the cache, and the API server only about a workload that is too new
+// managed reports whether the workload of the pod is managed, and its pods are taken out of service by a gate. It asks the cache, and the API server only about a workload that is too new
 // for the cache.
-func (h Handlers) managed(ctx context.Context, pod *corev1.Pod) (bool, error) {
+func (h Handlers) managed(ctx context.Context, kind *kind, pod *corev1.Pod) (bool, error) {
 	for _, reader := range []observe.Reader{h.Cached, h.Live} {
 		workload, err := reader.WorkloadOf(ctx, pod)
 		if err != nil {
 			return false, err
 		}
 		if workload != nil {
-			mode, err := reader.Mode(ctx, pod.Namespace, workload.GetLabels())
-			if err != nil || !mode.Manages() {
+			mode, err := reader.Mode(ctx, kind.Kind, pod.Namespace, workload.GetLabels())
+			if err != nil || !mode.Manages() || kind.ungated != nil && kind.ungated(workload) {
 				return false, err
 			}
 			// The writes that may be refused are those that would open the gate.

@@ -30,9 +30,9 @@ type overview struct {
 	now  time.Time
 }
 
-// workload is a Deployment or a DaemonSet.
+// workload is a workload without its spec.
 type workload struct {
-	kind string
+	kind observe.Kind
 	metav1.ObjectMeta
 }
 
@@ -135,9 +135,9 @@ func (s overview) printWorkloads(ctx context.Context, out io.Writer, namespace c
 		if updating[each.UID] {
 			update = "in place"
 		}
-		mode := cmp.Or(string(inplace.ModeOf(namespace.Labels, each.Labels)), "recreate")
+		mode := cmp.Or(string(each.kind.ModeOf(namespace.Labels, each.Labels)), "recreate")
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n",
-			namespace.Name, each.kind, each.Name, mode, update, cmp.Or(each.Annotations[inplace.AnnotationDecision], "-"))
+			namespace.Name, each.kind.Workload.Name, each.Name, mode, update, cmp.Or(each.Annotations[inplace.AnnotationDecision], "-"))
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (s overview) workloads(ctx context.Context, namespace string) ([]workload, 
 			return nil, err
 		}
 		for _, each := range list.Items {
-			found = append(found, workload{kind.Workload.Name, each.ObjectMeta})
+			found = append(found, workload{kind, each.ObjectMeta})
 		}
 	}
 	return found, nil
