@@ -1,6 +1,7 @@
 package controllerrevisions
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stayput/stayput/inplace"
@@ -23,10 +24,16 @@ func (v *Planner) FallBack(inplace.Reason) {
 	v.patchRevisions()
 }
 
-// nudge nudges the native controller if it has something left to do: it does not retry by itself what was held. It watches its
-// ControllerRevisions (updateHistory in pkg/controller/daemon/daemon_controller.go).
+// nudge nudges the native controller if it has something left to do: it does not retry by itself what was held, or only late. The DaemonSet
+// controller watches its ControllerRevisions (updateHistory in pkg/controller/daemon/daemon_controller.go).
 func (v *Planner) nudge(left bool) {
-	if !left || len(v.Owned) == 0 {
+	switch {
+	case !left:
+		return
+	case !v.kind.WatchesRevisions():
+		v.nudgePods()
+		return
+	case len(v.Owned) == 0:
 		return
 	}
 	newest := v.newest()
@@ -37,9 +44,13 @@ func (v *Planner) nudge(left bool) {
 
 // nudgeByPod nudges the native controller by a pod, which it watches too (updatePod), where writes to its revisions are refused or fail.
 func (v *Planner) nudgeByPod(left bool) {
-	if !left || len(v.Owned) > 0 && !v.seen.Fallback.NudgesFail(v.newest().Labels, revisions.NudgeUnretriedEvery, v.seen.Now) {
-		return
+	fails := len(v.Owned) == 0 || v.seen.Fallback.NudgesFail(v.newest().Labels, revisions.NudgeUnretriedEvery, v.seen.Now)
+	if left && fails && v.kind.WatchesRevisions() {
+		v.nudgePods()
 	}
+}
+
+func (v *Planner) nudgePods() {
 	podstate.NudgeByPod(v.plan, func(yield func(*podstate.State) bool) {
 		for m := range v.pending() {
 			if !yield(&m.State) {
@@ -57,11 +68,14 @@ func (v *Planner) newest() *apps.ControllerRevision {
 	return v.Owned[0]
 }
 
-// Nudge returns the step that nudges the native controller in the middle of an update: that controller watches its ControllerRevisions
-// (updateHistory in pkg/controller/daemon/daemon_controller.go). It returns no step if there is nothing to update.
+// Nudge returns the step that nudges the native controller in the middle of an update. It returns no step if there is nothing to update.
 func (v *Planner) Nudge() []steps.Step {
 	if !v.Unfinished() || len(v.Owned) == 0 {
 		return nil
+	}
+	if !v.kind.WatchesRevisions() {
+		pending := slices.Collect(v.pending())
+		return []steps.Step{pending[0].Nudged(v.seen.Now)}
 	}
 	first := v.Owned[0]
 	return []steps.Step{steps.PatchRevision{
@@ -97,9 +111,9 @@ func (v *Planner) openResizeNoted() {
 }
 
 // nudgeForGate nudges the native controller once after a gate has moved. Until then, that alone may have held a deletion of a pod by that
-// controller (see GateMoved), and the controller does not try twice.
+// controller (see GateMoved), and the controller does not try twice. One that watches no revisions tries again by itself.
 func (v *Planner) nudgeForGate() {
-	if v.UpdateRevision == nil || v.WhyNative() != nil || !v.Unfinished() {
+	if v.UpdateRevision == nil || !v.kind.WatchesRevisions() || v.WhyNative() != nil || !v.Unfinished() {
 		return
 	}
 	moved, renewed := v.lastGate(), v.UpdateRevision.Labels[inplace.LabelRenewed]

@@ -72,7 +72,7 @@ func (v *Planner) move(blocked podstate.Blocked) podstate.Turns {
 	for m := range v.pending() {
 		turns[&m.State] = blocked.MayStart(&m.State) && m.Restarts() && !m.AwaitsCapacity() && readiness.Closed(m.Pod) && partition.Take(&m.State)
 	}
-	for _, m := range v.idleFirst() {
+	for _, m := range v.kind.Next(slices.Collect(v.pending()), budget) {
 		switch replaced := m.WhyReplaced() != nil; {
 		case replaced && !m.Available:
 			partition.Take(&m.State) // it may be replaced at any moment
@@ -84,10 +84,10 @@ func (v *Planner) move(blocked podstate.Blocked) podstate.Turns {
 	return turns
 }
 
-// idleFirst returns the pods in the order in which they use up the partition budget.
-func (v *Planner) idleFirst() []*Pod {
+// IdleFirst returns the pods with those that do not serve in front.
+func IdleFirst(pods []*Pod) []*Pod {
 	var idle, serving []*Pod
-	for m := range v.pending() {
+	for _, m := range pods {
 		if m.Available {
 			serving = append(serving, m)
 		} else {
@@ -100,7 +100,7 @@ func (v *Planner) idleFirst() []*Pod {
 // PartitionLeaves reports whether the partition budget allows another pod in place of this one.
 func (v *Planner) PartitionLeaves(pod *corev1.Pod) bool {
 	partition := v.Update.Partition
-	for _, m := range v.idleFirst() {
+	for _, m := range v.kind.Next(slices.Collect(v.pending()), v.kind.Budget(v.Live)) {
 		if takes := partition.Take(&m.State); m.Pod.UID == pod.UID {
 			return takes
 		}
@@ -131,7 +131,7 @@ func (v *Planner) moveOne(m *Pod, blocked podstate.Blocked, turns podstate.Turns
 	switch {
 	case m.Resizing && !m.Resizes():
 	case m.MidResize(), m.TakesTurns() && drain.Over, m.NoRestart() && partition.Take(&m.State):
-		v.plan.Step(m.advance(v.UpdateRevision, turns[&m.State], v.seen.Now))
+		v.plan.Step(v.advance(m, turns[&m.State]))
 	case !m.mayBegin(blocked, turns):
 	case starting && !turns[&m.State]:
 		v.plan.Again(grownIn)
@@ -155,7 +155,7 @@ func (v *Planner) start(m *Pod, turns podstate.Turns) {
 	case !m.Resizes() && !m.VolumesFresh(v.plan, v.seen.Now):
 		return
 	case m.ResizesAlive() || !m.Drains():
-		v.plan.Step(m.advance(v.UpdateRevision, false, v.seen.Now))
+		v.plan.Step(v.advance(m, false))
 		return
 	}
 	turns[&m.State] = true
@@ -163,24 +163,25 @@ func (v *Planner) start(m *Pod, turns podstate.Turns) {
 }
 
 // advance returns the patch for the pod's next write on its way to the update revision. Drained says whether the pod had a turn. The patch
-// also sets the identity, so that the hash says at every moment what the pod's spec is.
-func (m *Pod) advance(updateRevision *apps.ControllerRevision, drained bool, now time.Time) steps.PatchPod {
-	w, hash := m.NextWrite(), updateRevision.Labels[inplace.LabelRevisionHash]
+// also sets the identity, so that the label says at every moment what the pod's spec is.
+func (v *Planner) advance(m *Pod, drained bool) steps.PatchPod {
+	w, now, hash := m.NextWrite(), v.seen.Now, v.kind.PodLabel(v.UpdateRevision)
+	why := w.Describe(m.revision.object.Name, v.UpdateRevision.Name)
 	if w.Resizes {
-		return m.Resize(w, w.Describe(m.revision.object.Name, updateRevision.Name))
+		return m.Resize(w, why)
 	}
 	if w.Notes() { // the pod remains one of its revision
-		hash = m.revision.object.Labels[inplace.LabelRevisionHash]
+		hash = v.kind.PodLabel(m.revision.object)
 	}
 	mark, identity := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now), hash
 	if w.Ends == podstate.EndsPartial {
 		mark.Resize, identity = m.Move.Noting(m.Containers, now), podstate.HashPartial
 	}
-	return m.Patch(w, drained, mark, m.identify(identity), w.Describe(m.revision.object.Name, updateRevision.Name))
+	return m.Patch(w, drained, mark, m.identify(identity), why)
 }
 
-// identify returns the operations that give the pod that hash. They remove the label pod-template-generation: the native controller takes
-// it as equivalent to the hash, and it would be stale.
+// identify returns the operations that give the pod that label. They remove the label pod-template-generation: the DaemonSet controller
+// takes it as equivalent, and it would be stale.
 func (m *Pod) identify(hash string) []jsonpatch.Operation {
 	return patches.SetEntries("labels", m.Pod.Labels,
 		[2]string{inplace.LabelRevisionHash, hash}, [2]string{inplace.LabelTemplateGeneration, ""})

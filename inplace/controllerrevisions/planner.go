@@ -25,13 +25,28 @@ type Kind interface {
 	Workload() engine.Workload
 	// Strategy returns why the workload's own strategy excludes updates in place; nil if it does not.
 	Strategy() *inplace.Reason
+	// PodLabel returns the value of the label controller-revision-hash on pods of the revision.
+	PodLabel(revision *apps.ControllerRevision) string
+	// Compare orders pods, as slices.SortFunc does. No event may change the order.
+	Compare(a, b *corev1.Pod) int
 	// Housekeeping returns why the native controller deletes the pod whatever its revision is; nil if it does not.
 	Housekeeping(pod *corev1.Pod) *inplace.Reason
 	// Reachable reports whether the kubelet of the pod's node would act on a patch. Otherwise the pod would not be what its label says, for a
 	// long time.
 	Reachable(pod *corev1.Pod) bool
+	// Kept reports whether the native controller leaves the pod as it is although its revision is another one than the update revision.
+	Kept(pod *corev1.Pod) bool
+	// Drains reports whether pods are taken out of service before they are patched. If not, their gates stay open, and new pods have none.
+	Drains() bool
 	// Budget returns how many more of these pods may become unavailable.
 	Budget(pods []*Pod) int
+	// Next returns those of the pods without the update revision that go on, or begin if the partition and the budget allow it, in that order.
+	Next(pending []*Pod, budget int) []*Pod
+	// ReplacementWaits returns why the native controller may not replace the pod now, which cannot be updated in place; empty if it may.
+	ReplacementWaits(v *Planner, m *Pod) string
+	// WatchesRevisions reports whether an event of a ControllerRevision makes the native controller look at its workload. If not, an event of
+	// a pod does.
+	WatchesRevisions() bool
 	// ReachingPods returns the part of a template's change that new pods show, where the native controller does not pass on the template as
 	// it is.
 	ReachingPods(change edit.Change) edit.Change
@@ -49,10 +64,10 @@ type Planner struct {
 	UpdateRevision *apps.ControllerRevision
 	// Owned are the revisions that the workload controls.
 	Owned []*apps.ControllerRevision
-	// Live are the pods by name: no event changes this order.
+	// Live are the pods in the order of their kind: see Kind.Compare.
 	Live  []*Pod
 	marks map[*apps.ControllerRevision]marks
-	// revisions are the revisions by hash, each read once. Wanted are the containers that the workload's template asks for.
+	// revisions are the revisions by the label of their pods, each read once. Wanted are the containers that the workload's template asks for.
 	revisions map[string]*revision
 	wanted    []corev1.Container
 }
@@ -83,7 +98,7 @@ func NewPlanner(kind Kind, owned []*apps.ControllerRevision, seen *engine.Snapsh
 	workload := kind.Workload()
 	v := &Planner{
 		Update: engine.NewUpdate(workload, seen), kind: kind, seen: seen, Owned: owned,
-		UpdateRevision: UpdateRevision(owned, workload.Template), wanted: edit.Living(&workload.Template.Decoded().Spec),
+		UpdateRevision: UpdateRevision(owned, workload.Template, kind.PodLabel), wanted: edit.Living(&workload.Template.Decoded().Spec),
 		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
 	}
 	v.plan, v.Update.NewPods = v.Update.Plan, seen.DryRun.Of(v.updateUID(), workload.Template, v.wanted)
@@ -92,7 +107,7 @@ func NewPlanner(kind Kind, owned []*apps.ControllerRevision, seen *engine.Snapsh
 			updating: each.Labels[inplace.LabelUpdating], current: each.Labels[inplace.LabelCurrent],
 		}
 	}
-	for _, pod := range slices.SortedFunc(slices.Values(seen.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, pod := range slices.SortedFunc(slices.Values(seen.Pods), kind.Compare) {
 		if readiness.Live(pod) {
 			m := v.Pod(pod)
 			v.Live, v.Update.States = append(v.Live, m), append(v.Update.States, &m.State)
@@ -107,8 +122,12 @@ func NewPlanner(kind Kind, owned []*apps.ControllerRevision, seen *engine.Snapsh
 func (v *Planner) Base() *engine.Update { return &v.Update }
 
 // UpdateRevision returns the revision with that template. If there are several, it returns the newest, as natively: constructHistory and
-// dedupCurHistories in pkg/controller/daemon/update.go. It returns nil as long as the native controller has created none.
-func UpdateRevision(owned []*apps.ControllerRevision, template apps.Template) *apps.ControllerRevision {
+// dedupCurHistories in pkg/controller/daemon/update.go, getStatefulSetRevisions in pkg/controller/statefulset/stateful_set_control.go. It
+// returns nil as long as the native controller has created none. PodLabel is that of the Kind; a revision without one is not the
+// controller's.
+func UpdateRevision(
+	owned []*apps.ControllerRevision, template apps.Template, podLabel func(*apps.ControllerRevision) string,
+) *apps.ControllerRevision {
 	newestFirst := slices.SortedFunc(slices.Values(owned), func(a, b *apps.ControllerRevision) int {
 		if a.Revision != b.Revision {
 			return int(b.Revision - a.Revision)
@@ -116,7 +135,7 @@ func UpdateRevision(owned []*apps.ControllerRevision, template apps.Template) *a
 		return strings.Compare(a.Name, b.Name)
 	})
 	for _, revision := range newestFirst {
-		if revision.Labels[inplace.LabelRevisionHash] != "" && revision.IsOf(template) {
+		if podLabel(revision) != "" && revision.IsOf(template) {
 			return revision
 		}
 	}
@@ -134,13 +153,14 @@ func (v *Planner) updateUID() types.UID {
 func (v *Planner) Pod(pod *corev1.Pod) *Pod {
 	m := &Pod{revision: v.revisionOf(pod), Housekeeping: v.kind.Housekeeping(pod)}
 	m.State = v.Update.StateOf(pod, v.origin(pod, m.revision))
+	m.Kept = !m.Updated && !m.PartiallyPatched() && v.kind.Kept(pod)
 	return m
 }
 
 func (v *Planner) origin(pod *corev1.Pod, revision *revision) podstate.PodRevision {
-	from := podstate.PodRevision{Updated: v.isUpdated(pod), ByLabel: true}
+	from := podstate.PodRevision{Updated: v.isUpdated(pod), ByLabel: true, Undrained: !v.kind.Drains()}
 	if v.UpdateRevision != nil {
-		from.UpdateHash = v.UpdateRevision.Labels[inplace.LabelRevisionHash]
+		from.UpdateHash = v.kind.PodLabel(v.UpdateRevision)
 	}
 	if revision == nil {
 		from.Change = &edit.Change{Reasons: inplace.Reasons{
@@ -153,7 +173,7 @@ func (v *Planner) origin(pod *corev1.Pod, revision *revision) podstate.PodRevisi
 	return from
 }
 
-// revisionOf finds the pod's revision by its hash label, or by its mark if the pod is partially patched.
+// revisionOf finds the pod's revision by its label, or by its mark if the pod is partially patched.
 func (v *Planner) revisionOf(pod *corev1.Pod) *revision {
 	hash := pod.Labels[inplace.LabelRevisionHash]
 	if podstate.HasPartialHash(pod) {
@@ -169,7 +189,7 @@ func (v *Planner) revisionOf(pod *corev1.Pod) *revision {
 
 func (v *Planner) readRevision(hash string) *revision {
 	for _, each := range v.Owned {
-		if hash == "" || each.Labels[inplace.LabelRevisionHash] != hash {
+		if hash == "" || v.kind.PodLabel(each) != hash {
 			continue
 		}
 		template, err := each.Template()
@@ -216,11 +236,11 @@ func (v *Planner) WhyNative() *inplace.Reason {
 	return cmp.Or(v.seen.Unmanaged(v.Update.Workload), v.kind.Strategy(), v.seen.WhyFellBack(v.Update.Workload))
 }
 
-// pending yields the pods that stay where they are and do not have the update revision's identity.
+// pending yields the pods that stay where they are and do not have the update revision's identity, though the native controller wants it.
 func (v *Planner) pending() iter.Seq[*Pod] {
 	return func(yield func(*Pod) bool) {
 		for _, m := range v.Live {
-			if m.Housekeeping == nil && !m.Updated && !yield(m) {
+			if m.Housekeeping == nil && !m.Updated && !m.Kept && !yield(m) {
 				return
 			}
 		}
@@ -229,7 +249,7 @@ func (v *Planner) pending() iter.Seq[*Pod] {
 
 // isUpdated reports whether the pod has the update revision's identity.
 func (v *Planner) isUpdated(pod *corev1.Pod) bool {
-	return v.UpdateRevision != nil && pod.Labels[inplace.LabelRevisionHash] == v.UpdateRevision.Labels[inplace.LabelRevisionHash]
+	return v.UpdateRevision != nil && pod.Labels[inplace.LabelRevisionHash] == v.kind.PodLabel(v.UpdateRevision)
 }
 
 // Unfinished reports whether some pod that stays where it is does not have the update revision's identity yet.

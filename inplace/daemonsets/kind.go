@@ -3,6 +3,7 @@ package daemonsets
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
@@ -39,6 +41,44 @@ func kindOf(r Rollout) kind {
 func (k kind) Workload() engine.Workload {
 	return engine.Workload{Object: k.DaemonSet, Kind: "DaemonSet", Template: k.DaemonSet.Spec.Template, Replicas: k.desired(),
 		MinReadySeconds: k.DaemonSet.Spec.MinReadySeconds}
+}
+
+// PodLabel implements controllerrevisions.Kind: revision and pods have the same label.
+func (kind) PodLabel(revision *apps.ControllerRevision) string {
+	return revision.Labels[inplace.LabelRevisionHash]
+}
+
+// Compare implements controllerrevisions.Kind.
+func (kind) Compare(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }
+
+// Kept implements controllerrevisions.Kind.
+func (kind) Kept(*corev1.Pod) bool { return false }
+
+// Drains implements controllerrevisions.Kind.
+func (kind) Drains() bool { return true }
+
+// WatchesRevisions implements controllerrevisions.Kind: updateHistory in pkg/controller/daemon/daemon_controller.go.
+func (kind) WatchesRevisions() bool { return true }
+
+// Next implements controllerrevisions.Kind. Pods that do not serve use up the partition first.
+func (kind) Next(pending []*controllerrevisions.Pod, _ int) []*controllerrevisions.Pod {
+	return controllerrevisions.IdleFirst(pending)
+}
+
+// ReplacementWaits implements controllerrevisions.Kind. The replacement waits for the pods that need not be replaced: see
+// controllerrevisions.Planner.OthersFirst. The replacement of a pod that is not available does not wait, since such a pod uses up the
+// budget of the pods that it would wait for. It may be Ready, and on its way to a revision that is gone.
+func (kind) ReplacementWaits(v *controllerrevisions.Planner, m *controllerrevisions.Pod) string {
+	switch {
+	case v.Update.Decided.Held && !v.PartitionLeaves(m.Pod):
+		return "the pod stays at the partition"
+	case !m.Available:
+	case v.OthersFirst():
+		return "other pods of the DaemonSet are updated in place first"
+	case v.GateMoved(m):
+		return "the gate of another pod of the DaemonSet has just moved"
+	}
+	return ""
 }
 
 // Strategy implements controllerrevisions.Kind.

@@ -31,7 +31,7 @@ type Rollout struct {
 // UpdateRevision returns the owned ControllerRevision with the DaemonSet's template; nil as long as the DaemonSet controller has created
 // none.
 func (r Rollout) UpdateRevision() *apps.ControllerRevision {
-	return controllerrevisions.UpdateRevision(r.Revisions, r.DaemonSet.Spec.Template)
+	return controllerrevisions.UpdateRevision(r.Revisions, r.DaemonSet.Spec.Template, kind{}.PodLabel)
 }
 
 // planner returns a planner that has planned nothing yet.
@@ -88,55 +88,16 @@ func (r Rollout) Started() bool {
 func (r Rollout) TemplateHash() string { return r.DaemonSet.Spec.Template.Hash() }
 
 // HoldsDeletion reports whether a DELETE of the pod by the DaemonSet controller is held, and why or why not. The pod, the other pods on its
-// node, and the node must be as they are now. Pods elsewhere may be in an older state.
+// node, and the node must be as they are now. Pods elsewhere may be in an older state: there may be thousands of them, and as many
+// deletions to decide on.
 //
-// The DaemonSet controller decides on caches. Its DELETE may be of a pod that has become one of the update revision meanwhile. So the
-// deletion of a pod that needs no change is held as well, even after the update fell back. The controller takes a held pod as gone and does
-// not try again. So whatever ends a hold must nudge it: an edit of the DaemonSet does, and so does LabelFallback.
-//
-// The controller does nothing to a DaemonSet that is being deleted (syncDaemonSet in pkg/controller/daemon/daemon_controller.go). If it
-// still deletes a pod, it decided so before it saw the deletion, and with --cascade=orphan no controller would replace the pod. So such a
-// deletion is held. No leader has to renew this hold. It keeps back nothing that a user wants, and the webhooks are not asked about
-// deletions by other clients, such as the garbage collector.
+// The controller takes a held pod as gone and does not try again. So whatever ends a hold must nudge it: an edit of the DaemonSet does, and
+// so does LabelRenewed.
 func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	if !r.Seen.Mode.Manages() {
 		return false, *r.Seen.Mode.Reason()
 	}
-	near := r.on(pod.Spec.NodeName).planner()
-	m := near.Pod(pod)
-	switch reason := near.WhyNative(); {
-	case m.Housekeeping != nil:
-		return false, *m.Housekeeping
-	case reason != nil && reason.Code == inplace.CodeDeleting:
-		return true, *reason
-	case reason != nil && reason.Code == inplace.CodeFellBack && m.Updated:
-		return true, inplace.Reason{Code: inplace.CodeFellBack, Message: "the pod has the update revision already"}
-	case reason != nil:
-		return false, *reason
-	case !m.Updated && !near.HoldLasts(r.HeldSince):
-		return false, revisions.HoldExpired
-	case m.WhyReplaced() == nil:
-		return true, inplace.Reason{Message: "the pod is updated in place"}
-	}
-	// Only here do pods elsewhere matter. There may be thousands of them, and as many deletions to decide on.
-	return r.holdsReplacement(m)
-}
-
-// holdsReplacement is HoldsDeletion for a pod that must be replaced. The replacement waits for the pods that need not be replaced: see
-// controllerrevisions.Planner.OthersFirst. The replacement of a pod that is not available does not wait, since such a pod uses up the
-// budget of the pods that it would wait for. It may be Ready, and on its way to a revision that is gone.
-func (r Rollout) holdsReplacement(m *controllerrevisions.Pod) (bool, inplace.Reason) {
-	v := r.planner()
-	switch {
-	case v.Update.Decided.Held && !v.PartitionLeaves(m.Pod):
-		return true, inplace.Reason{Message: "the pod stays at the partition"}
-	case !m.Available:
-	case v.OthersFirst():
-		return true, inplace.Reason{Message: "other pods of the DaemonSet are updated in place first"}
-	case v.GateMoved(m):
-		return true, inplace.Reason{Message: "the gate of another pod of the DaemonSet has just moved"}
-	}
-	return false, *m.WhyReplaced()
+	return r.on(pod.Spec.NodeName).planner().HoldsDeletion(pod, r.HeldSince, r.planner)
 }
 
 // HoldsCleanup reports whether a DELETE of the ControllerRevision by the DaemonSet controller is held, and why.

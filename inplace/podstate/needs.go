@@ -31,6 +31,8 @@ type PodRevision struct {
 	Current bool
 	// ByLabel: the identity is a label alone. No owner reference contradicts it.
 	ByLabel bool
+	// Undrained: the pod is not taken out of service before its containers restart, whatever its gate.
+	Undrained bool
 	// UpdateHash is the hash of the update revision; empty as long as there is none.
 	UpdateHash string
 }

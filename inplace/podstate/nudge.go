@@ -11,6 +11,15 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
+// Nudged returns the step that nudges the native controller that watches the pod, at once. The same value again would be no event.
+func (s *State) Nudged(now time.Time) steps.PatchPod {
+	at := times.Seconds(now)
+	if s.Pod.Annotations[inplace.AnnotationNudged] == at {
+		at = times.Seconds(now.Add(time.Second))
+	}
+	return s.Annotated(revisions.WhyNudge, [2]string{inplace.AnnotationNudged, at})
+}
+
 // NudgeByPod nudges the native controller that watches the pods, by an annotation on one of them. There must be at least one pod.
 func NudgeByPod(d *steps.PlanBuilder, pods iter.Seq[*State], every time.Duration, now time.Time) {
 	nudged := func(s *State) string { return s.Pod.Annotations[inplace.AnnotationNudged] }

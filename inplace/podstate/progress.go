@@ -44,7 +44,7 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 		return Updating, "its removal, as a surge pod"
 	case s.Updated && !s.Needs().Left() && s.Available:
 		return Updated, ""
-	case s.AtPartition && replaces == "":
+	case s.Kept, s.AtPartition && replaces == "":
 		return AtPartition, "the partition to be lowered or removed"
 	case s.Infeasible != "":
 		return Waiting, "other pods; it is replaced after them: " + s.Infeasible

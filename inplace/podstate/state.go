@@ -49,6 +49,8 @@ type State struct {
 	Unreachable bool
 	// Surge: the pod exists only while others are updated. Removing: this surge pod is being removed.
 	Surge, Removing bool
+	// Kept: the workload's own partition keeps the pod as it is, with Stayput or without.
+	Kept bool
 	// AtPartition: a partition keeps the pod as it is; see PartitionBudgetOf.
 	AtPartition bool
 }

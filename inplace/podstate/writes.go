@@ -118,7 +118,7 @@ func (s *State) Resize(w Write, why string) steps.PatchPod {
 // waits for. A gate that is closed stays closed, even if only auxiliary containers are left to restart. A partially patched pod that was
 // patched while it served goes back while it serves.
 func (s *State) Drains() bool {
-	return readiness.Gated(s.Pod) && !s.Updated && (s.awaited() || s.Restarts() && readiness.Closed(s.Pod))
+	return readiness.Gated(s.Pod) && !s.Undrained && !s.Updated && (s.awaited() || s.Restarts() && readiness.Closed(s.Pod))
 }
 
 // awaited reports whether the user waits for a container that is to restart. A user who asks for a restart as such always waits for it,
