@@ -65,6 +65,24 @@ type DaemonSetSpec struct {
 	Template             Template `json:"template"`
 }
 
+// StatefulSet is apps/v1 StatefulSet with its template kept raw.
+//
+// +kubebuilder:object:root=true
+type StatefulSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              StatefulSetSpec          `json:"spec"`
+	Status            appsv1.StatefulSetStatus `json:"status"`
+}
+
+// StatefulSetSpec is appsv1.StatefulSetSpec; its Template takes the place of the typed one, which stays empty.
+//
+// +kubebuilder:object:generate=true
+type StatefulSetSpec struct {
+	appsv1.StatefulSetSpec `json:",inline"`
+	Template               Template `json:"template"`
+}
+
 // ControllerRevision is apps/v1 ControllerRevision with its data kept raw, because other controllers store other data there.
 //
 // +kubebuilder:object:root=true
@@ -75,8 +93,8 @@ type ControllerRevision struct {
 	Revision          int64           `json:"revision"`
 }
 
-// Template returns the pod template of a DaemonSet's revision. The revision's data is a patch that replaces the template (getPatch
-// in pkg/controller/daemon/update.go). The error says why the data has no usable template.
+// Template returns the pod template of a revision. The revision's data is a patch that replaces the template (getPatch in
+// pkg/controller/daemon/update.go and pkg/controller/statefulset/stateful_set_utils.go). The error says why the data has no usable template.
 func (r *ControllerRevision) Template() (Template, error) {
 	read := ofRevisions.Of(sha256.Sum256(r.Data), len(r.Data), func() revisionTemplate {
 		template, err := r.decode()
@@ -144,6 +162,15 @@ type DaemonSetList struct {
 	Items           []DaemonSet `json:"items"`
 }
 
+// StatefulSetList is a list of StatefulSets.
+//
+// +kubebuilder:object:root=true
+type StatefulSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []StatefulSet `json:"items"`
+}
+
 // ControllerRevisionList is a list of ControllerRevisions.
 //
 // +kubebuilder:object:root=true
@@ -165,6 +192,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Deployment{}, &DeploymentList{},
 		&ReplicaSet{}, &ReplicaSetList{},
 		&DaemonSet{}, &DaemonSetList{},
+		&StatefulSet{}, &StatefulSetList{},
 		&ControllerRevision{}, &ControllerRevisionList{})
 	metav1.AddToGroupVersion(scheme, appsv1.SchemeGroupVersion)
 	return nil

@@ -1,0 +1,72 @@
+package apps
+
+import (
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Replicas returns how many pods the StatefulSet wants, by default one.
+func (s *StatefulSet) Replicas() int {
+	if s.Spec.Replicas == nil {
+		return 1
+	}
+	return int(*s.Spec.Replicas)
+}
+
+// FirstOrdinal is getStartOrdinal of pkg/controller/statefulset/stateful_set_utils.go.
+func (s *StatefulSet) FirstOrdinal() int {
+	if s.Spec.Ordinals == nil {
+		return 0
+	}
+	return int(s.Spec.Ordinals.Start)
+}
+
+// Ordinal returns the ordinal of the StatefulSet's pod; -1 if its name has none: getParentNameAndOrdinal of
+// pkg/controller/statefulset/stateful_set_utils.go.
+func (s *StatefulSet) Ordinal(pod *corev1.Pod) int {
+	digits, is := strings.CutPrefix(pod.Name, s.Name+"-")
+	ordinal, err := strconv.ParseUint(digits, 10, 31)
+	if !is || err != nil {
+		return -1
+	}
+	return int(ordinal)
+}
+
+// Wants reports whether the StatefulSet wants a pod with that ordinal: podInOrdinalRange of
+// pkg/controller/statefulset/stateful_set_utils.go.
+func (s *StatefulSet) Wants(ordinal int) bool {
+	return ordinal >= s.FirstOrdinal() && ordinal < s.FirstOrdinal()+s.Replicas()
+}
+
+// Partition returns the ordinal below which pods keep their revision.
+func (s *StatefulSet) Partition() int {
+	rolling := s.Spec.UpdateStrategy.RollingUpdate
+	if rolling == nil || rolling.Partition == nil {
+		return 0
+	}
+	return int(*rolling.Partition)
+}
+
+// Ordered reports whether the StatefulSet has the pod management policy OrderedReady, the default: allowsBurst of
+// pkg/controller/statefulset/stateful_set_utils.go.
+func (s *StatefulSet) Ordered() bool {
+	return s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
+}
+
+// MaxUnavailable is getStatefulSetMaxUnavailable of pkg/controller/statefulset/stateful_set_utils.go: rounded down, and at least one. An API
+// server without the feature MaxUnavailableStatefulSet stores none.
+func (s *StatefulSet) MaxUnavailable() int {
+	one := intstr.FromInt32(1)
+	allowed := &one
+	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		allowed = intstr.ValueOrDefault(rolling.MaxUnavailable, one)
+	}
+	return max(1, int(scaled(allowed, int32(s.Replicas()), false)))
+}
+
+// Stage distinguishes the parts of one update that begin at different times: the user lowers the partition.
+func (s *StatefulSet) Stage() string { return strconv.Itoa(s.Partition()) }
