@@ -8,10 +8,14 @@ import (
 const (
 	// LabelTemplateHash is on a ReplicaSet and its pods.
 	LabelTemplateHash = appsv1.DefaultDeploymentUniqueLabelKey
-	// LabelRevisionHash is on a ControllerRevision and the pods of its DaemonSet.
-	LabelRevisionHash = appsv1.DefaultDaemonSetUniqueLabelKey
+	// LabelRevisionHash is on a ControllerRevision and the pods of its DaemonSet. On the pods of a StatefulSet it has the name of their
+	// ControllerRevision.
+	LabelRevisionHash = appsv1.ControllerRevisionHashLabelKey
 	// LabelTemplateGeneration is an older label of a DaemonSet's pods, which the native controller treats as equal to the hash.
 	LabelTemplateGeneration = "pod-template-generation"
+	// LabelPodName and LabelPodIndex are on the pods of a StatefulSet from their creation on.
+	LabelPodName  = appsv1.StatefulSetPodNameLabel
+	LabelPodIndex = appsv1.PodIndexLabel
 )
 
 // Annotations that the Deployment controller writes on ReplicaSets; pkg/controller/deployment/util/deployment_util.go.

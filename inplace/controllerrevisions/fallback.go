@@ -50,6 +50,15 @@ func (v *Planner) nudgeByPod(left bool) {
 	}
 }
 
+// nudgeToReplace nudges the native controller if it has to replace a pod next, and may wait for long before it tries again by itself. One
+// that watches its revisions is nudged with every renewal.
+func (v *Planner) nudgeToReplace() {
+	replaced := func(m *Pod) bool { return m.WhyReplaced() != nil }
+	if !v.kind.WatchesRevisions() && slices.ContainsFunc(v.Next(), replaced) {
+		v.nudgePods()
+	}
+}
+
 func (v *Planner) nudgePods() {
 	podstate.NudgeByPod(v.plan, func(yield func(*podstate.State) bool) {
 		for m := range v.pending() {

@@ -72,16 +72,23 @@ func (v *Planner) move(blocked podstate.Blocked) podstate.Turns {
 	for m := range v.pending() {
 		turns[&m.State] = blocked.MayStart(&m.State) && m.Restarts() && !m.AwaitsCapacity() && readiness.Closed(m.Pod) && partition.Take(&m.State)
 	}
-	for _, m := range v.kind.Next(slices.Collect(v.pending()), budget) {
+	for _, m := range v.Next() {
 		switch replaced := m.WhyReplaced() != nil; {
 		case replaced && !m.Available:
 			partition.Take(&m.State) // it may be replaced at any moment
-		case !replaced && v.kind.Reachable(m.Pod):
+		case replaced:
+		case v.kind.Reachable(m.Pod):
 			v.moveOne(m, blocked, turns, &partition, &budget)
 		}
 	}
+	v.nudgeToReplace()
 	v.checkPartition()
 	return turns
+}
+
+// Next returns the pods without the update revision that go on, or may begin: see Kind.Next.
+func (v *Planner) Next() []*Pod {
+	return v.kind.Next(slices.Collect(v.pending()), v.kind.Budget(v.Live))
 }
 
 // IdleFirst returns the pods with those that do not serve in front.
@@ -100,7 +107,7 @@ func IdleFirst(pods []*Pod) []*Pod {
 // PartitionLeaves reports whether the partition budget allows another pod in place of this one.
 func (v *Planner) PartitionLeaves(pod *corev1.Pod) bool {
 	partition := v.Update.Partition
-	for _, m := range v.kind.Next(slices.Collect(v.pending()), v.kind.Budget(v.Live)) {
+	for _, m := range v.Next() {
 		if takes := partition.Take(&m.State); m.Pod.UID == pod.UID {
 			return takes
 		}

@@ -115,6 +115,9 @@ func NewPlanner(kind Kind, owned []*apps.ControllerRevision, seen *engine.Snapsh
 	}
 	v.Update.Decided = v.decide()
 	v.Update.Partition = podstate.PartitionBudgetOf(seen.Settings.Partition, max(workload.Replicas, len(v.Live)), v.Update.Pods())
+	for _, m := range v.Live {
+		m.AtPartition = m.AtPartition || m.Kept
+	}
 	return v
 }
 

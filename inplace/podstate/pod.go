@@ -24,7 +24,7 @@ func (s *State) ToResize() bool { return s.Resizing && s.takesPart() }
 
 // takesPart reports whether the pod takes part in the update. A surge pod is removed as it is. A pod at the partition stays as it is, and
 // so does a pod whose resize is infeasible on its node.
-func (s *State) takesPart() bool { return !s.Surge && !s.Kept && !s.AtPartition && s.Infeasible == "" }
+func (s *State) takesPart() bool { return !s.Surge && !s.AtPartition && s.Infeasible == "" }
 
 // Ready reports whether the pod serves, even if not yet for minReadySeconds.
 func (s *State) Ready() bool { return apps.IsTrue(s.Pod, corev1.PodReady) }

@@ -51,7 +51,7 @@ type State struct {
 	Surge, Removing bool
 	// Kept: the workload's own partition keeps the pod as it is, with Stayput or without.
 	Kept bool
-	// AtPartition: a partition keeps the pod as it is; see PartitionBudgetOf.
+	// AtPartition: a partition keeps the pod as it is; see Kept and PartitionBudgetOf.
 	AtPartition bool
 }
 

@@ -1,0 +1,84 @@
+package statefulsets
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/controllerrevisions"
+	"github.com/stayput/stayput/inplace/readiness"
+)
+
+// Budget implements controllerrevisions.Kind: updateStatefulSetAfterInvariantEstablished in
+// pkg/controller/statefulset/stateful_set_control.go, which counts the ordinals of terminating pods, and of pods that do not exist, as
+// unavailable. Under OrderedReady nothing begins while a pod is unavailable that is not just restarting for the update.
+func (k kind) Budget(pods []*controllerrevisions.Pod) int {
+	unavailable, restarting := k.StatefulSet.Replicas(), 0
+	for _, m := range pods {
+		switch {
+		case !k.StatefulSet.Wants(k.StatefulSet.Ordinal(m.Pod)):
+		case m.Available:
+			unavailable--
+		case m.PartiallyPatched():
+			restarting++
+		}
+	}
+	if k.StatefulSet.Ordered() && unavailable > restarting {
+		return 0
+	}
+	return k.StatefulSet.MaxUnavailable() - unavailable
+}
+
+// Next implements controllerrevisions.Kind. Pods that have begun go on, and pods that do not serve cost nothing. Of the others, only as many
+// have their turn as may become unavailable, the highest ordinals: if one of them has to wait, the lower ones wait as well.
+func (k kind) Next(pending []*controllerrevisions.Pod, budget int) []*controllerrevisions.Pod {
+	var next, serving []*controllerrevisions.Pod
+	for _, m := range pending {
+		switch {
+		case begun(m), m.NoRestart():
+			next = append(next, m)
+		case m.Available:
+			serving = append(serving, m)
+		case k.hopeless(m):
+			next = append(next, m)
+		}
+	}
+	return append(next, serving[:min(max(budget, 0), len(serving))]...)
+}
+
+// begun reports whether the pod's move has begun.
+func begun(m *controllerrevisions.Pod) bool { return m.PartiallyPatched() || readiness.Closed(m.Pod) }
+
+// hopeless reports whether a pod that does not serve gets the update revision at once. Under OrderedReady a pod that is not Ready is waited
+// for, as without Stayput: it may replay a log, or wait for another member. But waiting is in vain if a container does not run, and may be
+// in vain if the pod has another revision than status.currentRevision, the last one that all pods became Ready with.
+func (k kind) hopeless(m *controllerrevisions.Pod) bool {
+	if !k.StatefulSet.Ordered() {
+		return true
+	}
+	proved := m.Pod.Labels[inplace.LabelRevisionHash] == k.StatefulSet.Status.CurrentRevision
+	return !m.Ready() && (!proved ||
+		slices.ContainsFunc(slices.Concat(m.Pod.Status.InitContainerStatuses, m.Pod.Status.ContainerStatuses), cannotRun))
+}
+
+// cannotRun reports whether the kubelet waits before it tries again to run the container: it cannot pull an image, or create or start the
+// container, or the container has failed again and again (pkg/kubelet/container/sync_result.go, pkg/kubelet/kuberuntime). The first reasons
+// of a new container are no failures.
+func cannotRun(status corev1.ContainerStatus) bool {
+	waiting := status.State.Waiting
+	return waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waiting.Reason)
+}
+
+// ReplacementWaits implements controllerrevisions.Kind: as long as Stayput updates any pod, the replacement has its turn as if the pod were
+// updated in place.
+func (kind) ReplacementWaits(v *controllerrevisions.Planner, m *controllerrevisions.Pod) string {
+	isPod := func(next *controllerrevisions.Pod) bool { return next.Pod.UID == m.Pod.UID }
+	switch {
+	case m.Kept:
+		return "the partition keeps the pod"
+	case v.Update.Decided.Held && !slices.ContainsFunc(v.Next(), isPod):
+		return "other pods of the StatefulSet are updated first"
+	}
+	return ""
+}

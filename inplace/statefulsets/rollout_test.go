@@ -1,0 +1,118 @@
+package statefulsets_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// TestDryRunIsOfAnotherName: the pod is what the StatefulSet controller would create with the highest ordinal, apart from its name.
+func TestDryRunIsOfAnotherName(t *testing.T) {
+	m := fixture.NewMembers(t, 3, func(m *fixture.Members) {
+		m.StatefulSet.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	})
+	m.Edit(fixture.App{Image: "v2"})
+	m.Fleet.Seen.DryRun = dryrun.Result{}
+	m.Once() // the mark
+	asked := m.Of().Plan().DryRun
+	if asked == nil {
+		t.Fatal("no dry run is asked for")
+	}
+	var pod corev1.Pod
+	if err := json.Unmarshal(asked.Pod, &pod); err != nil {
+		t.Fatal(err)
+	}
+	if pod.Name != "" || pod.GenerateName != "db-" || pod.Spec.Hostname != "db-2" || pod.Spec.Subdomain != "db" ||
+		pod.Labels[inplace.LabelRevisionHash] != "db-2" || pod.Labels[inplace.LabelPodName] != "db-2" || pod.Labels[inplace.LabelPodIndex] != "2" {
+		t.Errorf("it is %s %s, %s.%s, with labels %v", pod.Name, pod.GenerateName, pod.Spec.Hostname, pod.Spec.Subdomain, pod.Labels)
+	}
+	if len(pod.Spec.Volumes) != 1 || pod.Spec.Volumes[0].PersistentVolumeClaim == nil ||
+		pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "data-db-2" {
+		t.Errorf("its volumes are %+v", pod.Spec.Volumes)
+	}
+}
+
+// TestIdentityStays: the labels that the controller gives a pod when it creates it are in no template, and stay.
+func TestIdentityStays(t *testing.T) {
+	m := fixture.NewMembers(t, 1)
+	m.Member(0).Labels[inplace.LabelPodName], m.Member(0).Labels[inplace.LabelPodIndex] = "db-0", "0"
+	m.Edit(fixture.App{Image: "v2", Chart: "2"})
+	m.Rest()
+	labels := m.Member(0).Labels
+	if labels[inplace.LabelPodName] != "db-0" || labels[inplace.LabelPodIndex] != "0" || labels["chart"] != "2" {
+		t.Errorf("its labels are %v", labels)
+	}
+}
+
+func TestPodProgress(t *testing.T) {
+	m := fixture.NewMembers(t, 3, fixture.Rolling(1, ""))
+	m.Edit(fixture.App{Image: "v2"})
+	m.Once()
+	m.Once()
+	want := []podstate.PodPhase{podstate.Updating, podstate.Waiting, podstate.AtPartition}
+	for i, pod := range m.Of().PodProgress() {
+		if pod.Phase != want[i] {
+			t.Errorf("%s is %s, %s; want %s", pod.Pod.Name, pod.Phase, pod.Awaits, want[i])
+		}
+	}
+	m.Rest()
+	if pods := m.Of().PodProgress(); pods[2].Phase != podstate.AtPartition || m.Of().Unfinished() {
+		t.Errorf("in the end %s is %s, and the update is unfinished %t", pods[2].Pod.Name, pods[2].Phase, m.Of().Unfinished())
+	}
+}
+
+func TestPreview(t *testing.T) {
+	for name, test := range map[string]struct {
+		changes              []func(*fixture.Members)
+		mode                 inplace.Mode
+		kept, moving, atTime int
+		forbidden, inPlace   bool
+	}{
+		"all":                      {nil, inplace.ModeInPlace, 0, 3, 1, false, true},
+		"partition":                {[]func(*fixture.Members){fixture.Rolling(2, "3")}, inplace.ModeInPlace, 2, 1, 1, false, true},
+		"in-place-only, asked for": {[]func(*fixture.Members){onDelete}, inplace.ModeInPlaceOnly, 0, 3, 1, true, false},
+		"not asked for":            {nil, inplace.ModeNotOptedIn, 0, 3, 1, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := fixture.NewMembers(t, 3, test.changes...)
+			before := m.StatefulSet.Spec.Template
+			m.Edit(fixture.App{Image: "v2"})
+			m.Rollout.Seen.Mode = test.mode
+			preview := m.Of().Preview(before)
+			if preview.AtPartition != test.kept || preview.Moving() != test.moving || preview.AtATime != test.atTime ||
+				preview.Forbidden != test.forbidden || preview.InPlace() != test.inPlace {
+				t.Errorf("the preview is %+v", preview)
+			}
+		})
+	}
+}
+
+func onDelete(m *fixture.Members) { m.StatefulSet.Spec.UpdateStrategy.Type = "OnDelete" }
+
+// TestFallBackNudgesByAPod: events of ControllerRevisions wake no StatefulSet controller.
+func TestFallBackNudgesByAPod(t *testing.T) {
+	m := fixture.NewMembers(t, 2)
+	m.Edit(fixture.App{Image: "v2"})
+	m.Once()
+	plan := m.Of().FallBack(inplace.Reason{Code: inplace.CodeRefused, Message: "a policy refuses it"})
+	nudged := 0
+	for _, step := range plan.Steps {
+		if patch, is := step.(steps.PatchPod); is && patch.Why == "nudge the native controller" {
+			nudged++
+		}
+	}
+	if nudged != 1 {
+		t.Errorf("%d pods are annotated", nudged)
+	}
+	if again := m.Of().Nudge(); len(again) != 1 {
+		t.Errorf("at shutdown there are %d steps", len(again))
+	}
+}
