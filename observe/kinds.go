@@ -18,7 +18,7 @@ import (
 var GroupVersion = appsv1.SchemeGroupVersion
 
 // Kinds has the kinds of workloads that are updated in place. What Stayput watches, caches and indexes follows from it.
-var Kinds = []Kind{Deployments, DaemonSets}
+var Kinds = []Kind{Deployments, DaemonSets, StatefulSets}
 
 // Kind is a kind of workload.
 type Kind struct {

@@ -20,7 +20,7 @@ import (
 
 // All has the kinds of workloads. From it follows which workloads are updated, which events enqueue which workload,
 // which updates fall back when Stayput is uninstalled, and what metrics count.
-var All = []Kind{Deployments, DaemonSets}
+var All = []Kind{Deployments, DaemonSets, StatefulSets}
 
 // Kind is what differs between kinds of workloads besides their rollouts.
 type Kind struct {

@@ -124,10 +124,6 @@ func TestReplacementIsAskedFor(t *testing.T) {
 }
 
 func TestHoldsCleanup(t *testing.T) {
-	m := fixture.NewMembers(t, 2)
-	m.Edit(fixture.App{Image: "v2"})
-	m.Member(0).Labels[inplace.LabelRevisionHash] = "db-2"
-	m.Edit(fixture.App{Image: "v3"})
 	for name, test := range map[string]struct {
 		change func(m *fixture.Members)
 		held   []bool
@@ -137,13 +133,16 @@ func TestHoldsCleanup(t *testing.T) {
 		"held for too long":     {func(m *fixture.Members) { m.HeldSince = m.Of().Seen.Now.Add(-time.Hour) }, []bool{false, false, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			m := fixture.NewMembers(t, 2)
+			m.Edit(fixture.App{Image: "v2"})
+			m.Member(0).Labels[inplace.LabelRevisionHash] = "db-2"
+			m.Edit(fixture.App{Image: "v3"})
 			test.change(m)
 			for i, revision := range m.Of().Revisions {
 				if held, why := m.Of().HoldsCleanup(revision); held != test.held[i] {
 					t.Errorf("the deletion of %s is held %t: %s", revision.Name, held, why.Message)
 				}
 			}
-			m.Member(0).Labels[inplace.LabelRevisionHash] = "db-2"
 		})
 	}
 }
