@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,6 +84,20 @@ func (r Reader) StatefulRolloutOf(ctx context.Context, statefulSet *apps.Statefu
 	}
 	rollout.Seen.Now = time.Now()
 	return rollout, nil
+}
+
+// MemberDeletion returns the rollout that a decision on the deletion of a StatefulSet's pod depends on. It returns nil if
+// the StatefulSet is gone. The StatefulSet, its revisions and its pods come from r, their nodes from the cache.
+func (r Reader) MemberDeletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*statefulsets.Rollout, error) {
+	rollout, err := r.WithoutPods().StatefulRolloutOfControlled(ctx, pod)
+	if rollout == nil || err != nil || !rollout.Seen.Mode.Manages() {
+		return rollout, err
+	}
+	if err = r.WithoutNodes().members(ctx, rollout); err != nil {
+		return nil, err
+	}
+	rollout.Seen.Nodes, err = cached.nodesOf(ctx, rollout.Seen.Pods)
+	return rollout, err
 }
 
 // members reads the pods of the rollout, and their nodes.

@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -23,13 +22,11 @@ var daemonSetKind = kind{
 	podsBy:     daemonSetController,
 	decideEdit: Handlers.decideDaemonSet,
 	stays:      Handlers.holdsDaemonPod,
-	futile:     Handlers.sameDaemons,
-	throttle:   throttleFew,
-	further: func(h Handlers) map[string]route {
-		return map[string]route{
-			"/validate-revision": {handler: h.validateRevision, kinds: []string{"ControllerRevision"}, users: []string{daemonSetController}},
-		}
-	},
+	// syncNodes in pkg/controller/daemon/daemon_controller.go takes the pod as gone, without event or back-off.
+	refuse:        notFound,
+	keepsRevision: Handlers.keepsDaemonRevision,
+	futile:        Handlers.sameDaemons,
+	throttle:      throttleFew,
 }
 
 func (h Handlers) decideDaemonSet(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
@@ -76,25 +73,7 @@ func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *c
 	return stay, nil
 }
 
-// validateRevision keeps revisionHistoryLimit from deleting the ControllerRevision of a partially patched pod. The DaemonSet controller
-// takes any refusal as an error (cleanupHistory in pkg/controller/daemon/update.go): all else is done by then, and it retries by itself.
-func (h Handlers) validateRevision(ctx context.Context, req admission.Request) (answer, error) {
-	if !by(req, daemonSetController, admissionv1.Delete) {
-		return allow(), nil
-	}
-	revision, err := decode[apps.ControllerRevision](req.OldObject)
-	if err != nil {
-		return allow(), err
-	}
-	revision.Namespace = req.Namespace
-	return h.holdDeletion(ctx, req, func(ctx context.Context) (bool, error) {
-		return h.either(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
-			return h.keepsRevision(ctx, reader, revision)
-		})
-	})
-}
-
-func (h Handlers) keepsRevision(ctx context.Context, reader observe.Reader, revision *apps.ControllerRevision) (bool, error) {
+func (h Handlers) keepsDaemonRevision(ctx context.Context, reader observe.Reader, revision *apps.ControllerRevision) (bool, error) {
 	daemonSet, err := reader.DaemonSetOf(ctx, revision)
 	if daemonSet == nil || err != nil {
 		return false, err

@@ -30,6 +30,7 @@ var deploymentKind = kind{
 	podsBy:     replicaSetController,
 	decideEdit: Handlers.decideDeployment,
 	stays:      Handlers.updating,
+	refuse:     notFound, // manageReplicas in pkg/controller/replicaset/replica_set.go takes the pod as gone, without event or back-off
 	futile:     Handlers.surplusPasses,
 	throttle:   throttle,
 	further: func(h Handlers) map[string]route {

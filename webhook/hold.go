@@ -70,14 +70,21 @@ type holdStarts struct {
 // update revision, the template distinguishes updates.
 type holdStart struct {
 	workload, updateRevision types.UID
-	revision                 string
+	revision, stage          string
 }
 
+// inStages is a workload whose update begins in stages, at different times.
+type inStages interface{ Stage() string }
+
 func holdStartOf(workload metav1.Object, template apps.Template, updateRevision metav1.Object) holdStart {
-	if updateRevision == nil {
-		return holdStart{workload: workload.GetUID(), revision: template.Hash()}
+	start := holdStart{workload: workload.GetUID(), revision: template.Hash()}
+	if updateRevision != nil {
+		start.updateRevision, start.revision = updateRevision.GetUID(), revisions.RevisionNumber(updateRevision)
 	}
-	return holdStart{workload.GetUID(), updateRevision.GetUID(), revisions.RevisionNumber(updateRevision)}
+	if in, is := workload.(inStages); is {
+		start.stage = in.Stage()
+	}
+	return start
 }
 
 func newHoldStarts() *holdStarts { return &holdStarts{since: map[holdStart]time.Time{}} }

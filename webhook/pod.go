@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/creation"
 	"github.com/stayput/stayput/observe"
 )
@@ -20,7 +21,7 @@ var errHeldCreation = errors.New("stayput updates the pods of this workload in p
 // mutatePod adds the readiness gate to a new pod of a managed workload: gates cannot be added later. In every mode it also removes the
 // marks that came with the template: this pod has not moved, and it is no surge pod. It denies a pod that its ReplicaSet does not need.
 func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
-	kind := kindOfPods(req, admissionv1.Create)
+	kind := kindBy(req, admissionv1.Create)
 	if kind == nil {
 		return allow(), nil
 	}
@@ -84,11 +85,9 @@ func (h Handlers) managed(ctx context.Context, kind *kind, pod *corev1.Pod) (boo
 	return false, nil
 }
 
-// validatePod holds deletions by which native controllers would replace pods that are updated in place. Both controllers take NotFound
-// for a pod that is gone, without event or back-off (manageReplicas in pkg/controller/replicaset/replica_set.go, syncNodes in
-// pkg/controller/daemon/daemon_controller.go).
+// validatePod holds deletions by which native controllers would replace pods that are updated in place.
 func (h Handlers) validatePod(ctx context.Context, req admission.Request) (answer, error) {
-	kind := kindOfPods(req, admissionv1.Delete)
+	kind := kindBy(req, admissionv1.Delete)
 	if kind == nil {
 		return allow(), nil
 	}
@@ -96,21 +95,40 @@ func (h Handlers) validatePod(ctx context.Context, req admission.Request) (answe
 	if err != nil {
 		return allow(), err
 	}
-	return h.holdDeletion(ctx, req, func(ctx context.Context) (bool, error) { return kind.stays(h, ctx, pod) })
+	return h.holdDeletion(ctx, req, kind.refuse, func(ctx context.Context) (bool, error) { return kind.stays(h, ctx, pod) })
 }
 
-// holdDeletion denies the deletion of an object that is to stay, if a leader is alive. It tells the native controller that the object is
-// gone already.
-func (h Handlers) holdDeletion(ctx context.Context, req admission.Request, stays func(context.Context) (bool, error)) (answer, error) {
+// validateRevision keeps revisionHistoryLimit from deleting the ControllerRevision of a partially patched pod. Native controllers take any
+// refusal as an error (cleanupHistory in pkg/controller/daemon/update.go, truncateHistory in
+// pkg/controller/statefulset/stateful_set_control.go): all else is done by then, and they retry by themselves.
+func (h Handlers) validateRevision(ctx context.Context, req admission.Request) (answer, error) {
+	kind := kindBy(req, admissionv1.Delete)
+	if kind == nil || kind.keepsRevision == nil {
+		return allow(), nil
+	}
+	revision, err := decode[apps.ControllerRevision](req.OldObject)
+	if err != nil {
+		return allow(), err
+	}
+	revision.Namespace = req.Namespace
+	return h.holdDeletion(ctx, req, kind.refuse, func(ctx context.Context) (bool, error) {
+		return h.either(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
+			return kind.keepsRevision(h, ctx, reader, revision)
+		})
+	})
+}
+
+// holdDeletion refuses the deletion of an object that is to stay, if a leader is alive.
+func (h Handlers) holdDeletion(
+	ctx context.Context, req admission.Request, refuse refusal, stays func(context.Context) (bool, error),
+) (answer, error) {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
 	if stay, err := stays(ctx); err != nil || !stay {
 		return allow(), err
 	}
-	gone := apierrors.NewNotFound(schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}, req.Name)
-	gone.ErrStatus.Message = "held: stayput updates the pods of this workload in place"
-	return deny(held, gone), nil
+	return deny(held, refuse(schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}, req.Name)), nil
 }
 
 func decodePod(req admission.Request, raw runtime.RawExtension) (*corev1.Pod, error) {

@@ -111,7 +111,7 @@ func (h Handlers) validateCleanup(ctx context.Context, req admission.Request) (a
 		return allow(), err
 	}
 	rs.Namespace = req.Namespace
-	return h.holdDeletion(ctx, req, func(ctx context.Context) (bool, error) { return h.markHolds(ctx, rs) })
+	return h.holdDeletion(ctx, req, notFound, func(ctx context.Context) (bool, error) { return h.markHolds(ctx, rs) })
 }
 
 func scales(req admission.Request) (bool, error) {

@@ -102,7 +102,7 @@ func (h Handlers) throttleScaling(ctx context.Context, req admission.Request) (a
 
 // throttleDeletion delays the answer to the native controller of the pod while its deletion is held.
 func (h Handlers) throttleDeletion(ctx context.Context, req admission.Request) (answer, error) {
-	kind := kindOfPods(req, admissionv1.Delete)
+	kind := kindBy(req, admissionv1.Delete)
 	if kind == nil {
 		return allow(), nil
 	}
