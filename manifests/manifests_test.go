@@ -22,8 +22,8 @@ import (
 	"github.com/stayput/stayput/webhook"
 )
 
-// onlyFailing is the only webhook that fails closed. It is for edits of templates in in-place-only namespaces.
-const onlyFailing = "in-place-only.stayput.dev"
+// onlyFailing is the path of the only webhooks that fail closed. They are for edits of templates in in-place-only namespaces.
+const onlyFailing = "/validate-in-place-only"
 
 // call is a mutating or validating webhook, with what both have in common.
 type call struct {
@@ -34,7 +34,7 @@ type call struct {
 func TestEveryWebhookIsHarmless(t *testing.T) {
 	for _, c := range calls(t) {
 		t.Run(c.Name, func(t *testing.T) {
-			if want := failurePolicy(c.Name); c.FailurePolicy == nil || *c.FailurePolicy != want {
+			if want := failurePolicy(c); c.FailurePolicy == nil || *c.FailurePolicy != want {
 				t.Errorf("failurePolicy = %v, want %v", c.FailurePolicy, want)
 			}
 			if most := patience(c); c.TimeoutSeconds == nil || *c.TimeoutSeconds > most {
@@ -56,8 +56,8 @@ func TestEveryWebhookIsHarmless(t *testing.T) {
 	}
 }
 
-func failurePolicy(name string) admissionv1.FailurePolicyType {
-	if name == onlyFailing {
+func failurePolicy(c call) admissionv1.FailurePolicyType {
+	if path(c) == onlyFailing {
 		return admissionv1.Fail
 	}
 	return admissionv1.Ignore
@@ -89,7 +89,7 @@ func TestOnlyLabelledNamespacesAreCalledFor(t *testing.T) {
 			want            bool
 		}{
 			{"shop", "", false},
-			{"shop", "in-place", c.Name != onlyFailing},
+			{"shop", "in-place", path(c) != onlyFailing},
 			{"kube-system", "in-place", false},
 			{"stayput-system", "in-place", false},
 			{"kube-system", "in-place-only", false},
@@ -102,25 +102,53 @@ func TestOnlyLabelledNamespacesAreCalledFor(t *testing.T) {
 	}
 }
 
+// TestEditsAreValidatedByExactlyOneWebhook checks which webhook validates the edits of a workload, by the labels of its namespace and its own.
+// StatefulSets without the opt-in must not depend on one that fails closed.
 func TestEditsAreValidatedByExactlyOneWebhook(t *testing.T) {
-	for mode, want := range map[string]string{
-		"in-place": "/validate-workload", "in-place-only": "/validate-in-place-only", "misspelt": "/validate-workload",
+	const usual, strict = "/validate-workload", onlyFailing
+	asked := labels.Set{inplace.LabelStatefulSets: inplace.StatefulSetsInPlace}
+	for _, test := range []struct {
+		resource, mode      string
+		namespace, workload labels.Set
+		want                []string
+	}{
+		{"deployments", "in-place", nil, nil, []string{usual}},
+		{"deployments", "misspelt", nil, nil, []string{usual}},
+		{"deployments", "in-place-only", nil, nil, []string{strict}},
+		{"daemonsets", "in-place-only", asked, asked, []string{strict}},
+		{"statefulsets", "in-place", asked, asked, []string{usual}},
+		{"statefulsets", "in-place-only", nil, nil, nil},
+		{"statefulsets", "in-place-only", asked, nil, []string{strict}},
+		{"statefulsets", "in-place-only", nil, asked, []string{strict}},
+		{"statefulsets", "in-place-only", asked, asked, []string{strict}},
 	} {
-		var asked []string
+		var called []string
 		for _, c := range calls(t) {
-			selector, err := metav1.LabelSelectorAsSelector(c.NamespaceSelector)
-			if err != nil {
-				t.Fatal(c.Name, err)
-			}
-			edits := path(c) == "/validate-workload" || path(c) == "/validate-in-place-only"
-			if edits && selector.Matches(namespaceLabels("shop", mode)) {
-				asked = append(asked, path(c))
+			ofResource := func(rule admissionv1.RuleWithOperations) bool { return slices.Contains(rule.Resources, test.resource) }
+			if (path(c) == usual || path(c) == strict) && slices.ContainsFunc(c.Rules, ofResource) &&
+				selects(t, c.NamespaceSelector, labels.Merge(namespaceLabels("shop", test.mode), test.namespace)) &&
+				selects(t, c.ObjectSelector, test.workload) {
+				called = append(called, path(c))
 			}
 		}
-		if !slices.Equal(asked, []string{want}) {
-			t.Errorf("in a namespace labelled %s edits are validated at %v, want %s", mode, asked, want)
+		if !slices.Equal(called, test.want) {
+			t.Errorf("edits of %s in a namespace %s %v, labelled %v, are validated at %v, want %v",
+				test.resource, test.mode, test.namespace, test.workload, called, test.want)
 		}
 	}
+}
+
+// selects reports whether the selector selects an object with these labels. No selector selects every object.
+func selects(t *testing.T, selector *metav1.LabelSelector, of labels.Set) bool {
+	t.Helper()
+	if selector == nil {
+		return true
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Matches(of)
 }
 
 func TestEveryPathIsServed(t *testing.T) {

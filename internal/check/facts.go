@@ -90,7 +90,7 @@ type CertificateFacts struct {
 	ClusterIssuers []cmapi.ClusterIssuer
 }
 
-// Workload is a Deployment or DaemonSet with the label stayput.dev/update.
+// Workload is a Deployment, DaemonSet or StatefulSet with the label stayput.dev/update.
 type Workload struct{ Kind, Namespace, Name, Label string }
 
 // ForeignHook is a webhook that is not Stayput's.

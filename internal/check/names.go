@@ -20,7 +20,8 @@ var Policies = []string{"stayput-namespaces", "stayput-workloads", "stayput-sett
 // The webhooks of both configurations in manifests.
 var (
 	mutatingHooks   = []string{"edits.stayput.dev", "new-replicasets.stayput.dev", "new-pods.stayput.dev"}
-	validatingHooks = []string{"edits.stayput.dev", "in-place-only.stayput.dev", "replicasets.stayput.dev",
+	validatingHooks = []string{"edits.stayput.dev", "in-place-only.stayput.dev",
+		"in-place-only-statefulsets.stayput.dev", "in-place-only-statefulset.stayput.dev", "replicasets.stayput.dev",
 		"throttled-replicasets.stayput.dev", "completions.stayput.dev", "revisions.stayput.dev", "pods.stayput.dev", "throttled-pods.stayput.dev"}
 )
 
@@ -28,7 +29,7 @@ var (
 var flowSchemas = []string{"stayput", "stayput-leader-election"}
 
 // nativeControllers are the service accounts by which the webhooks know the native controllers.
-var nativeControllers = []string{"deployment-controller", "replicaset-controller", "daemon-set-controller"}
+var nativeControllers = []string{"deployment-controller", "replicaset-controller", "daemon-set-controller", "statefulset-controller"}
 
 // right is what the managers' service account must be allowed.
 type right struct {
@@ -54,9 +55,11 @@ func rightsOf(account string) []right {
 		cluster("apps", "deployments", "", "get", "list", "watch"),
 		cluster("apps", "deployments", "status", "patch"),
 		cluster("apps", "replicasets", "", "get", "list", "watch", "create", "patch"),
+		cluster("apps", "statefulsets", "", "get", "list", "watch"),
 		cluster("apps", "daemonsets", "finalizers", "update"),
 		cluster("apps", "deployments", "finalizers", "update"),
 		cluster("apps", "replicasets", "finalizers", "update"),
+		cluster("apps", "statefulsets", "finalizers", "update"),
 		cluster("discovery.k8s.io", "endpointslices", "", "list", "watch"),
 		cluster("autoscaling", "horizontalpodautoscalers", "", "list"),
 		cluster("events.k8s.io", "events", "", "create", "patch"),

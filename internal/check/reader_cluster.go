@@ -173,7 +173,7 @@ func (r Reader) misplaced(ctx context.Context, f *Facts) error {
 	for _, namespace := range f.Namespaces {
 		labelled[namespace.Name] = namespace.Labels[inplace.LabelUpdate] != ""
 	}
-	for _, kind := range []string{"Deployment", "DaemonSet"} {
+	for _, kind := range []string{"Deployment", "DaemonSet", "StatefulSet"} {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(appsGroup.WithKind(kind + "List"))
 		if err := r.List(ctx, &list, client.HasLabels{inplace.LabelUpdate}); err != nil {

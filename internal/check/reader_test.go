@@ -215,7 +215,7 @@ func TestCheck(t *testing.T) {
 		want []Topic
 		says string
 	}{
-		"in order":             {checked{}, nil, "the API server reaches the managers, and all 11 answer"},
+		"in order":             {checked{}, nil, "the API server reaches the managers, and all 13 answer"},
 		"a dry run":            {checked{}, nil, "a dry run in namespace shop passed through the webhooks"},
 		"expired":              {checked{expired: true}, []Topic{Certificate}, "expired"},
 		"for another host":     {checked{host: "other-"}, []Topic{Certificate}, "not " + ownHost},
@@ -223,7 +223,7 @@ func TestCheck(t *testing.T) {
 		"no CA":                {checked{noBundle: true}, []Topic{Certificate}, "certificates.caBundle"},
 		"a path not served":    {checked{path: "-2"}, []Topic{Webhooks}, "404"},
 		"no leader":            {checked{age: time.Minute}, []Topic{Managers}, "the Lease was renewed 1m0s ago"},
-		"API servers only":     {checked{callers: tls.RequireAnyClientCert}, nil, "all 11 answer"},
+		"API servers only":     {checked{callers: tls.RequireAnyClientCert}, nil, "all 13 answer"},
 		"a firewall":           {checked{firewall: true}, []Topic{Webhooks}, "i/o timeout"},
 		"a right less":         {checked{withoutRight: "patch pods"}, []Topic{Rights}, "may not patch pods"},
 		"another account":      {checked{account: "in-place-updates"}, nil, "the API server reaches the managers, and all 11 answer"},

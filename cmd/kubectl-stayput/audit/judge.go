@@ -13,10 +13,9 @@ import (
 	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/statefulsets"
+	"github.com/stayput/stayput/observe"
 )
-
-// codeStatefulSet is the code of the reason for which every rollout of a StatefulSet is native. Stayput itself never meets one.
-const codeStatefulSet = "StatefulSet"
 
 // workload is a Deployment, DaemonSet or StatefulSet without its template.
 type workload struct {
@@ -86,7 +85,17 @@ func (w workload) seen(with setting) engine.Snapshot {
 	}
 	settings := inplace.SettingsOf(namespace, labels)
 	rules := inplace.Rules{}.For(annotations).Restarting(settings, annotations).Resizing(settings)
-	return engine.Snapshot{Mode: inplace.ModeOf(namespace, labels), Settings: settings, Rules: rules}
+	return engine.Snapshot{Mode: w.modeOf(namespace, labels), Settings: settings, Rules: rules}
+}
+
+// modeOf returns the mode of the workload with these labels.
+func (w workload) modeOf(namespace, labels map[string]string) inplace.Mode {
+	for _, kind := range observe.Kinds {
+		if kind.Workload.Name == w.kind {
+			return kind.ModeOf(namespace, labels)
+		}
+	}
+	return inplace.ModeOf(namespace, labels)
 }
 
 // plus returns a copy of the map with one more entry.
@@ -122,6 +131,7 @@ func (s setting) String() string {
 }
 
 var (
+	statefulSets   = entry{key: inplace.LabelStatefulSets, value: inplace.StatefulSetsInPlace}
 	restartInPlace = entry{key: inplace.LabelRestart, value: inplace.RestartInPlace}
 	resizeAll      = entry{key: inplace.LabelResize, value: string(inplace.ResizeAll)}
 )
@@ -132,6 +142,8 @@ func trialsFor(reasons inplace.Reasons) []setting {
 	switch {
 	case len(codes) != 1:
 		return nil
+	case codes[0] == inplace.CodeMode:
+		return []setting{{statefulSets}}
 	case codes[0] == inplace.CodeResources:
 		return []setting{{resizeAll}}
 	case codes[0] != inplace.CodeAnnotation:
@@ -190,8 +202,18 @@ func reasonsOfDaemonSet(of *apps.DaemonSet) reasonsOf {
 	}
 }
 
-func reasonsOfStatefulSet(apps.Template, apps.Template, engine.Snapshot) inplace.Reasons {
-	return inplace.Reasons{{Code: codeStatefulSet, Message: "StatefulSets are not supported yet"}}
+// reasonsOfStatefulSet returns the same of a StatefulSet.
+func reasonsOfStatefulSet(of *apps.StatefulSet) reasonsOf {
+	return func(from, to apps.Template, seen engine.Snapshot) inplace.Reasons {
+		edited := *of
+		edited.Spec.Template = to
+		rollout := statefulsets.Rollout{StatefulSet: &edited, Seen: seen}
+		reasons := rollout.DecideEdit(from).Reasons
+		if why := rollout.WhyNative(); len(reasons) == 0 && why != nil {
+			reasons = inplace.Reasons{*why}
+		}
+		return reasons
+	}
 }
 
 // place is where in the template or workload a reason is, without the index of a list and no deeper than four steps: so that the same

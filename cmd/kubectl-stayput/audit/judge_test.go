@@ -103,6 +103,8 @@ func TestStrategiesCount(t *testing.T) {
 	recreate.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
 	onDelete, surging := &apps.DaemonSet{}, &apps.DaemonSet{}
 	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	notNow := &apps.StatefulSet{}
+	notNow.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 	surging.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
 	for name, c := range map[string]struct {
 		reasons reasonsOf
@@ -113,7 +115,8 @@ func TestStrategiesCount(t *testing.T) {
 		"DaemonSet":              {reasonsOfDaemonSet(&apps.DaemonSet{}), ""},
 		"DaemonSet, OnDelete":    {reasonsOfDaemonSet(onDelete), "with strategy OnDelete the user decides when a pod is updated"},
 		"DaemonSet with a surge": {reasonsOfDaemonSet(surging), "maxSurge asks for a new pod before the old one goes"},
-		"StatefulSet":            {reasonsOfStatefulSet, "StatefulSets are not supported yet"},
+		"StatefulSet":            {reasonsOfStatefulSet(&apps.StatefulSet{}), ""},
+		"StatefulSet, OnDelete":  {reasonsOfStatefulSet(notNow), "with strategy OnDelete the user decides when a pod is updated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			judged := workload{reasons: c.reasons}.judge(rollout{from: template(t, "", v1), to: template(t, "", v2)})

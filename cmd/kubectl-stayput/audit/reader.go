@@ -175,8 +175,13 @@ func (a *audit) readWorkloads(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return a.eachMeta(ctx, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), a.Selector, func(of *metav1.PartialObjectMetadata) {
-		a.add("StatefulSet", keptOf(of.ObjectMeta), reasonsOfStatefulSet)
+	statefulSets := func() client.ObjectList { return &apps.StatefulSetList{} }
+	return a.each(ctx, statefulSets, a.Selector, func(object runtime.Object) {
+		if s, is := object.(*apps.StatefulSet); is {
+			kept := &apps.StatefulSet{ObjectMeta: keptOf(s.ObjectMeta), Spec: s.Spec}
+			kept.Spec.Template, kept.Spec.VolumeClaimTemplates = apps.Template{}, nil
+			a.add("StatefulSet", kept.ObjectMeta, reasonsOfStatefulSet(kept))
+		}
 	})
 }
 

@@ -170,11 +170,9 @@ func TestAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := Counts{All: 4, InPlace: 3, Native: 1} // the edit of web, its undo, the edit of agent; that of db
-	want := Report{Workloads: 3, Counts: all, Settings: []Setting{}, Label: "team",
-		Labels: []Group{{"a", all}}, Namespaces: []Group{{"shop", all}},
-		Reasons: []Reason{{Code: "StatefulSet", Rollouts: 1, Example: "statefulset/db in shop, revision 5",
-			Message: "StatefulSets are not supported yet"}}}
+	all := Counts{All: 4, InPlace: 3, WithSetting: 1} // the edit of web, its undo, the edit of agent; that of db
+	want := Report{Workloads: 3, Counts: all, Settings: []Setting{{Setting: "stayput.dev/statefulsets: in-place", Rollouts: 1}}, Label: "team",
+		Labels: []Group{{"a", all}}, Namespaces: []Group{{"shop", all}}, Reasons: []Reason{}}
 	if got := marshal(t, report); got != marshal(t, want) {
 		t.Errorf("got  %s\nwant %s", got, marshal(t, want))
 	}

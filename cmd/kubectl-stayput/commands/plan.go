@@ -147,7 +147,7 @@ func newPlanner(cluster *connection, apply applier, messages io.Writer) (*planne
 func (p *planner) plan(ctx context.Context, wanted *unstructured.Unstructured) row {
 	planned := rowOf(wanted)
 	if !isWorkload(wanted) {
-		return planned.with(skipped, "neither a Deployment nor a DaemonSet")
+		return planned.with(skipped, "no Deployment, DaemonSet or StatefulSet")
 	}
 	p.warnings.answers = nil
 	stored, applied, err := p.apply(ctx, wanted)
@@ -188,7 +188,7 @@ func refusalOf(err error) inplace.Reasons {
 // sameTemplate reports whether the edit leaves the pod template as it is. If an object does not decode, it reports false; the preview then
 // returns that error.
 func sameTemplate(stored, applied *unstructured.Unstructured) bool {
-	was, will, err := readBoth[apps.Deployment](stored, applied) // a DaemonSet has its template at the same place
+	was, will, err := readBoth[apps.Deployment](stored, applied) // every kind has its template at the same place
 	return err == nil && apps.SameTemplate(was.Spec.Template, will.Spec.Template)
 }
 
@@ -200,8 +200,9 @@ func (p *planner) preview(ctx context.Context, stored, applied *unstructured.Uns
 var previews = map[string]func(
 	ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured,
 ) (steps.Preview, error){
-	"Deployment": previewDeployment,
-	"DaemonSet":  previewDaemonSet,
+	"Deployment":  previewDeployment,
+	"DaemonSet":   previewDaemonSet,
+	"StatefulSet": previewStatefulSet,
 }
 
 func previewDeployment(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
@@ -230,6 +231,18 @@ func previewDaemonSet(ctx context.Context, reader observe.Reader, stored, applie
 		return steps.Preview{}, err
 	}
 	rollout, err := reader.DaemonRolloutOf(ctx, will)
+	if err != nil {
+		return steps.Preview{}, err
+	}
+	return rollout.Preview(was.Spec.Template), nil
+}
+
+func previewStatefulSet(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
+	was, will, err := readBoth[apps.StatefulSet](stored, applied)
+	if err != nil {
+		return steps.Preview{}, err
+	}
+	rollout, err := reader.StatefulRolloutOf(ctx, will)
 	if err != nil {
 		return steps.Preview{}, err
 	}

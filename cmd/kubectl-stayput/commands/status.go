@@ -22,7 +22,7 @@ import (
 func newStatus(cluster *connection, std streams) *cobra.Command {
 	var watch bool
 	status := &cobra.Command{
-		Use:   "status [deployment/NAME | daemonset/NAME]",
+		Use:   "status [deployment/NAME | daemonset/NAME | statefulset/NAME]",
 		Short: "Show how workloads are updated; or pod by pod, how far an update is",
 		Long: "Show the leader, which workloads are updated in place, and how the last edit of each is carried out.\n" +
 			"Of one workload, show each pod, how far its update is and what it waits for.",
@@ -72,7 +72,7 @@ func runOverview(ctx context.Context, cluster *connection, std streams) error {
 }
 
 // shortNames are kubectl's short names of the kinds.
-var shortNames = map[string]string{"Deployment": "deploy", "DaemonSet": "ds"}
+var shortNames = map[string]string{"Deployment": "deploy", "DaemonSet": "ds", "StatefulSet": "sts"}
 
 // workloadIn returns the kind and the name in arguments such as "deploy/web" or "deploy web".
 func workloadIn(arguments []string) (kinds.Kind, string, error) {
@@ -80,7 +80,7 @@ func workloadIn(arguments []string) (kinds.Kind, string, error) {
 	if kind, known := kindCalled(called); known && name != "" && !strings.Contains(name, "/") {
 		return kind, name, nil
 	}
-	return kinds.Kind{}, "", fmt.Errorf("%q is no workload that Stayput updates: say deployment/NAME or daemonset/NAME",
+	return kinds.Kind{}, "", fmt.Errorf("%q is no workload that Stayput updates: say deployment/NAME, daemonset/NAME or statefulset/NAME",
 		strings.Join(arguments, " "))
 }
 

@@ -142,7 +142,8 @@ func TestStatusIsWatchedUntilTheEnd(t *testing.T) {
 func TestStatusOfWhat(t *testing.T) {
 	s := serve(t, stored("in-place"))
 	for want, arguments := range map[string][]string{
-		"no workload that Stayput updates":   {"status", "statefulset/web"},
+		"no workload that Stayput updates":   {"status", "job/web"},
+		"there is no StatefulSet shop/web":   {"status", "sts/web", "-n", "shop"},
 		"say deployment/NAME":                {"status", "deploy"},
 		"there is no DaemonSet shop/another": {"status", "ds/another", "-n", "shop"},
 	} {
