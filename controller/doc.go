@@ -1,4 +1,4 @@
-// Package controller carries out in-place updates. The leader reads a Deployment or DaemonSet with its revisions and
+// Package controller carries out in-place updates. The leader reads a workload with its revisions and
 // pods, asks package inplace for the next steps, and writes them one guarded patch at a time. It records events and
 // metrics only after the writes. Every replica, leader or not, opens the readiness gates of new pods.
 //

@@ -18,7 +18,7 @@ import (
 // when a Deployment is deleted with --cascade=orphan, only a ReplicaSet changes.
 const orphanEvery = 5 * time.Second
 
-// orphans reconciles pods whose Deployment or DaemonSet was deleted without them in the middle of an update. No plan
+// orphans reconciles pods whose workload was deleted without them in the middle of an update. No plan
 // will ever end their update. It runs on the leader, because this leader or an earlier one has closed their gates.
 type orphans struct {
 	// cached reads the cache, live the API server itself.

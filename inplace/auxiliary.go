@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// AnnotationAuxiliary names, on a Deployment or DaemonSet, containers whose restart users do not have to wait for, such as log shippers:
+	// AnnotationAuxiliary names, on a workload, containers whose restart users do not have to wait for, such as log shippers:
 	// comma-separated, up to 4096 characters. Stayput does not drain a pod in which only such containers restart.
 	AnnotationAuxiliary = "stayput.dev/auxiliary"
 	// longestAuxiliary is the greatest length of the list.

@@ -57,7 +57,9 @@ func TestModeIfOptedIn(t *testing.T) {
 }
 
 func TestModeManages(t *testing.T) {
-	for mode, want := range map[Mode]bool{ModeNone: false, ModeRecreate: false, ModeNotOptedIn: false, ModeInPlace: true, ModeInPlaceOnly: true} {
+	for mode, want := range map[Mode]bool{
+		ModeNone: false, ModeRecreate: false, ModeNotOptedIn: false, ModeInPlace: true, ModeInPlaceOnly: true,
+	} {
 		if mode.Manages() != want {
 			t.Errorf("%q manages: %t", mode, !want)
 		}

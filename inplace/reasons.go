@@ -89,8 +89,8 @@ const (
 	CodeFellBack       = "FellBack"       // the update fell back to the native controller before
 	CodeStrategy       = "Strategy"       // strategy Recreate with several replicas, OnDelete, or maxSurge of a DaemonSet
 	CodeMaxUnavailable = "MaxUnavailable" // no pod may be unavailable, and surge pods are turned off
-	CodeRevisionGone   = "RevisionGone"   // the ControllerRevision of a pod of a DaemonSet is gone, so the pod's template is unknown
-	CodeHousekeeping   = "Housekeeping"   // the DaemonSet controller would delete the pod in any case
+	CodeRevisionGone   = "RevisionGone"   // the ControllerRevision of a pod is gone, so the pod's template is unknown
+	CodeHousekeeping   = "Housekeeping"   // the native controller would delete the pod in any case
 	CodeRewrittenImage = "RewrittenImage" // a pod has another image than its template
 	CodeCannotCreate   = "CannotCreate"   // the new ReplicaSet does not exist, and Stayput cannot create it as the native controller would
 	CodeNativeRollout  = "NativeRollout"  // the native controller has begun a rollout with new pods

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// AnnotationInPlaceAnnotations lists, on a Deployment or DaemonSet only, annotations of its template that may change in place, in
+	// AnnotationInPlaceAnnotations lists, on a workload only, annotations of its template that may change in place, in
 	// addition to those of the managers' `--in-place-annotations`. Entries are keys, or `prefix/*` for all keys with that prefix,
 	// comma-separated, up to 4096 characters.
 	AnnotationInPlaceAnnotations = "stayput.dev/in-place-annotations"

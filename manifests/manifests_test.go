@@ -102,8 +102,8 @@ func TestOnlyLabelledNamespacesAreCalledFor(t *testing.T) {
 	}
 }
 
-// TestEditsAreValidatedByExactlyOneWebhook checks which webhook validates the edits of a workload, by the labels of its namespace and its own.
-// StatefulSets without the opt-in must not depend on one that fails closed.
+// TestEditsAreValidatedByExactlyOneWebhook checks which webhook validates the edits of a workload, by the labels of its namespace and its
+// own. StatefulSets without the opt-in must not depend on one that fails closed.
 func TestEditsAreValidatedByExactlyOneWebhook(t *testing.T) {
 	const usual, strict = "/validate-workload", onlyFailing
 	asked := labels.Set{inplace.LabelStatefulSets: inplace.StatefulSetsInPlace}

@@ -73,7 +73,7 @@ func (r Reader) nodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node
 	return nodes, nil
 }
 
-// RevisionOf returns the ControllerRevision that controls the pod, if the pod is a pre-pull pod of a DaemonSet. It
+// RevisionOf returns the ControllerRevision that controls the pod, if the pod is a pre-pull pod of a DaemonSet or StatefulSet. It
 // returns nil if there is none with the UID in the owner reference.
 func (r Reader) RevisionOf(ctx context.Context, pod *corev1.Pod) (*apps.ControllerRevision, error) {
 	return findController[apps.ControllerRevision](ctx, r, pod, "ControllerRevision")

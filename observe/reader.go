@@ -130,8 +130,8 @@ func (r Reader) WorkloadOf(ctx context.Context, pod *corev1.Pod) (client.Object,
 	return nil, nil
 }
 
-// underWorkload returns the revision that controls the pod. If there is none, it returns the pod: DaemonSets control
-// their pods, and Deployments their pre-pull pods.
+// underWorkload returns the revision that controls the pod. If there is none, it returns the pod: DaemonSets and
+// StatefulSets control their pods, and Deployments their pre-pull pods.
 func (r Reader) underWorkload(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
 	for _, of := range revisionTypes() {
 		if revision, err := of.controllerOf(ctx, r, pod); revision != nil || err != nil {

@@ -64,8 +64,8 @@ func (h Handlers) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return h.full(ctx, pod)
 }
 
-// managed reports whether the workload of the pod is managed, and its pods are taken out of service by a gate. It asks the cache, and the API server only about a workload that is too new
-// for the cache.
+// managed reports whether the workload of the pod is managed, and its pods are taken out of service by a gate. It asks the cache, and the
+// API server only about a workload that is too new for the cache.
 func (h Handlers) managed(ctx context.Context, kind *kind, pod *corev1.Pod) (bool, error) {
 	for _, reader := range []observe.Reader{h.Cached, h.Live} {
 		workload, err := reader.WorkloadOf(ctx, pod)

@@ -28,7 +28,8 @@ func statefulSet(t testing.TB, template, more string) *apps.StatefulSet {
 func memberRevision(t testing.TB, name, template string) *apps.ControllerRevision {
 	t.Helper()
 	revision := controllerRevision(t, name, template)
-	revision.Name, revision.UID, revision.Labels = "db-"+name, types.UID("db-"+name), map[string]string{"app": "web", "controller.kubernetes.io/hash": name}
+	revision.Name, revision.UID = "db-"+name, types.UID("db-"+name)
+	revision.Labels = map[string]string{"app": "web", "controller.kubernetes.io/hash": name}
 	revision.OwnerReferences = controlledBy("StatefulSet", "db", "sts")
 	return revision
 }

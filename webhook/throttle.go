@@ -34,8 +34,8 @@ const (
 	// checks take a tenth of the time.
 	lookEvery = 20 * time.Millisecond
 	// mostThrottled is the number of objects of a kind about which answers are delayed at a time. Each delayed answer blocks one worker of
-	// the native controller. It has five (concurrent-deployment-syncs, concurrent-replicaset-syncs) or two (concurrent-daemonset-syncs), and
-	// there are two managers.
+	// the native controller. It has five (concurrent-deployment-syncs, concurrent-replicaset-syncs, concurrent-statefulset-syncs) or two
+	// (concurrent-daemonset-syncs), and there are two managers.
 	mostThrottled = 1
 )
 

@@ -22,7 +22,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// workload is what Deployments and DaemonSets have in common.
+// workload is what all kinds have in common.
 type workload struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {

@@ -54,8 +54,8 @@ func reading[T any](read func(context.Context, types.NamespacedName) (*T, error)
 	}
 }
 
-// Rollout is a workload of any kind with everything that an update of it depends on: see deployment.go and
-// daemonset.go.
+// Rollout is a workload of any kind with everything that an update of it depends on: see deployment.go,
+// daemonset.go and statefulset.go.
 type Rollout interface {
 	Decision() steps.Decision
 	Plan() steps.Plan

@@ -19,7 +19,7 @@ func newInProgress(namespaces *bynamespace.Series) *inProgress {
 	}
 	return &inProgress{
 		namespaces: namespaces,
-		inFlight:   gauge("updates_in_flight", "Deployments and DaemonSets being updated in place."),
+		inFlight:   gauge("updates_in_flight", "Workloads being updated in place."),
 		stalled: gauge("updates_stalled",
 			"Deployments whose update in place has made no progress for progressDeadlineSeconds."),
 	}

@@ -32,8 +32,8 @@ type Metrics struct {
 // NewMetrics registers the metrics and returns them.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		started:   counter("updates_started_total", "Updates of Deployments and DaemonSets begun in place.", "mode"),
-		completed: counter("updates_completed_total", "Updates of Deployments and DaemonSets completed in place.", "mode"),
+		started:   counter("updates_started_total", "Updates begun in place.", "mode"),
+		completed: counter("updates_completed_total", "Updates completed in place.", "mode"),
 		failed: counter("updates_failed_total",
 			"Updates begun in place and not completed so: fallen back to the native controller, stalled or deleted.", "mode", "reason"),
 		superseded: counter("updates_superseded_total", "Updates begun in place that a later edit replaced before they completed.", "mode"),

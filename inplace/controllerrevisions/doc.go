@@ -1,9 +1,9 @@
-// Package controllerrevisions plans the updates of workloads whose pods name their ControllerRevision in a label: DaemonSets today. A kind
+// Package controllerrevisions plans the updates of workloads whose pods name their ControllerRevision in a label: DaemonSets and StatefulSets. A kind
 // adds what is its own: see Kind.
 //
 // The native controller creates the ControllerRevision of an edit before it deletes any pod. It goes on counting pods by their label and
-// writes the status itself. So there is nothing to scale: it is enough to hold its DELETEs and to move the pods. It does not repeat a
-// DELETE that was refused, so whatever ends a hold has to nudge it.
+// writes the status itself. So there is nothing to scale: it is enough to hold its DELETEs and to move the pods. It repeats a DELETE that
+// was refused late or never, so whatever ends a hold has to nudge it.
 //
 //   - A pod that must be replaced waits until the pods that can be updated in place are done. If it does not serve, it does not wait, as
 //     far as the partition allows: nothing is lost with it, and it takes up the budget of the others.

@@ -46,9 +46,10 @@ func (v *Planner) HoldsDeletion(pod *corev1.Pod, heldSince time.Time, whole func
 
 // HoldsCleanup reports whether a DELETE of the ControllerRevision by the native controller is held, and why. That controller keeps the
 // revision that it takes for the current one, and those that labels of pods name in its cache (cleanupHistory in
-// pkg/controller/daemon/update.go, truncateHistory in pkg/controller/statefulset/stateful_set_control.go). The label of a partially patched pod names no revision. Labels of other pods name a revision, or are
-// about to, that the controller's cache does not show yet. Without their revision, these pods would have to be replaced. HeldSince is the
-// time from which on the caller has held writes of this update; zero if it has not.
+// pkg/controller/daemon/update.go, truncateHistory in pkg/controller/statefulset/stateful_set_control.go). The label of a partially patched
+// pod names no revision. Labels of other pods name a revision, or are about to, that the controller's cache does not show yet. Without
+// their revision, these pods would have to be replaced. HeldSince is the time from which on the caller has held writes of this update; zero
+// if it has not.
 func (v *Planner) HoldsCleanup(revision *apps.ControllerRevision, heldSince time.Time) (bool, inplace.Reason) {
 	if !v.seen.Mode.Manages() {
 		return false, *v.seen.Mode.Reason()

@@ -26,5 +26,5 @@
 // are no others, that is remembered for the update revision, and the update goes on without pulling first.
 //
 // A plan that creates pre-pull pods is made twice, the second time with the namespace's ResourceQuotas. They must leave room for
-// 1 + maxSurge pods of a Deployment, or for one pod of a DaemonSet.
+// 1 + maxSurge pods of a Deployment, or for one pod of another workload.
 package prepull

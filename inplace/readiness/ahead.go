@@ -23,7 +23,7 @@ import (
 // is ready as long as it runs, and nothing is revoked.
 //
 // The update of a Deployment does not end before that either: while its marks are there, no status says that the rollout is complete
-// (Planner.end in inplace/deployments). DaemonSets have no status that Stayput could hold.
+// (Planner.end in inplace/deployments). Other kinds have no status that Stayput could hold.
 
 // Lasts is how long a Ready that is ahead of its kubelet must be seen: several times the interval between two writes of a kubelet.
 // If nothing reports Ready ahead of kubelets, native controllers act at once on the first Ready.

@@ -10,7 +10,7 @@
 // So neither webhooks without a leader, nor a leader that never comes to a workload or may not write to it, can block anything for long.
 //
 // The holds of a workload that is being deleted are the only ones without renewal: see deployments.Rollout.Deleting and
-// daemonsets.Rollout.HoldsDeletion.
+// controllerrevisions.Planner.HoldsDeletion.
 //
 // # Fallback
 //

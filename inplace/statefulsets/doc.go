@@ -1,8 +1,8 @@
 // Package statefulsets says what is special about StatefulSets, whose updates package controllerrevisions plans, and which deletions of
 // their pods and revisions are held.
 //
-//   - The highest ordinal goes first, and a lower one begins only after the higher ones (order.go). What the StatefulSet controller would do
-//     next is what Stayput has in hand, so that controller can go on at any moment.
+//   - The highest ordinal goes first, and a lower one begins only after the higher ones (order.go). What the StatefulSet controller would
+//     do next is what Stayput has in hand, so that controller can go on at any moment.
 //   - The partition is the spec's own, by ordinal. The controller leaves the pods below it alone, so they take no part in an update.
 //   - A refused DELETE is no success to the controller: it tries again, later and later (webhook/statefulset.go). It watches pods, and no
 //     ControllerRevisions, so a nudge is an annotation of a pod.
@@ -10,9 +10,9 @@
 //
 // # OrderedReady
 //
-// With the pod management policy OrderedReady, the default, the controller does nothing as long as a pod is not Ready, whatever the template
-// says (updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go). A pod whose gate is closed is not Ready. If all managers
-// ended then, no controller would replace that pod, and the StatefulSet would be stuck for ever. So no gate of these pods closes, and new
+// With the pod management policy OrderedReady, the default, the controller does nothing as long as a pod is not Ready, whatever the
+// template says (updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go). A pod whose gate is closed is not Ready. If all
+// managers ended then, no controller would replace that pod, and the StatefulSet would be stuck for ever. So no gate of these pods closes, and new
 // pods have none. A pod is patched while it serves. It has a label that no revision has until its kubelet has restarted its containers:
 // whatever ends there, the pod becomes Ready by itself, and the controller replaces it. Its clients lose it when its containers stop, as
 // when a pod is deleted, and a preStop hook works in the same way.

@@ -30,8 +30,8 @@ func (k kind) Budget(pods []*controllerrevisions.Pod) int {
 	return k.StatefulSet.MaxUnavailable() - unavailable
 }
 
-// Next implements controllerrevisions.Kind. Pods that have begun go on, and pods that do not serve cost nothing. Of the others, only as many
-// have their turn as may become unavailable, the highest ordinals: if one of them has to wait, the lower ones wait as well.
+// Next implements controllerrevisions.Kind. Pods that have begun go on, and pods that do not serve cost nothing. Of the others, only as
+// many have their turn as may become unavailable, the highest ordinals: if one of them has to wait, the lower ones wait as well.
 func (k kind) Next(pending []*controllerrevisions.Pod, budget int) []*controllerrevisions.Pod {
 	var next, serving []*controllerrevisions.Pod
 	for _, m := range pending {

@@ -38,7 +38,7 @@ type PatchReplicaSet struct {
 	Why        string
 }
 
-// PatchRevision changes Stayput's marks on a revision of a DaemonSet.
+// PatchRevision changes Stayput's marks on a ControllerRevision.
 type PatchRevision struct {
 	Revision   *apps.ControllerRevision
 	Operations []jsonpatch.Operation
