@@ -175,7 +175,7 @@ func TestOwnResizes(t *testing.T) {
 		"of a DaemonSet, without the label": {before: cpu(0, "200m"), after: cpu(0, "100m"), want: notBack,
 			both: func(p *corev1.Pod) { p.Labels = nil }},
 		"of a pod without owner": {in: labelled, both: func(p *corev1.Pod) { p.OwnerReferences = nil }, after: cpu(0, "200m"),
-			want: "stayput resizes only pods of Deployments and DaemonSets"},
+			want: "stayput resizes only pods of Deployments, DaemonSets and StatefulSets"},
 		"a resize policy": {in: labelled, want: others,
 			after: func(p *corev1.Pod) { p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{}} }},
 		"of the whole pod": {in: labelled, after: func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} }, want: others},

@@ -97,6 +97,7 @@ func TestLabelsAreRejected(t *testing.T) {
 	for _, test := range []struct{ policy, label, right, wrong string }{
 		{"stayput-namespaces", inplace.LabelUpdate, "in-place", "recreate"},
 		{"stayput-workloads", inplace.LabelUpdate, "recreate", "inplace"},
+		{"stayput-settings", inplace.LabelStatefulSets, inplace.StatefulSetsInPlace, "true"},
 		{"stayput-settings", inplace.LabelDrain, "500ms", "11m"},
 		{"stayput-settings", inplace.LabelPrePullParallelism, "0", "1001"},
 		{"stayput-settings", inplace.LabelSurge, "false", "no"},
@@ -111,6 +112,21 @@ func TestLabelsAreRejected(t *testing.T) {
 			if (refused != "") != (want != "") || !strings.HasPrefix(refused, want) {
 				t.Errorf("%s %s=%s: refused with %q, want %q", test.policy, test.label, value, refused, want)
 			}
+		}
+	}
+}
+
+// TestStatefulSetsHaveAPartitionOfTheirOwn checks that the label is refused on a StatefulSet, and says what to use instead.
+func TestStatefulSetsHaveAPartitionOfTheirOwn(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	for kind, refuses := range map[string]bool{"StatefulSet": true, "DaemonSet": false, "Deployment": false} {
+		before := withLists(nil)
+		before.Kind = kind
+		after := before.DeepCopy()
+		after.Labels = map[string]string{inplace.LabelPartition: "1"}
+		refused := policy.of(before, after, &corev1.Namespace{}, &user.DefaultInfo{})
+		if strings.Contains(refused, "spec.updateStrategy.rollingUpdate.partition") != refuses || (refused != "") != refuses {
+			t.Errorf("on a %s it is refused with %q", kind, refused)
 		}
 	}
 }
