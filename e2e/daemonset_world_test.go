@@ -22,16 +22,19 @@ func isDaemonSet(name string) bool { return strings.HasPrefix(name, daemonSetPre
 
 // ref returns the name with its kind, for kubectl.
 func ref(name string) string {
-	if isDaemonSet(name) {
+	if strings.Contains(name, "/") {
 		return name
 	}
 	return "deployment/" + name
 }
 
-// called returns the name of a Deployment or DaemonSet in this form.
+// called returns the name of a workload in this form.
 func called(workload metav1.Object) string {
-	if _, is := workload.(*appsv1.DaemonSet); is {
+	switch workload.(type) {
+	case *appsv1.DaemonSet:
 		return daemonSetPrefix + workload.GetName()
+	case *appsv1.StatefulSet:
+		return statefulSetPrefix + workload.GetName()
 	}
 	return workload.GetName()
 }
@@ -44,20 +47,22 @@ func (w world) workloadOf(pod *corev1.Pod) string {
 	if ds := w.daemonSetOf(pod); ds != nil {
 		return called(ds)
 	}
+	if sts := w.statefulSetOf(pod); sts != nil {
+		return called(sts)
+	}
 	return ""
 }
 
 // isNamed reports whether an object is the workload of this name.
 func isNamed(object metav1.Object, name string) bool {
-	if short, ok := strings.CutPrefix(name, daemonSetPrefix); ok {
-		_, is := object.(*appsv1.DaemonSet)
-		return is && object.GetName() == short
+	switch object.(type) {
+	case *appsv1.Deployment, *appsv1.DaemonSet, *appsv1.StatefulSet:
+		return called(object) == name
 	}
-	_, is := object.(*appsv1.Deployment)
-	return is && object.GetName() == name
+	return false
 }
 
-// workload is a Deployment or a DaemonSet at one moment, with what scenarios need to know of both kinds.
+// workload is a workload at one moment, with what scenarios need to know of all kinds.
 type workload struct {
 	metav1.Object
 	selector *metav1.LabelSelector
@@ -73,20 +78,27 @@ func (w world) workload(name string) (workload, error) {
 		if ds := w.daemonSet(short); ds != nil {
 			return w.ofDaemonSet(ds), nil
 		}
+	} else if short, ok := strings.CutPrefix(name, statefulSetPrefix); ok {
+		if sts := w.statefulSet(short); sts != nil {
+			return w.ofStatefulSet(sts), nil
+		}
 	} else if d := w.deployment(name); d != nil {
 		return w.ofDeployment(d), nil
 	}
 	return workload{}, fmt.Errorf("there is no %s", ref(name))
 }
 
-// workloads returns all workloads of both kinds.
+// workloads returns all workloads.
 func (w world) workloads() []workload {
-	all := make([]workload, 0, len(w.deployments)+len(w.daemonSets))
+	all := make([]workload, 0, len(w.deployments)+len(w.daemonSets)+len(w.statefulSets))
 	for _, d := range w.deployments {
 		all = append(all, w.ofDeployment(d))
 	}
 	for _, ds := range w.daemonSets {
 		all = append(all, w.ofDaemonSet(ds))
+	}
+	for _, sts := range w.statefulSets {
+		all = append(all, w.ofStatefulSet(sts))
 	}
 	return all
 }

@@ -127,9 +127,11 @@ func (j *judge) observe(e event) {
 		j.surge(e, object)
 		j.agreement(e, object)
 		j.daemonAgreement(e, object)
+		j.memberAgreement(e, object)
 		j.count(object)
 		j.outage(e, j.deploymentOf(object))
 		j.daemonOutage(e, j.daemonSetOf(object))
+		j.memberOutage(e, j.statefulSetOf(object))
 	case *appsv1.ReplicaSet:
 		j.untouched(e, before, object)
 	case *appsv1.Deployment:
@@ -144,6 +146,11 @@ func (j *judge) observe(e event) {
 		j.spec(e, object)
 		j.daemonStatus(e, object)
 		j.daemonOutage(e, j.daemonSets[object.UID])
+	case *appsv1.StatefulSet:
+		j.lists(object)
+		j.spec(e, object)
+		j.memberStatus(e, object)
+		j.memberOutage(e, j.statefulSets[object.UID])
 	}
 }
 

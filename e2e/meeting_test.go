@@ -33,6 +33,7 @@ func disturbances(t *testing.T) {
 	t.Run("every manager gone, every kind of change", changesWithoutManagers)
 	t.Run("leader killed, pods left behind", leftWithoutLeader)
 	t.Run("every manager killed", everyManagerKilled)
+	t.Run("every manager gone, StatefulSets", membersWithoutManagers)
 	t.Run("node tainted", func(t *testing.T) {
 		long(t)
 		leavesAndReturns(t, tainted)

@@ -75,6 +75,7 @@ func listsOf(namespace string) map[string]*cache.ListWatch {
 		"deployments":         cache.NewListWatchFromClient(apps, "deployments", namespace, fields.Everything()),
 		"replicasets":         cache.NewListWatchFromClient(apps, "replicasets", namespace, fields.Everything()),
 		"daemonsets":          cache.NewListWatchFromClient(apps, "daemonsets", namespace, fields.Everything()),
+		"statefulsets":        cache.NewListWatchFromClient(apps, "statefulsets", namespace, fields.Everything()),
 		"controllerrevisions": cache.NewListWatchFromClient(apps, "controllerrevisions", namespace, fields.Everything()),
 		"pods":                cache.NewListWatchFromClient(core, "pods", namespace, fields.Everything()),
 	}
@@ -190,6 +191,8 @@ func (w world) objects(kind string) []metav1.Object {
 		objects = values(w.sets)
 	case "daemonsets":
 		objects = values(w.daemonSets)
+	case "statefulsets":
+		objects = values(w.statefulSets)
 	case "controllerrevisions":
 		objects = values(w.revisions)
 	case "pods":

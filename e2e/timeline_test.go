@@ -42,6 +42,8 @@ func kindOf(object metav1.Object) string {
 		return "rs"
 	case *appsv1.DaemonSet:
 		return "ds"
+	case *appsv1.StatefulSet:
+		return "sts"
 	case *appsv1.ControllerRevision:
 		return "revision"
 	case *discoveryv1.EndpointSlice:
@@ -65,6 +67,8 @@ func describe(e event) string {
 		return describeSet(object)
 	case *appsv1.DaemonSet:
 		return describeDaemonSet(object)
+	case *appsv1.StatefulSet:
+		return describeStatefulSet(object)
 	case *appsv1.ControllerRevision:
 		return fmt.Sprintf("rev=%d %s%s", object.Revision, shortImages(templateIn(object).Spec), marksOf(object))
 	case *discoveryv1.EndpointSlice:

@@ -63,24 +63,26 @@ type event struct {
 // world is one namespace at one moment. Pre-pull pods, which only pull images, are no pods of any workload: they are in a map of their own,
 // so that they are not counted.
 type world struct {
-	deployments map[types.UID]*appsv1.Deployment
-	sets        map[types.UID]*appsv1.ReplicaSet
-	daemonSets  map[types.UID]*appsv1.DaemonSet
-	revisions   map[types.UID]*appsv1.ControllerRevision
-	pods        map[types.UID]*corev1.Pod
-	prePullPods map[types.UID]*corev1.Pod
-	slices      map[types.UID]*discoveryv1.EndpointSlice // only where the scenario follows EndpointSlices: see offers
+	deployments  map[types.UID]*appsv1.Deployment
+	sets         map[types.UID]*appsv1.ReplicaSet
+	daemonSets   map[types.UID]*appsv1.DaemonSet
+	statefulSets map[types.UID]*appsv1.StatefulSet
+	revisions    map[types.UID]*appsv1.ControllerRevision
+	pods         map[types.UID]*corev1.Pod
+	prePullPods  map[types.UID]*corev1.Pod
+	slices       map[types.UID]*discoveryv1.EndpointSlice // only where the scenario follows EndpointSlices: see offers
 }
 
 func newWorld() world {
 	return world{
-		deployments: map[types.UID]*appsv1.Deployment{},
-		sets:        map[types.UID]*appsv1.ReplicaSet{},
-		daemonSets:  map[types.UID]*appsv1.DaemonSet{},
-		revisions:   map[types.UID]*appsv1.ControllerRevision{},
-		pods:        map[types.UID]*corev1.Pod{},
-		prePullPods: map[types.UID]*corev1.Pod{},
-		slices:      map[types.UID]*discoveryv1.EndpointSlice{},
+		deployments:  map[types.UID]*appsv1.Deployment{},
+		sets:         map[types.UID]*appsv1.ReplicaSet{},
+		daemonSets:   map[types.UID]*appsv1.DaemonSet{},
+		statefulSets: map[types.UID]*appsv1.StatefulSet{},
+		revisions:    map[types.UID]*appsv1.ControllerRevision{},
+		pods:         map[types.UID]*corev1.Pod{},
+		prePullPods:  map[types.UID]*corev1.Pod{},
+		slices:       map[types.UID]*discoveryv1.EndpointSlice{},
 	}
 }
 
@@ -92,6 +94,8 @@ func (w world) apply(e event) {
 		keep(w.sets, object.UID, object, e.what)
 	case *appsv1.DaemonSet:
 		keep(w.daemonSets, object.UID, object, e.what)
+	case *appsv1.StatefulSet:
+		keep(w.statefulSets, object.UID, object, e.what)
 	case *appsv1.ControllerRevision:
 		keep(w.revisions, object.UID, object, e.what)
 	case *discoveryv1.EndpointSlice:
@@ -202,14 +206,14 @@ func (w world) livePods(place types.UID) int {
 	return count
 }
 
-// placeOf returns the place of a pod, which an update changes: the ReplicaSet that controls it, or the revision of its DaemonSet. It is
+// placeOf returns the place of a pod, which an update changes: the ReplicaSet that controls it, or the revision of its DaemonSet or StatefulSet. It is
 // empty if the pod has no controller.
 func placeOf(pod *corev1.Pod) types.UID {
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case owner == nil:
 		return ""
-	case owner.Kind == "DaemonSet":
+	case owner.Kind == "DaemonSet" || owner.Kind == "StatefulSet":
 		return daemonPlace(owner.UID, pod.Labels[daemonHashLabel])
 	}
 	return owner.UID

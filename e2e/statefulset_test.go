@@ -1,0 +1,470 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// members is the StatefulSet of each scenario.
+const members = statefulSetPrefix + "db"
+
+const statefulSetsLabel = "stayput.dev/statefulsets"
+
+// stateful asks for updates of StatefulSets in place.
+var stateful = with(labelled, statefulSetsLabel, "in-place")
+
+// statefulSets runs the scenarios of StatefulSets that can run in parallel, with both pod management policies.
+func statefulSets(t *testing.T) {
+	scenarios := map[string]func(*testing.T){
+		"OrderedReady, not Ready at the current revision": membersWaitForTheUnready,
+		"OrderedReady, bad image at the first deployment": membersBootstrapped,
+		"without the opt-in":                              membersUntouched,
+		"in-place-only":                                   membersOnlyInPlace,
+		"asked for by itself":                             membersAsk,
+		"partition label":                                 membersPartitionLabel,
+		"environment":                                     membersRecreated,
+		"OnDelete":                                        membersOnDelete,
+		"resize":                                          membersResized,
+		"restart":                                         membersRestarted,
+		"warnings and events":                             membersTell,
+	}
+	for policy, knob := range policies {
+		for name, scenario := range map[string]func(*testing.T, statefulKnob){
+			"set image":                membersUpdated,
+			"minReadySeconds":          membersUpdatedSlowly,
+			"one of two containers":    membersOfTwoContainers,
+			"label only":               membersRelabelled,
+			"undo":                     membersUndone,
+			"undo half-way":            membersUndoneHalfway,
+			"undo of a crashing image": membersUndoCrashing,
+			"native partition":         membersAtPartition,
+			"scaled half-way":          membersScaled,
+			"deleted by hand half-way": membersLost,
+			"label removed half-way":   membersHandedOver,
+		} {
+			scenarios[policy+", "+name] = func(t *testing.T) { scenario(t, knob) }
+		}
+	}
+	together(t, lengthy(scenarios, "OrderedReady, minReadySeconds", "Parallel, minReadySeconds", "Parallel, one of two containers",
+		"Parallel, label only", "Parallel, undo", "OrderedReady, undo half-way", "Parallel, native partition", "Parallel, scaled half-way",
+		"OrderedReady, deleted by hand half-way", "Parallel, label removed half-way", "asked for by itself", "OnDelete", "environment"))
+}
+
+// statefulKnob changes a StatefulSet before it is created.
+type statefulKnob func(*appsv1.StatefulSet)
+
+var policies = map[string]statefulKnob{
+	"OrderedReady": func(*appsv1.StatefulSet) {},
+	"Parallel":     func(sts *appsv1.StatefulSet) { sts.Spec.PodManagementPolicy = appsv1.ParallelPodManagement },
+}
+
+// db returns a StatefulSet of the test application at v1.
+func db(replicas int32, knobs ...statefulKnob) *appsv1.StatefulSet {
+	like := web(1, named("db"))
+	sts := &appsv1.StatefulSet{
+		ObjectMeta: like.ObjectMeta,
+		Spec: appsv1.StatefulSetSpec{Replicas: &replicas, ServiceName: "db", Selector: like.Spec.Selector,
+			Template: like.Spec.Template},
+	}
+	for _, turn := range knobs {
+		turn(sts)
+	}
+	return sts
+}
+
+// ofTemplate applies a knob for Deployments to a StatefulSet.
+func ofTemplate(turn knob) statefulKnob {
+	return func(sts *appsv1.StatefulSet) {
+		like := &appsv1.Deployment{ObjectMeta: sts.ObjectMeta,
+			Spec: appsv1.DeploymentSpec{Selector: sts.Spec.Selector, Template: sts.Spec.Template}}
+		turn(like)
+		sts.ObjectMeta, sts.Spec.Selector, sts.Spec.Template = like.ObjectMeta, like.Spec.Selector, like.Spec.Template
+	}
+}
+
+func toPartition(ordinal int32) statefulKnob {
+	return func(sts *appsv1.StatefulSet) {
+		sts.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &ordinal}}
+	}
+}
+
+// newStatefulStage is newStage for StatefulSets. It also checks that nothing says of a pod that lives that it was deleted.
+func newStatefulStage(t *testing.T, labels map[string]string) *stage {
+	t.Helper()
+	s := newStage(t, labels)
+	t.Cleanup(s.nativeDeletesAreTrue)
+	return s
+}
+
+// nativeDeletesAreTrue checks the events of the StatefulSet controller: as many deletions as there were, and no refusal but Stayput's.
+func (s *stage) nativeDeletesAreTrue() {
+	found, err := clients.CoreV1().Events(s.namespace).List(context.Background(), metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=StatefulSet"})
+	if err != nil {
+		s.Error(err)
+		return
+	}
+	for _, e := range found.Items {
+		switch {
+		case e.Reason == "FailedDelete" && !strings.Contains(e.Message, "held: stayput"):
+			s.Errorf("the StatefulSet controller warns: %s", e.Message)
+		case e.Reason == "SuccessfulDelete" && !ever(s.recorder, func(pod *corev1.Pod) bool {
+			return pod.DeletionTimestamp != nil && strings.Contains(e.Message, pod.Name)
+		}):
+			s.Errorf("the StatefulSet controller says: %s", e.Message)
+		}
+	}
+}
+
+// form creates the StatefulSet and waits until it is rolled out.
+func (s *stage) form(sts *appsv1.StatefulSet) {
+	s.Helper()
+	s.submitStatefulSet(sts)
+	s.completes(members)
+}
+
+func (s *stage) submitStatefulSet(sts *appsv1.StatefulSet) {
+	s.Helper()
+	if _, err := clients.AppsV1().StatefulSets(s.namespace).Create(s.Context(), sts, metav1.CreateOptions{}); err != nil {
+		s.Fatalf("creating StatefulSet %s: %v", sts.Name, err)
+	}
+}
+
+// inOrdinalOrder checks that pods got the image from the highest ordinal down.
+func (s *stage) inOrdinalOrder(tag string) {
+	s.Helper()
+	var order []int
+	for _, e := range s.recorder.inOrder() {
+		pod, is := e.object.(*corev1.Pod)
+		if is && !pulls(pod) && imagesOf(pod.Spec)["app"] == appImage(tag) && !slices.Contains(order, ordinalOf(pod)) {
+			order = append(order, ordinalOf(pod))
+		}
+	}
+	if !slices.IsSortedFunc(order, func(a, b int) int { return b - a }) {
+		s.Errorf("pods get image %s in the order %v", tag, order)
+	}
+}
+
+// membersUpdated checks the names, UIDs, nodes and addresses of the pods; the judge checks that two of three are Ready at every moment.
+func membersUpdated(t *testing.T, policy statefulKnob) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(3, policy))
+	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
+	s.inOrdinalOrder("v2")
+	s.runs(members, "v2")
+	s.history(members, "1", "2")
+}
+
+func membersUpdatedSlowly(t *testing.T, policy statefulKnob) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(3, policy, func(sts *appsv1.StatefulSet) { sts.Spec.MinReadySeconds = 4 }))
+	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
+	s.inOrdinalOrder("v2")
+}
+
+func membersOfTwoContainers(t *testing.T, policy statefulKnob) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(2, policy, ofTemplate(withSide)))
+	s.inPlace(members, restarts{"side": exactly(1)}, func() { s.setImage(members, "side=v2") })
+}
+
+func membersRelabelled(t *testing.T, policy statefulKnob) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(3, policy))
+	s.inPlace(members, nil, func() { s.bumpChart(members) })
+}
+
+func membersUndone(t *testing.T, policy statefulKnob) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(2, policy))
+	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
+	s.inPlace(members, once, func() { s.rollout("undo", members) })
+	s.runs(members, "v1")
+	s.history(members, "2", "3")
+}
+
+func membersUndoneHalfway(t *testing.T, policy statefulKnob) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(3, policy, ofTemplate(slow)))
+	s.inPlace(members, restarts{"app": {0, 2}}, func() {
+		s.setImage(members, "app=v2")
+		s.reaches(members, partly)
+		s.rollout("undo", members)
+	})
+	s.met(members, partly)
+	s.runs(members, "v1")
+}
+
+// membersUndoCrashing checks that the undo reaches the pod with the bad image. Natively the StatefulSet controller waits for that pod for
+// ever (kubernetes#67250).
+func membersUndoCrashing(t *testing.T, policy statefulKnob) {
+	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
+	s.form(db(3, policy))
+	s.inPlace(members, restarts{"app": anyNumber}, func() {
+		s.setImage(members, "app=crash")
+		s.fails(members, "CrashLoopBackOff")
+		s.rollout("undo", members)
+	})
+	s.runs(members, "v1")
+	s.someNeverRestarted(members)
+}
+
+// membersBootstrapped: the first pod never runs, so the others are not created, until the image is edited.
+func membersBootstrapped(t *testing.T) {
+	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
+	s.begin("bad at first", Rules{Created: exactly(3), Deleted: none, Outage: true})
+	s.submitStatefulSet(db(3, ofTemplate(image("crash"))))
+	s.fails(members, "CrashLoopBackOff")
+	before := s.pods(members)
+	s.setImage(members, "app=v1")
+	s.completes(members)
+	s.survived(members, before)
+}
+
+// membersWaitForTheUnready: a pod that starts slowly, at the revision that has proved to work, is waited for before anything restarts.
+func membersWaitForTheUnready(t *testing.T) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(2, ofTemplate(readyAfter("app", "20s"))))
+	s.begin("one starts slowly", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
+	lost := s.member(0)
+	deleteByHand(s, lost)
+	s.gone(lost)
+	s.wait("the new pod to run", of(members, func(now workload) error {
+		for _, pod := range now.pods {
+			statuses := pod.Status.ContainerStatuses
+			if ordinalOf(pod) == 0 && pod.UID != lost.UID && len(statuses) > 0 && statuses[0].State.Running != nil {
+				return nil
+			}
+		}
+		return fmt.Errorf("it does not: %s", now.tally())
+	}))
+	s.setImage(members, "app=v2")
+	s.completes(members)
+	s.startedOnlyWhenReady("v2")
+	s.runs(members, "v2")
+}
+
+// startedOnlyWhenReady checks that every pod was Ready when the first one got the image.
+func (s *stage) startedOnlyWhenReady(tag string) {
+	s.Helper()
+	then := newWorld()
+	for _, e := range s.recorder.inOrder() {
+		if pod, is := e.object.(*corev1.Pod); is && !pulls(pod) && imagesOf(pod.Spec)["app"] == appImage(tag) {
+			break
+		}
+		then.apply(e)
+	}
+	for _, pod := range then.members(then.statefulSet("db")) {
+		if !ready(pod) {
+			s.Errorf("the update began although pod %s was not Ready", pod.Name)
+		}
+	}
+}
+
+// member returns the pod with that ordinal.
+func (s *stage) member(ordinal int) *corev1.Pod {
+	s.Helper()
+	for _, pod := range s.workload(members).pods {
+		if ordinalOf(pod) == ordinal {
+			return pod
+		}
+	}
+	s.Fatalf("there is no pod with ordinal %d", ordinal)
+	return nil
+}
+
+func membersAtPartition(t *testing.T, policy statefulKnob) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(3, policy, toPartition(2)))
+	before := s.pods(members)
+	s.begin("in stages", inPlace)
+	s.setImage(members, "app=v2")
+	s.completes(members)
+	for ordinal, image := range []string{"v1", "v1", "v2"} {
+		if got := imagesOf(s.member(ordinal).Spec)["app"]; got != appImage(image) {
+			t.Errorf("at partition 2 the pod with ordinal %d has %s", ordinal, got)
+		}
+	}
+	s.patch(members, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+	s.completes(members)
+	s.kept(members, before, once)
+	s.runs(members, "v2")
+}
+
+// membersScaled scales up and down in the middle of an update, which is not held.
+func membersScaled(t *testing.T, policy statefulKnob) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(3, policy, ofTemplate(slow)))
+	before := s.pods(members)
+	s.begin("scaled", Rules{Created: exactly(2), Deleted: exactly(2)})
+	s.setImage(members, "app=v2")
+	s.reaches(members, partly)
+	s.kubectl("", "scale", members, "--replicas=5")
+	s.completes(members)
+	s.kubectl("", "scale", members, "--replicas=3")
+	s.completes(members)
+	s.kept(members, before, once)
+	s.runs(members, "v2")
+}
+
+func membersLost(t *testing.T, policy statefulKnob) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(3, policy, ofTemplate(slow)))
+	before := s.pods(members)
+	s.begin("a pod is lost", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
+	s.setImage(members, "app=v2")
+	s.reaches(members, partly)
+	lost := s.untouched(members)
+	deleteByHand(s, lost)
+	s.gone(lost)
+	s.completes(members)
+	s.runs(members, "v2")
+	delete(before, lost.UID)
+	s.survived(members, before)
+}
+
+// membersHandedOver checks that the StatefulSet controller finishes what Stayput has begun.
+func membersHandedOver(t *testing.T, policy statefulKnob) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(3, policy, ofTemplate(slow)))
+	s.begin("handed over", Rules{Created: some, Deleted: some, Outage: true})
+	s.setImage(members, "app=v2")
+	s.reaches(members, partly)
+	s.label(statefulSetsLabel + "-")
+	s.completes(members)
+	s.runs(members, "v2")
+}
+
+// membersUntouched: in a labelled namespace without the opt-in, a StatefulSet is updated as without Stayput, also where in-place-only
+// rejects edits of other workloads.
+func membersUntouched(t *testing.T) {
+	s := newStatefulStage(t, inPlaceOnly)
+	s.form(db(2))
+	s.recreatedUnder(recreatedMembers, members, func() {
+		if said := s.setImage(members, "app=v2"); strings.Contains(said, "Warning") {
+			t.Errorf("an edit is answered: %s", said)
+		}
+	})
+	s.recreatedUnder(recreatedMembers, members, func() { s.setEnv(members, "COLOUR=green") })
+	sts := s.workload(members)
+	if decision := sts.GetAnnotations()[decisionAnnotation]; decision != "" {
+		t.Errorf("a decision is recorded: %s", decision)
+	}
+	for _, pod := range sts.pods {
+		if gated(pod) {
+			t.Errorf("pod %s has a gate", pod.Name)
+		}
+	}
+}
+
+// recreatedMembers is recreated, with an outage that is also possible natively: the controller takes the next pod as soon as the last one
+// is Ready, which its kubelet may take back.
+var recreatedMembers = Rules{Created: some, Deleted: some, Outage: true}
+
+func membersOnlyInPlace(t *testing.T) {
+	s := newStatefulStage(t, with(inPlaceOnly, statefulSetsLabel, "in-place"))
+	s.form(db(2))
+	s.begin("rejected", frozenBut("none"))
+	s.expectIn(s.refused("set", "env", members, "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
+	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
+}
+
+func membersAsk(t *testing.T) {
+	s := newStatefulStage(t, labelled)
+	s.form(db(2, func(sts *appsv1.StatefulSet) { sts.Labels[statefulSetsLabel] = "in-place" }))
+	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
+}
+
+func membersPartitionLabel(t *testing.T) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(1))
+	s.expectIn(s.refused("label", members, "stayput.dev/partition=1"), "spec.updateStrategy.rollingUpdate.partition")
+	s.expectIn(s.refused("label", members, statefulSetsLabel+"=true"), statefulSetsLabel, "in-place")
+}
+
+func membersRecreated(t *testing.T) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(2))
+	s.recreatedUnder(recreatedMembers, members, func() { s.setEnv(members, "COLOUR=green") })
+	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
+}
+
+func membersOnDelete(t *testing.T) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(1))
+	s.patch(members, `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
+	s.create(web(1, named("clock")))
+	s.begin("edited", frozenBut("clock"))
+	s.setImage(members, "app=v2")
+	s.tick("v2")
+	s.begin("deleted by hand", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
+	s.kubectl("", "delete", "pod", "db-0", "--timeout=2m")
+	s.ends(members)
+	s.runs(members, "v2")
+}
+
+func membersResized(t *testing.T) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(2, ofTemplate(sizedToResize)))
+	s.inPlace(members, nil, func() { s.setResources(members, "--requests=cpu=20m") })
+}
+
+func membersRestarted(t *testing.T) {
+	s := newStatefulStage(t, with(stateful, restartLabel, "in-place"))
+	s.form(db(2))
+	s.inPlace(members, once, func() { s.rollout("restart", members) })
+}
+
+func membersTell(t *testing.T) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(2))
+	s.inPlace(members, once, func() { s.expectIn(s.setImage(members, "app=v2"), "Warning:", "in place", "app") })
+	s.reported("StatefulSet", "InPlaceUpdateStarted")
+	s.reported("StatefulSet", "InPlaceUpdateCompleted")
+	s.reported("Pod", "UpdatedInPlace")
+}
+
+// membersWithoutManagers kills every manager for good in the middle of an update, in each state of a pod's move that lasts. The StatefulSet
+// controller completes the update.
+func membersWithoutManagers(t *testing.T) {
+	for policy, knob := range policies {
+		for state, holds := range map[string]func(now workload, before map[types.UID]*corev1.Pod) error{
+			"one pod done": func(now workload, _ map[types.UID]*corev1.Pod) error { return partly.isNow(now) },
+			"one pod on its way": func(now workload, before map[types.UID]*corev1.Pod) error {
+				for _, pod := range now.pods {
+					if !now.updated(pod) && (imagesOf(pod.Spec)["app"] == appImage("v2") || !gateOpen(pod)) && before[pod.UID] != nil {
+						return nil
+					}
+				}
+				return fmt.Errorf("no pod is: %s", now.tally())
+			},
+		} {
+			t.Run(policy+", "+state, func(t *testing.T) {
+				long(t)
+				s := newStatefulStage(t, stateful)
+				s.form(db(3, knob, ofTemplate(slow)))
+				before := s.pods(members)
+				t.Cleanup(func() { restoreManagers(t) })
+				s.begin("native", Rules{Created: some, Deleted: some})
+				s.setImage(members, "app=v2")
+				s.wait("the update to have "+state, of(members, func(now workload) error { return holds(now, before) }))
+				removeManagers(s)
+				s.rollsOut(members)
+				s.runs(members, "v2")
+				restoreManagers(t)
+				s.completes(members)
+			})
+		}
+	}
+}
