@@ -37,6 +37,8 @@ type Handlers struct {
 	// GateReady reports whether this process may add the readiness gate to pods: its informers are synced, and it has itself recently
 	// written the status of a pod. So it can also open the gate.
 	GateReady func() bool
+	// APIServerOpensGates: the API server itself opens gates, with a policy (inplace/readiness). Otherwise only managers do.
+	APIServerOpensGates bool
 	// Watchdog knows which requests are in progress.
 	Watchdog *watchdog.Watchdog
 	Log      logr.Logger

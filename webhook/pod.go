@@ -74,7 +74,7 @@ func (h Handlers) managed(ctx context.Context, kind *kind, pod *corev1.Pod) (boo
 		}
 		if workload != nil {
 			mode, err := reader.Mode(ctx, kind.Kind, pod.Namespace, workload.GetLabels())
-			if err != nil || !mode.Manages() || kind.ungated != nil && kind.ungated(workload) {
+			if err != nil || !mode.Manages() || kind.ungated != nil && kind.ungated(h, workload) {
 				return false, err
 			}
 			// The writes that may be refused are those that would open the gate.

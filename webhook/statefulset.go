@@ -22,11 +22,8 @@ var statefulSetKind = kind{
 	Kind:       observe.StatefulSets,
 	podsBy:     statefulSetController,
 	decideEdit: Handlers.decideStatefulSet,
-	ungated: func(workload client.Object) bool {
-		statefulSet, is := workload.(*apps.StatefulSet)
-		return is && statefulSet.Ordered()
-	},
-	stays: Handlers.holdsMember,
+	ungated:    Handlers.neverDrains,
+	stays:      Handlers.holdsMember,
 	// After NotFound the controller would count the pod as deleted in its status, would record SuccessfulDelete, and would not try again.
 	// After any other error it writes the status as it is, records FailedDelete with the message, and tries again later (performUpdate in
 	// pkg/controller/statefulset/stateful_set_control.go, recordPodEvent in stateful_pod_control.go).
@@ -34,6 +31,13 @@ var statefulSetKind = kind{
 	keepsRevision: Handlers.keepsMemberRevision,
 	futile:        Handlers.sameMembers,
 	throttle:      throttle,
+}
+
+// neverDrains reports whether new pods of the StatefulSet get no gate: see inplace/statefulsets. Where only managers open gates, a gate that
+// stays closed when all of them have ended would make the controller wait for an updated pod for ever.
+func (h Handlers) neverDrains(workload client.Object) bool {
+	statefulSet, is := workload.(*apps.StatefulSet)
+	return is && (statefulSet.Ordered() || !h.APIServerOpensGates)
 }
 
 func (h Handlers) decideStatefulSet(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {

@@ -140,17 +140,21 @@ func TestGateOfAMember(t *testing.T) {
 	unasked := statefulSet(t, v1Template, `,"podManagementPolicy":"Parallel"`)
 	unasked.Labels = nil
 	for name, test := range map[string]struct {
-		set   *apps.StatefulSet
-		gated bool
+		set                 *apps.StatefulSet
+		apiServerOpensGates bool
+		gated               bool
 	}{
-		"OrderedReady":            {statefulSet(t, v1Template, ""), false},
-		"OrderedReady, explicit":  {statefulSet(t, v1Template, `,"podManagementPolicy":"OrderedReady"`), false},
-		"Parallel":                {statefulSet(t, v1Template, `,"podManagementPolicy":"Parallel"`), true},
-		"Parallel, not asked for": {unasked, false},
+		"OrderedReady":                    {statefulSet(t, v1Template, ""), true, false},
+		"OrderedReady, explicit":          {statefulSet(t, v1Template, `,"podManagementPolicy":"OrderedReady"`), true, false},
+		"Parallel":                        {statefulSet(t, v1Template, `,"podManagementPolicy":"Parallel"`), true, true},
+		"Parallel, only managers open it": {statefulSet(t, v1Template, `,"podManagementPolicy":"Parallel"`), false, false},
+		"Parallel, not asked for":         {unasked, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := reader(t, namespace(inplace.ModeInPlace), test.set)
-			given, err := handlers(t, live, live).mutatePod(t.Context(),
+			h := handlers(t, live, live)
+			h.APIServerOpensGates = test.apiServerOpensGates
+			given, err := h.mutatePod(t.Context(),
 				request(t, statefulSetController, admissionv1.Create, member("db-0", "db-a"), nil))
 			if err != nil || given.made == gated != test.gated {
 				t.Errorf("the decision is %q: %v", given.made, err)

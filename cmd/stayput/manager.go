@@ -8,6 +8,9 @@ import (
 	"os"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
@@ -205,15 +208,24 @@ func addComponents(
 		Hold:   hold,
 		User:   readiness.UserOf(o.namespace, cmp.Or(os.Getenv(envAccount), readiness.ServiceAccount)),
 		// A process that is shutting down does not open the gates of pods that are created later.
-		GateReady: func() bool { return ctx.Err() == nil && prober.Ready() },
-		Watchdog:  dog,
-		Log:       m.GetLogger().WithName("admission"),
-		Tracer:    tracer,
+		GateReady:           func() bool { return ctx.Err() == nil && prober.Ready() },
+		APIServerOpensGates: servesMutatingPolicies(m.GetRESTMapper()),
+		Watchdog:            dog,
+		Log:                 m.GetLogger().WithName("admission"),
+		Tracer:              tracer,
 	})
 	if err := m.AddHealthzCheck("work-ends", dog.Check); err != nil {
 		return err
 	}
 	return m.AddReadyzCheck("webhooks", certs.Ready(certificate, m.GetWebhookServer(), filled, once(provenBy(prober))))
+}
+
+// servesMutatingPolicies reports whether the API server serves MutatingAdmissionPolicies, as Kubernetes does from 1.36 on. Then the policy
+// of manifests/ready opens gates. If it cannot be found out, managers open them.
+func servesMutatingPolicies(served meta.RESTMapper) bool {
+	policy := schema.GroupKind{Group: admissionv1.GroupName, Kind: "MutatingAdmissionPolicy"}
+	_, err := served.RESTMapping(policy, admissionv1.SchemeGroupVersion.Version)
+	return err == nil
 }
 
 // reader returns a reader of what package inplace needs for its decisions, with the rules of the command line.

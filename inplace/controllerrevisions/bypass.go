@@ -11,9 +11,9 @@ import (
 
 // bypassed returns the first and the last pod that was created in the middle of the update without a gate; nil if there are none. The API
 // server did not ask the webhooks about the creation of such a pod, and so neither about the deletion of the pod before it. That deletion
-// alone shows nothing, since every user may delete a pod. Where no pod gets a gate, a bypass is not noticed.
+// alone shows nothing, since every user may delete a pod. Where not every new pod has a gate, a bypass is not noticed.
 func (v *Planner) bypassed() (first, last *Pod) {
-	if v.UpdateRevision == nil || !revisions.Updating(v.UpdateRevision) || !v.kind.Drains() {
+	if v.UpdateRevision == nil || !revisions.Updating(v.UpdateRevision) || !v.kind.Gates() {
 		return nil, nil
 	}
 	begun := revisions.StartedAt(v.UpdateRevision.Labels[inplace.LabelUpdating])

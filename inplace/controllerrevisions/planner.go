@@ -36,8 +36,9 @@ type Kind interface {
 	Reachable(pod *corev1.Pod) bool
 	// Kept reports whether the native controller leaves the pod as it is although its revision is another one than the update revision.
 	Kept(pod *corev1.Pod) bool
-	// Drains reports whether pods are taken out of service before they are patched. If not, their gates stay open, and new pods have none.
+	// Drains reports whether pods with a gate are taken out of service before they are patched. Gates reports whether every new pod has one.
 	Drains() bool
+	Gates() bool
 	// Budget returns how many more of these pods may become unavailable.
 	Budget(pods []*Pod) int
 	// Next returns those of the pods without the update revision that go on, or begin if the partition and the budget allow it, in that order.

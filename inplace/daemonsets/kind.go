@@ -57,6 +57,9 @@ func (kind) Kept(*corev1.Pod) bool { return false }
 // Drains implements controllerrevisions.Kind.
 func (kind) Drains() bool { return true }
 
+// Gates implements controllerrevisions.Kind.
+func (kind) Gates() bool { return true }
+
 // WatchesRevisions implements controllerrevisions.Kind: updateHistory in pkg/controller/daemon/daemon_controller.go.
 func (kind) WatchesRevisions() bool { return true }
 

@@ -20,7 +20,8 @@
 // The controller never gives a pod that is not Ready the template that would cure it (kubernetes#67250). In place it gets that template, if
 // waiting for it is in vain: see order.go.
 //
-// With the policy Parallel, the controller replaces pods that are not Ready. So these pods drain, as those of a DaemonSet do.
+// With the policy Parallel, the controller replaces old pods that are not Ready. So these pods drain, as those of a DaemonSet do. But it
+// waits for an updated pod that is not Ready. So they get gates only where the API server itself opens them (manifests/ready).
 //
 // This package must not know other kinds: what several kinds need goes to a package below them.
 package statefulsets

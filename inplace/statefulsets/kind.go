@@ -73,6 +73,9 @@ func (k kind) Kept(pod *corev1.Pod) bool {
 // Drains implements controllerrevisions.Kind: see the package's comment.
 func (k kind) Drains() bool { return !k.StatefulSet.Ordered() }
 
+// Gates implements controllerrevisions.Kind: see the package's comment.
+func (kind) Gates() bool { return false }
+
 // WatchesRevisions implements controllerrevisions.Kind: NewStatefulSetController in pkg/controller/statefulset/stateful_set.go.
 func (kind) WatchesRevisions() bool { return false }
 

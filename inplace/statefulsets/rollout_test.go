@@ -3,6 +3,7 @@ package statefulsets_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,5 +115,18 @@ func TestFallBackNudgesByAPod(t *testing.T) {
 	}
 	if again := m.Of().Nudge(); len(again) != 1 {
 		t.Errorf("at shutdown there are %d steps", len(again))
+	}
+}
+
+// TestPodsWithoutGateAreNoBypass: where only managers open gates, no pod of a StatefulSet gets one.
+func TestPodsWithoutGateAreNoBypass(t *testing.T) {
+	m := fixture.NewMembers(t, 3, fixture.Parallel)
+	m.Edit(fixture.App{Image: "v2"})
+	m.Once()
+	*m.StatefulSet.Spec.Replicas = 4
+	m.Fleet.AddNode("n3")
+	m.AddMember(3).CreationTimestamp = metav1.NewTime(m.Of().Seen.Now.Add(time.Second))
+	if plan := m.Once(); plan.Bypassed != "" || !plan.Decision.Held {
+		t.Errorf("bypassed: %q, held: %t", plan.Bypassed, plan.Decision.Held)
 	}
 }
