@@ -1,0 +1,327 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+)
+
+// ensemble is a StatefulSet with Stayput, kubelets that take their time, and the native controller, which act in random order. All see the
+// same objects: what a decision on an older cache does is decided by the guards of writes, and by HoldsDeletion, which reads live.
+type ensemble struct {
+	*fixture.Members
+	random *rand.Rand
+	alive  bool // whether a manager is
+	made   int
+	// deleted are the pods that the native controller has deleted and did not have to.
+	deleted []string
+	traces  []string
+}
+
+func newEnsemble(t *testing.T, seed uint64) *ensemble {
+	e := &ensemble{random: rand.New(rand.NewPCG(seed, 0)), alive: true}
+	var changes []func(*fixture.Members)
+	if seed%2 == 1 {
+		changes = append(changes, fixture.Parallel)
+	}
+	e.Members = fixture.NewMembers(t, 3, changes...)
+	e.Says = true
+	for ordinal := 3; ordinal < 6; ordinal++ {
+		e.AddNode(fmt.Sprint("n", ordinal))
+	}
+	return e
+}
+
+func (e *ensemble) trace(format string, arguments ...any) {
+	e.traces = append(e.traces, fmt.Sprintf(format, arguments...))
+}
+
+// act lets one of them act.
+func (e *ensemble) act() {
+	e.Fleet.Seen.Now = e.Fleet.Seen.Now.Add(300 * time.Millisecond)
+	switch of := e.random.IntN(3); {
+	case of == 0 && e.alive:
+		e.stayput(-1)
+	case of == 1:
+		e.controller()
+	case len(e.Fleet.Seen.Pods) > 0:
+		e.kubelet(e.Fleet.Seen.Pods[e.random.IntN(len(e.Fleet.Seen.Pods))])
+	}
+}
+
+// stayput carries out the first steps of a plan; all of them if that is negative.
+func (e *ensemble) stayput(most int) {
+	e.Steps = nil
+	for i, step := range e.Of().Plan().Steps {
+		if i == most {
+			break
+		}
+		e.CarryOut(step)
+	}
+	for _, step := range e.Steps {
+		e.trace("stayput: %s", step)
+	}
+}
+
+// kubelet reports the pod. After a restart, the containers are not ready in the first report.
+func (e *ensemble) kubelet(pod *corev1.Pod) {
+	if pod.DeletionTimestamp != nil {
+		e.Lose(e.StatefulSet.Ordinal(pod))
+		return
+	}
+	before := e.Runs[pod.Name+"/app"]
+	e.Kubelet(pod)
+	if now := e.Runs[pod.Name+"/app"]; before != "" && now != before {
+		fixture.Unready(pod)
+		e.trace("kubelet: %s runs %s", pod.Name, now)
+	}
+}
+
+// controller is updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go of Kubernetes 1.36.
+func (e *ensemble) controller() {
+	update := e.Of().UpdateRevision()
+	for ordinal := range e.StatefulSet.Replicas() {
+		pod := e.Member(ordinal)
+		if pod == nil {
+			e.create(ordinal, update)
+		}
+		if e.StatefulSet.Ordered() && (pod == nil || !healthy(pod)) {
+			return
+		}
+	}
+	for ordinal := 5; ordinal >= e.StatefulSet.Replicas(); ordinal-- {
+		if pod := e.Member(ordinal); pod != nil && pod.DeletionTimestamp == nil {
+			e.terminate(pod, false)
+			return
+		}
+	}
+	for ordinal := e.StatefulSet.Replicas() - 1; ordinal >= e.StatefulSet.Partition(); ordinal-- {
+		pod := e.Member(ordinal)
+		if pod == nil {
+			return
+		}
+		if pod.Labels[inplace.LabelRevisionHash] != update.Name && pod.DeletionTimestamp == nil {
+			e.terminate(pod, true)
+			return
+		}
+		if !healthy(pod) {
+			return
+		}
+	}
+	if e.complete() == "" && e.StatefulSet.Partition() == 0 {
+		e.StatefulSet.Status.CurrentRevision = update.Name
+	}
+}
+
+func healthy(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && apps.IsTrue(pod, corev1.PodReady)
+}
+
+func (e *ensemble) create(ordinal int, update *apps.ControllerRevision) {
+	revision := update
+	if ordinal < e.StatefulSet.Partition() {
+		revision = e.revision(e.StatefulSet.Status.CurrentRevision)
+	}
+	e.made++
+	pod := e.AddMember(ordinal)
+	pod.UID = types.UID(fmt.Sprint(pod.Name, "-", e.made))
+	pod.CreationTimestamp.Time = e.Fleet.Seen.Now
+	pod.Labels[inplace.LabelRevisionHash] = revision.Name
+	template, err := revision.Template()
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	pod.Spec.Containers = template.Typed().Spec.Containers
+	delete(e.Runs, pod.Name+"/app")
+	fixture.Unready(pod)
+	e.trace("controller: creates %s of %s", pod.Name, revision.Name)
+}
+
+func (e *ensemble) revision(name string) *apps.ControllerRevision {
+	for _, each := range e.Of().Revisions {
+		if each.Name == name {
+			return each
+		}
+	}
+	return nil
+}
+
+// terminate deletes the pod, unless that is held.
+func (e *ensemble) terminate(pod *corev1.Pod, forUpdate bool) {
+	if held, _ := e.Of().HoldsDeletion(pod); held && e.alive {
+		return
+	}
+	if forUpdate {
+		e.deleted = append(e.deleted, pod.Name)
+	}
+	e.trace("controller: deletes %s, which is %s", pod.Name, pod.Labels[inplace.LabelRevisionHash])
+	gone := pod.DeepCopy()
+	now := pod.CreationTimestamp
+	now.Time = e.Fleet.Seen.Now
+	gone.DeletionTimestamp = &now
+	e.Fleet.Seen.Pods[slices.Index(e.Fleet.Seen.Pods, pod)] = gone
+}
+
+// complete returns what is missing until the update is complete; empty if nothing is.
+func (e *ensemble) complete() string {
+	update := e.Of().UpdateRevision()
+	if len(e.Fleet.Seen.Pods) != e.StatefulSet.Replicas() {
+		return fmt.Sprintf("there are %d pods", len(e.Fleet.Seen.Pods))
+	}
+	for _, pod := range e.Fleet.Seen.Pods {
+		switch of := pod.Labels[inplace.LabelRevisionHash]; {
+		case !healthy(pod):
+			return pod.Name + " is not Ready"
+		case e.StatefulSet.Ordinal(pod) >= e.StatefulSet.Partition() && of != update.Name:
+			return pod.Name + " is " + of
+		}
+	}
+	return ""
+}
+
+// check reports what may never be.
+func (e *ensemble) check() string {
+	for _, pod := range e.Fleet.Seen.Pods {
+		label := pod.Labels[inplace.LabelRevisionHash]
+		if label == podstate.HashPartial {
+			continue
+		}
+		template, err := e.revision(label).Template()
+		if err != nil {
+			e.T.Fatal(err)
+		}
+		if want, has := template.Typed().Spec.Containers[0].Image, pod.Spec.Containers[0].Image; want != has {
+			return fmt.Sprintf("%s is %s with %s", pod.Name, label, has)
+		}
+		if e.StatefulSet.Ordered() && readiness.Closed(pod) {
+			return "the gate of " + pod.Name + " is closed"
+		}
+	}
+	return ""
+}
+
+func (e *ensemble) ready() int {
+	ready := 0
+	for _, pod := range e.Fleet.Seen.Pods {
+		if healthy(pod) {
+			ready++
+		}
+	}
+	return ready
+}
+
+// until lets them act until the update is complete.
+func (e *ensemble) until(most int, each func() string) string {
+	for range most {
+		e.act()
+		if wrong := e.check() + each(); wrong != "" {
+			return wrong
+		}
+		if e.complete() == "" {
+			return ""
+		}
+	}
+	return "the update never ends: " + e.complete()
+}
+
+// forEnsembles runs a scenario with many seeds: even ones are OrderedReady, odd ones Parallel.
+func forEnsembles(t *testing.T, scenario func(e *ensemble) string) {
+	t.Helper()
+	for seed := range uint64(60) {
+		e := newEnsemble(t, seed)
+		if wrong := scenario(e); wrong != "" {
+			t.Fatalf("seed %d: %s after\n\t%s", seed, wrong, strings.Join(e.traces, "\n\t"))
+		}
+	}
+}
+
+// TestStatefulSetsStayPut: with a living manager no pod is deleted, and no more than one is unavailable.
+func TestStatefulSetsStayPut(t *testing.T) {
+	forEnsembles(t, func(e *ensemble) string {
+		edits := []string{"v2", "v3", "v1"}[:1+e.random.IntN(3)]
+		for _, image := range edits[:len(edits)-1] {
+			e.Edit(fixture.App{Image: image})
+			for range e.random.IntN(60) {
+				e.act()
+			}
+		}
+		e.Edit(fixture.App{Image: edits[len(edits)-1]})
+		return e.until(3000, func() string {
+			if len(e.deleted) > 0 {
+				return fmt.Sprintf("deleted: %q", e.deleted)
+			}
+			if e.ready() < 2 {
+				return fmt.Sprintf("%d are Ready", e.ready())
+			}
+			return ""
+		})
+	})
+}
+
+// TestStatefulSetsScaleMeanwhile: scaling is not held, and the update goes on.
+func TestStatefulSetsScaleMeanwhile(t *testing.T) {
+	forEnsembles(t, func(e *ensemble) string {
+		e.Edit(fixture.App{Image: "v2"})
+		for _, replicas := range []int32{5, 2} {
+			for range e.random.IntN(60) {
+				e.act()
+			}
+			*e.StatefulSet.Spec.Replicas = replicas
+		}
+		return e.until(3000, func() string {
+			if len(e.deleted) > 0 {
+				return fmt.Sprintf("deleted: %q", e.deleted)
+			}
+			return ""
+		})
+	})
+}
+
+// TestStatefulSetsWithoutManagers: all managers are killed for good at any moment, also between two writes of one plan. The native controller
+// ends the update, and takes no second pod meanwhile.
+func TestStatefulSetsWithoutManagers(t *testing.T) {
+	forEnsembles(t, func(e *ensemble) string {
+		e.Edit(fixture.App{Image: "v2"})
+		for range e.random.IntN(120) {
+			e.act()
+		}
+		e.stayput(e.random.IntN(3))
+		e.alive = false
+		e.trace("all managers are killed")
+		return e.until(5000, func() string {
+			if e.ready() < 2 {
+				return fmt.Sprintf("%d are Ready", e.ready())
+			}
+			return ""
+		})
+	})
+}
+
+// TestStatefulSetsUndoABadImage: with either policy the pod with the bad image gets back the good one, and no pod is deleted.
+func TestStatefulSetsUndoABadImage(t *testing.T) {
+	forEnsembles(t, func(e *ensemble) string {
+		e.Edit(fixture.App{Image: "bad"})
+		for range 40 + e.random.IntN(100) {
+			e.act()
+		}
+		e.Edit(fixture.App{Image: "v1"})
+		return e.until(3000, func() string {
+			if len(e.deleted) > 0 {
+				return fmt.Sprintf("deleted: %q", e.deleted)
+			}
+			return ""
+		})
+	})
+}
