@@ -27,10 +27,11 @@ func (r right) String() string { return strings.TrimSuffix(r.verb+" "+r.resource
 
 // neverSeen are rights whose use no scenario can show, and why.
 var neverSeen = map[right]string{
-	{"apps", "deployments/finalizers", "update"}: "required of clients that write an ownerReference, by an admission plugin that is off here",
-	{"apps", "replicasets/finalizers", "update"}: "the same",
-	{"apps", "daemonsets/finalizers", "update"}:  "the same",
-	{"", "events", "patch"}:                      "only when a leader's event repeats itself",
+	{"apps", "deployments/finalizers", "update"}:  "required of clients that write an ownerReference, by an admission plugin that is off here",
+	{"apps", "replicasets/finalizers", "update"}:  "the same",
+	{"apps", "daemonsets/finalizers", "update"}:   "the same",
+	{"apps", "statefulsets/finalizers", "update"}: "the same",
+	{"", "events", "patch"}:                       "only when a leader's event repeats itself",
 }
 
 // maybeUnseen are rights whose use a scenario may or may not show, and why.
