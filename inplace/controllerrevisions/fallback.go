@@ -104,10 +104,16 @@ func (v *Planner) CleanUp() {
 		v.plan.PersistFallback(v.Update.Workload, v.Update.Workload.Template.Hash(), v.Update.Decided.Reasons[0])
 		left = true
 	}
+	left = left || v.withdraws()
 	v.unmark()
 	v.nudgeForGate()
 	v.nudge(left)
 	v.patchRevisions()
+}
+
+// withdraws reports whether the plan gives an update back to a native controller that does not notice when marks go.
+func (v *Planner) withdraws() bool {
+	return !v.kind.WatchesRevisions() && v.began() != "" && v.Unfinished()
 }
 
 // openResizeNoted opens the gates of pods whose resize was noted and will never be written.

@@ -130,3 +130,31 @@ func TestPodsWithoutGateAreNoBypass(t *testing.T) {
 		t.Errorf("bypassed: %q, held: %t", plan.Bypassed, plan.Decision.Held)
 	}
 }
+
+// TestWithdrawalNudgesByAPod: the user takes back the opt-in in the middle of an update. The controller was refused a deletion, and would
+// try again late.
+func TestWithdrawalNudgesByAPod(t *testing.T) {
+	m := fixture.NewMembers(t, 2)
+	m.Edit(fixture.App{Image: "v2"})
+	m.Once()
+	m.Once()
+	m.Rollout.Seen.Mode = inplace.ModeNotOptedIn
+	m.Once()
+	nudges := func() int {
+		count := 0
+		for _, pod := range m.Of().Seen.Pods {
+			if pod.Annotations[inplace.AnnotationNudged] != "" {
+				count++
+			}
+			delete(pod.Annotations, inplace.AnnotationNudged)
+		}
+		return count
+	}
+	if first := nudges(); first != 1 {
+		t.Errorf("%d pods are annotated", first)
+	}
+	m.Rest()
+	if again := nudges(); again != 0 || m.Of().UpdateRevision().Labels[inplace.LabelUpdating] != "" {
+		t.Errorf("%d pods are annotated again, and the update revision has %v", again, m.Of().UpdateRevision().Labels)
+	}
+}
