@@ -206,8 +206,8 @@ func (w world) livePods(place types.UID) int {
 	return count
 }
 
-// placeOf returns the place of a pod, which an update changes: the ReplicaSet that controls it, or the revision of its DaemonSet or StatefulSet. It is
-// empty if the pod has no controller.
+// placeOf returns the place of a pod, which an update changes: the ReplicaSet that controls it, or the revision of its DaemonSet or
+// StatefulSet. It is empty if the pod has no controller.
 func placeOf(pod *corev1.Pod) types.UID {
 	owner := metav1.GetControllerOf(pod)
 	switch {

@@ -33,8 +33,8 @@ var statefulSetKind = kind{
 	throttle:      throttle,
 }
 
-// neverDrains reports whether new pods of the StatefulSet get no gate: see inplace/statefulsets. Where only managers open gates, a gate that
-// stays closed when all of them have ended would make the controller wait for an updated pod for ever.
+// neverDrains reports whether new pods of the StatefulSet get no gate: see inplace/statefulsets. Where only managers open gates, a gate
+// that stays closed when all of them have ended would make the controller wait for an updated pod for ever.
 func (h Handlers) neverDrains(workload client.Object) bool {
 	statefulSet, is := workload.(*apps.StatefulSet)
 	return is && (statefulSet.Ordered() || !h.APIServerOpensGates)

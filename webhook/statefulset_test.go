@@ -21,7 +21,8 @@ func statefulSet(t testing.TB, template, more string) *apps.StatefulSet {
 	t.Helper()
 	return parse[apps.StatefulSet](t, `{"apiVersion":"apps/v1","kind":"StatefulSet",
 		"metadata":{"namespace":"shop","name":"db","uid":"sts","labels":{"stayput.dev/statefulsets":"in-place"}},
-		"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"updateStrategy":{"type":"RollingUpdate"}`+more+`,"template":`+template+`}}`)
+		"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},
+			"updateStrategy":{"type":"RollingUpdate"}`+more+`,"template":`+template+`}}`)
 }
 
 // memberRevision returns a ControllerRevision of that StatefulSet.

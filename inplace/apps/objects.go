@@ -94,7 +94,8 @@ type ControllerRevision struct {
 }
 
 // Template returns the pod template of a revision. The revision's data is a patch that replaces the template (getPatch in
-// pkg/controller/daemon/update.go and pkg/controller/statefulset/stateful_set_utils.go). The error says why the data has no usable template.
+// pkg/controller/daemon/update.go and pkg/controller/statefulset/stateful_set_utils.go). The error says why the data has no usable
+// template.
 func (r *ControllerRevision) Template() (Template, error) {
 	read := ofRevisions.Of(sha256.Sum256(r.Data), len(r.Data), func() revisionTemplate {
 		template, err := r.decode()

@@ -57,8 +57,8 @@ func (s *StatefulSet) Ordered() bool {
 	return s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 }
 
-// MaxUnavailable is getStatefulSetMaxUnavailable of pkg/controller/statefulset/stateful_set_utils.go: rounded down, and at least one. An API
-// server without the feature MaxUnavailableStatefulSet stores none.
+// MaxUnavailable is getStatefulSetMaxUnavailable of pkg/controller/statefulset/stateful_set_utils.go: rounded down, and at least one. An
+// API server without the feature MaxUnavailableStatefulSet stores none.
 func (s *StatefulSet) MaxUnavailable() int {
 	one := intstr.FromInt32(1)
 	allowed := &one

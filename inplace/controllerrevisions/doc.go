@@ -1,5 +1,5 @@
-// Package controllerrevisions plans the updates of workloads whose pods name their ControllerRevision in a label: DaemonSets and StatefulSets. A kind
-// adds what is its own: see Kind.
+// Package controllerrevisions plans the updates of workloads whose pods name their ControllerRevision in a label: DaemonSets and
+// StatefulSets. A kind adds what is its own: see Kind.
 //
 // The native controller creates the ControllerRevision of an edit before it deletes any pod. It goes on counting pods by their label and
 // writes the status itself. So there is nothing to scale: it is enough to hold its DELETEs and to move the pods. It repeats a DELETE that

@@ -289,8 +289,8 @@ func TestStatefulSetsScaleMeanwhile(t *testing.T) {
 	})
 }
 
-// TestStatefulSetsWithoutManagers: all managers are killed for good at any moment, also between two writes of one plan. The native controller
-// ends the update, and takes no second pod meanwhile.
+// TestStatefulSetsWithoutManagers: all managers are killed for good at any moment, also between two writes of one plan. The native
+// controller ends the update, and takes no second pod meanwhile.
 func TestStatefulSetsWithoutManagers(t *testing.T) {
 	forEnsembles(t, func(e *ensemble) string {
 		e.Edit(fixture.App{Image: "v2"})

@@ -12,10 +12,10 @@
 //
 // With the pod management policy OrderedReady, the default, the controller does nothing as long as a pod is not Ready, whatever the
 // template says (updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go). A pod whose gate is closed is not Ready. If all
-// managers ended then, no controller would replace that pod, and the StatefulSet would be stuck for ever. So no gate of these pods closes, and new
-// pods have none. A pod is patched while it serves. It has a label that no revision has until its kubelet has restarted its containers:
-// whatever ends there, the pod becomes Ready by itself, and the controller replaces it. Its clients lose it when its containers stop, as
-// when a pod is deleted, and a preStop hook works in the same way.
+// managers ended then, no controller would replace that pod, and the StatefulSet would be stuck for ever. So no gate of these pods closes,
+// and new pods have none. A pod is patched while it serves. It has a label that no revision has until its kubelet has restarted its
+// containers: whatever ends there, the pod becomes Ready by itself, and the controller replaces it. It leaves EndpointSlices when its
+// kubelet reports that its containers have stopped, later than a pod that is deleted. A preStop hook works as it does there.
 //
 // The controller never gives a pod that is not Ready the template that would cure it (kubernetes#67250). In place it gets that template, if
 // waiting for it is in vain: see order.go.

@@ -103,7 +103,8 @@ func TestUndoInTheMiddle(t *testing.T) {
 	m.Expect("mark 2 true false", "db-1 is updating-in-place app=v2")
 	m.Edit(fixture.App{Image: "v1"})
 	m.Rest()
-	m.Expect(slices.Concat([]string{"mark 1 true false", "mark 2 false false"}, moved("db-1", "db-1", "v1"), []string{"mark 1 false false"})...)
+	m.Expect(slices.Concat([]string{"mark 1 true false", "mark 2 false false"}, moved("db-1", "db-1", "v1"),
+		[]string{"mark 1 false false"})...)
 }
 
 // TestDeadlockIsCured: kubernetes#67250. Natively the StatefulSet controller waits for the pod with the bad image for ever.

@@ -29,8 +29,8 @@ type Rollout struct {
 	HeldSince time.Time
 }
 
-// UpdateRevision returns the owned ControllerRevision with the StatefulSet's template; nil as long as the StatefulSet controller has created
-// none.
+// UpdateRevision returns the owned ControllerRevision with the StatefulSet's template; nil as long as the StatefulSet controller has
+// created none.
 func (r Rollout) UpdateRevision() *apps.ControllerRevision {
 	return controllerrevisions.UpdateRevision(r.Revisions, r.StatefulSet.Spec.Template, kind{}.PodLabel)
 }

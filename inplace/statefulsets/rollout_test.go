@@ -32,7 +32,8 @@ func TestDryRunIsOfAnotherName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pod.Name != "" || pod.GenerateName != "db-" || pod.Spec.Hostname != "db-2" || pod.Spec.Subdomain != "db" ||
-		pod.Labels[inplace.LabelRevisionHash] != "db-2" || pod.Labels[inplace.LabelPodName] != "db-2" || pod.Labels[inplace.LabelPodIndex] != "2" {
+		pod.Labels[inplace.LabelRevisionHash] != "db-2" || pod.Labels[inplace.LabelPodName] != "db-2" ||
+		pod.Labels[inplace.LabelPodIndex] != "2" {
 		t.Errorf("it is %s %s, %s.%s, with labels %v", pod.Name, pod.GenerateName, pod.Spec.Hostname, pod.Spec.Subdomain, pod.Labels)
 	}
 	if len(pod.Spec.Volumes) != 1 || pod.Spec.Volumes[0].PersistentVolumeClaim == nil ||
