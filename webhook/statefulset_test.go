@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -192,6 +194,47 @@ func TestEditOfAStatefulSet(t *testing.T) {
 			}
 			if warned := len(given.Warnings) > 0 || test.code != 0; warned != test.warns {
 				t.Errorf("warnings are %q", given.Warnings)
+			}
+		})
+	}
+}
+
+// TestMemberDeletionWaitsForStayput: the answer comes late until Stayput or the user has acted.
+func TestMemberDeletionWaitsForStayput(t *testing.T) {
+	first, second := memberRevision(t, "a", v1Template), memberRevision(t, "b", v2Template)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	world := func(set *apps.StatefulSet, pod *corev1.Pod) client.Reader {
+		return reader(t, namespace(inplace.ModeInPlace), set, first, second, node, pod)
+	}
+	edited := statefulSet(t, v2Template, "")
+	edited.Generation = 7
+	before := world(statefulSet(t, v2Template, ""), member("db-1", "db-a"))
+	for name, test := range map[string]struct {
+		first, then client.Reader
+		waits       [2]bool
+	}{
+		"nothing has happened":  {before, before, [2]bool{true, true}},
+		"the pod is patched":    {before, world(statefulSet(t, v2Template, ""), member("db-1", "updating-in-place")), [2]bool{true, false}},
+		"the user has edited":   {before, world(edited, member("db-1", "db-a")), [2]bool{true, false}},
+		"the set is gone":       {before, reader(t, namespace(inplace.ModeInPlace)), [2]bool{true, false}},
+		"it is not held":        {world(statefulSet(t, envTemplate, ""), member("db-1", "db-a")), broken(t), [2]bool{false, false}},
+		"the cache is not read": {broken(t), broken(t), [2]bool{false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := test.first
+			changing := interceptor.NewClient(before.(client.WithWatch), interceptor.Funcs{
+				Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+					return now.Get(ctx, key, into, options...)
+				},
+				List: func(ctx context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+					return now.List(ctx, into, options...)
+				},
+			})
+			futile := handlers(t, changing, changing).sameMembers(member("db-1", "db-a"))
+			first := futile(t.Context())
+			now = test.then
+			if waits := [2]bool{first, futile(t.Context())}; waits != test.waits {
+				t.Errorf("it waits %v, want %v", waits, test.waits)
 			}
 		})
 	}
