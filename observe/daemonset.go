@@ -181,20 +181,16 @@ func (r Reader) shared() []client.ListOption {
 
 // nudgersOfDaemonSets returns the rollouts of the DaemonSets of a namespace.
 func nudgersOfDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Nudger, error) {
-	var (
-		daemonSets apps.DaemonSetList
-		revisions  apps.ControllerRevisionList
-	)
-	if err := of.list(ctx, r, &daemonSets, &revisions); err != nil {
+	var list apps.DaemonSetList
+	if err := of.list(ctx, r, &list); err != nil {
 		return nil, err
 	}
-	revisionsOf := byController(revisions.Items)
 	var all []Nudger
-	for i := range daemonSets.Items {
-		daemonSet := &daemonSets.Items[i]
+	for i := range list.Items {
+		daemonSet := &list.Items[i]
 		all = append(all, &daemonsets.Rollout{
 			DaemonSet: daemonSet,
-			Revisions: revisionsOf[daemonSet.UID],
+			Revisions: of.revisions[daemonSet.UID],
 			Seen:      engine.Snapshot{Pods: of.pods[daemonSet.UID], Mode: of.modeOf(daemonSet), Now: of.now},
 		})
 	}

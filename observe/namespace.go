@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -31,7 +32,9 @@ type namespaced struct {
 	labels   map[string]string
 	excluded Excluded
 	pods     map[types.UID][]*corev1.Pod // by the UID of their controller
-	now      time.Time
+	// revisions are the ControllerRevisions by the UID of their controller. Several kinds have them, so they are listed once.
+	revisions map[types.UID][]*apps.ControllerRevision
+	now       time.Time
 }
 
 func (of namespaced) modeOf(workload client.Object) inplace.Mode {
@@ -55,11 +58,14 @@ func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
 		return Namespace{}, fmt.Errorf("read namespace %s: %w", name, err)
 	}
 	of := namespaced{name: name, labels: namespace.Labels, excluded: r.ExcludedNamespaces}
-	var pods corev1.PodList
-	if err := of.list(ctx, r, &pods); err != nil {
+	var (
+		pods      corev1.PodList
+		revisions apps.ControllerRevisionList
+	)
+	if err := of.list(ctx, r, &pods, &revisions); err != nil {
 		return Namespace{}, err
 	}
-	of.pods, of.now = byController(pods.Items), time.Now()
+	of.pods, of.revisions, of.now = byController(pods.Items), byController(revisions.Items), time.Now()
 	read := Namespace{Pods: pods.Items}
 	for _, kind := range Kinds {
 		of.kind = kind

@@ -116,20 +116,16 @@ func (r Reader) members(ctx context.Context, rollout *statefulsets.Rollout) erro
 
 // nudgersOfStatefulSets returns the rollouts of the StatefulSets of a namespace.
 func nudgersOfStatefulSets(ctx context.Context, r Reader, of namespaced) ([]Nudger, error) {
-	var (
-		list      apps.StatefulSetList
-		revisions apps.ControllerRevisionList
-	)
-	if err := of.list(ctx, r, &list, &revisions); err != nil {
+	var list apps.StatefulSetList
+	if err := of.list(ctx, r, &list); err != nil {
 		return nil, err
 	}
-	revisionsOf := byController(revisions.Items)
 	var all []Nudger
 	for i := range list.Items {
 		statefulSet := &list.Items[i]
 		all = append(all, &statefulsets.Rollout{
 			StatefulSet: statefulSet,
-			Revisions:   revisionsOf[statefulSet.UID],
+			Revisions:   of.revisions[statefulSet.UID],
 			Seen:        engine.Snapshot{Pods: of.pods[statefulSet.UID], Mode: of.modeOf(statefulSet), Now: of.now},
 		})
 	}
