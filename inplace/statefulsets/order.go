@@ -52,14 +52,18 @@ func begun(m *controllerrevisions.Pod) bool { return m.PartiallyPatched() || rea
 
 // hopeless reports whether a pod that does not serve gets the update revision at once. Under OrderedReady a pod that is not Ready is waited
 // for, as without Stayput: it may replay a log, or wait for another member. But waiting is in vain if a container does not run, and may be
-// in vain if the pod has another revision than status.currentRevision, the last one that all pods became Ready with.
+// in vain if the pod has another revision than status.currentRevision, the last one that all pods became Ready with. A pod that is Ready
+// serves, though it may not be available yet.
 func (k kind) hopeless(m *controllerrevisions.Pod) bool {
-	if !k.StatefulSet.Ordered() {
+	switch {
+	case m.Ready():
+		return false
+	case !k.StatefulSet.Ordered():
 		return true
 	}
 	proved := m.Pod.Labels[inplace.LabelRevisionHash] == k.StatefulSet.Status.CurrentRevision
-	return !m.Ready() && (!proved ||
-		slices.ContainsFunc(slices.Concat(m.Pod.Status.InitContainerStatuses, m.Pod.Status.ContainerStatuses), cannotRun))
+	return !proved ||
+		slices.ContainsFunc(slices.Concat(m.Pod.Status.InitContainerStatuses, m.Pod.Status.ContainerStatuses), cannotRun)
 }
 
 // cannotRun reports whether the kubelet waits before it tries again to run the container: it cannot pull an image, or create or start the

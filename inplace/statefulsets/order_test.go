@@ -165,6 +165,12 @@ func TestWhichPodsBegin(t *testing.T) {
 			ails(0, "")(m)
 			m.StatefulSet.Status.CurrentRevision = "db-9"
 		}, ordered: []string{"db-0"}, parallel: []string{"db-0"}},
+		"all are Ready, not for minReadySeconds yet": {change: func(m *fixture.Members) {
+			m.StatefulSet.Spec.MinReadySeconds = 10
+			for _, pod := range m.Of().Seen.Pods {
+				apps.Condition(pod, corev1.PodReady).LastTransitionTime = metav1.NewTime(m.Of().Seen.Now)
+			}
+		}},
 		"one is missing": {change: func(m *fixture.Members) { m.Lose(0) }},
 		"one terminates": {change: func(m *fixture.Members) { m.Member(0).DeletionTimestamp = &metav1.Time{Time: fixture.Start} }},
 		"one does not answer": {change: func(m *fixture.Members) {
