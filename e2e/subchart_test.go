@@ -142,10 +142,10 @@ func (h helm) refused(chart string) {
 func usersChosen(ctx context.Context) error {
 	_, messages, err := kubectl(ctx, "", "run", "trial", "--namespace=default", "--dry-run=server", "--image=trial",
 		`--overrides={"spec":{"securityContext":{"runAsUser":65532}}}`)
-	if err == nil || !strings.Contains(messages+err.Error(), refusesUsers) {
-		return fmt.Errorf("the API server does not refuse users yet: %v %s", err, messages)
+	if err != nil && strings.Contains(messages, refusesUsers) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("the API server does not refuse users yet: %s", messages)
 }
 
 // podRefused returns nil once an event says that a pod of Stayput was refused for its user.

@@ -78,10 +78,10 @@ func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 // Reason returns the reason that Stayput does not manage workloads with this mode.
 func (m Mode) Reason() *Reason {
 	message := fmt.Sprintf("label %s is %q", LabelUpdate, m)
-	switch {
-	case m == ModeNotOptedIn:
+	switch m {
+	case ModeNotOptedIn:
 		message = fmt.Sprintf("StatefulSets need the label %s: %s, on themselves or on their namespace", LabelStatefulSets, StatefulSetsInPlace)
-	case m == ModeNone:
+	case ModeNone:
 		message = "the namespace has no label " + LabelUpdate + ", or its value is not known"
 	}
 	return &Reason{Code: CodeMode, Message: "not updated in place: " + message}

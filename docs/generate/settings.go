@@ -35,7 +35,7 @@ func forms() map[string]form {
 	modes := quoted(inplace.ModeInPlace) + ", " + quoted(inplace.ModeInPlaceOnly)
 	keys := form{onWorkload, "keys and `prefix/*`, comma-separated", "none"}
 	return map[string]form{
-		inplace.LabelUpdate: {everywhere, modes + "; on a workload also " + quoted(inplace.ModeRecreate), "none: updates are native"},
+		inplace.LabelUpdate:       {everywhere, modes + "; on a workload also " + quoted(inplace.ModeRecreate), "none: updates are native"},
 		inplace.LabelStatefulSets: {everywhere, quoted(inplace.StatefulSetsInPlace), "none: StatefulSets are updated natively"},
 		inplace.LabelDrain: {everywhere, fmt.Sprintf("`0` to `%.0fm`, in `ms`, `s` and `m`", inplace.LongestDrain.Minutes()),
 			quoted(defaults.Drain)},

@@ -15,8 +15,8 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// TestTerminatingPodsAreHandedBack checks which terminating pods become pods of the old ReplicaSet a again: those that have moved from there
-// in this update.
+// TestTerminatingPodsAreHandedBack checks which terminating pods become pods of the old ReplicaSet a again: those that have moved from it in
+// this update.
 func TestTerminatingPodsAreHandedBack(t *testing.T) {
 	terminates := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: fixture.Start} }
 	moved := func(pod *corev1.Pod) {

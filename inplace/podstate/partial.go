@@ -16,8 +16,9 @@ import (
 //     falls back is in the pod's own ReplicaSet, and in a dry run of a pod of that ReplicaSet. It never comes from the mark: any client may
 //     have written an annotation.
 //   - A pod of a DaemonSet or StatefulSet gets an identity that no revision has, together with all else it needs. If Stayput stops running,
-//     the native controller replaces the pod. If it kept its old identity, an undo would make the native controller mistake it for an updated pod. The
-//     mark (Move.Hash) names the pod's revision: the one that the pod moves to, or, when only a resize was noted, the one that it had.
+//     the native controller replaces the pod. If it kept its old identity, an undo would make the native controller mistake it for an
+//     updated pod. The mark (Move.Hash) names the pod's revision: the one that the pod moves to, or, when only a resize was noted, the one
+//     that it had.
 
 const (
 	// HashPartial stands in place of the hash of a partially patched pod. No revision has this hash.
