@@ -34,7 +34,7 @@ func platformLives(t *testing.T, h helm) {
 		name string
 		part func(*testing.T, helm)
 	}{
-		{"default user", func(t *testing.T, h helm) { h.refused(chart) }},
+		{"default user", func(_ *testing.T, h helm) { h.refused(chart) }},
 		{"install", func(t *testing.T, h helm) {
 			h.own("install", chart, "--create-namespace", "--wait", "--set", noUser)
 			mended(t)

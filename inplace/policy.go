@@ -78,10 +78,10 @@ func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 // Reason returns the reason that Stayput does not manage workloads with this mode.
 func (m Mode) Reason() *Reason {
 	message := fmt.Sprintf("label %s is %q", LabelUpdate, m)
-	switch m {
-	case ModeNotOptedIn:
+	if m == ModeNotOptedIn {
 		message = fmt.Sprintf("StatefulSets need the label %s: %s, on themselves or on their namespace", LabelStatefulSets, StatefulSetsInPlace)
-	case ModeNone:
+	}
+	if m == ModeNone {
 		message = "the namespace has no label " + LabelUpdate + ", or its value is not known"
 	}
 	return &Reason{Code: CodeMode, Message: "not updated in place: " + message}

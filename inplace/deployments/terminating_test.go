@@ -15,7 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// TestTerminatingPodsAreHandedBack checks which terminating pods become pods of the old ReplicaSet a again: those that have moved from it in
+// TestTerminatingPodsAreHandedBack checks which terminating pods become pods of the old ReplicaSet again: those that have moved from it in
 // this update.
 func TestTerminatingPodsAreHandedBack(t *testing.T) {
 	terminates := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: fixture.Start} }
