@@ -232,9 +232,14 @@ func wantsCertificate(err error) bool {
 }
 
 // hungUp reports whether the API server was connected when the other side closed the connection. Managers close it if the client shows no
-// certificate. The TLS alert that says why is lost if the request is still being sent.
+// certificate. The TLS alert that says why is lost if the request is still being sent: its writer finds the connection closed.
 func hungUp(err error) bool {
-	return strings.Contains(err.Error(), syscall.EPIPE.Error()) || strings.Contains(err.Error(), syscall.ECONNRESET.Error())
+	for _, closed := range []error{syscall.EPIPE, syscall.ECONNRESET, net.ErrClosed} {
+		if strings.Contains(err.Error(), closed.Error()) {
+			return true
+		}
+	}
+	return false
 }
 
 // forgedUID identifies the invented request, and so its answer.

@@ -226,7 +226,7 @@ func TestCheck(t *testing.T) {
 		"API servers only":     {checked{callers: tls.RequireAnyClientCert}, nil, "all 13 answer"},
 		"a firewall":           {checked{firewall: true}, []Topic{Webhooks}, "i/o timeout"},
 		"a right less":         {checked{withoutRight: "patch pods"}, []Topic{Rights}, "may not patch pods"},
-		"another account":      {checked{account: "in-place-updates"}, nil, "the API server reaches the managers, and all 11 answer"},
+		"another account":      {checked{account: "in-place-updates"}, nil, "the API server reaches the managers, and all 13 answer"},
 		"bypassed":             {checked{bypassing: true}, []Topic{Passing}, "namespace shop passed without an answer"},
 		"a policy in between":  {checked{refusing: errors.New("no team")}, []Topic{Passing}, "no team"},
 		"no image volumes":     {checked{noVolumes: true}, []Topic{Images}, "must specify a volume type"},
