@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/statefulsets"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -187,18 +188,13 @@ func reasonsOfDeployment(of *apps.Deployment) reasonsOf {
 	}
 }
 
-// reasonsOfDaemonSet returns why an edit of the DaemonSet's template is native. Without pods, a DaemonSet has nothing to decide, so its
-// strategy is asked for besides.
+// reasonsOfDaemonSet returns why an edit of the DaemonSet's template is native.
 func reasonsOfDaemonSet(of *apps.DaemonSet) reasonsOf {
 	return func(from, to apps.Template, seen engine.Snapshot) inplace.Reasons {
 		edited := *of
 		edited.Spec.Template = to
 		rollout := daemonsets.Rollout{DaemonSet: &edited, Seen: seen}
-		reasons := rollout.DecideEdit(from).Reasons
-		if why := rollout.WhyNative(); len(reasons) == 0 && why != nil {
-			reasons = inplace.Reasons{*why}
-		}
-		return reasons
+		return reasonsAgainst(rollout, from)
 	}
 }
 
@@ -208,12 +204,22 @@ func reasonsOfStatefulSet(of *apps.StatefulSet) reasonsOf {
 		edited := *of
 		edited.Spec.Template = to
 		rollout := statefulsets.Rollout{StatefulSet: &edited, Seen: seen}
-		reasons := rollout.DecideEdit(from).Reasons
-		if why := rollout.WhyNative(); len(reasons) == 0 && why != nil {
-			reasons = inplace.Reasons{*why}
-		}
-		return reasons
+		return reasonsAgainst(rollout, from)
 	}
+}
+
+// reasonsAgainst returns why the edit from that template is native. Without pods, such a workload has nothing to decide, so its strategy is
+// asked for besides.
+func reasonsAgainst(rollout interface {
+	DecideEdit(before apps.Template) steps.EditDecision
+	WhyNative() *inplace.Reason
+}, from apps.Template,
+) inplace.Reasons {
+	reasons := rollout.DecideEdit(from).Reasons
+	if why := rollout.WhyNative(); len(reasons) == 0 && why != nil {
+		reasons = inplace.Reasons{*why}
+	}
+	return reasons
 }
 
 // place is where in the template or workload a reason is, without the index of a list and no deeper than four steps: so that the same
