@@ -18,10 +18,11 @@ func TestReplicasThatDoNotAddUpAreNotWritten(t *testing.T) {
 		posts replicas.Ledger
 		want  string
 	}{
-		"no error":                 {nil, ""},
-		"a replica without a pod":  {replicas.Ledger{{Account: "web-b", By: 1, Why: replicas.CauseScaled}}, "all +1 scaled"},
-		"the same pod moves twice": {replicas.Ledger{{Account: "web-a", By: -1, Why: replicas.CauseMoved}}, "web-a -2 moved instead of -1 at most"},
-		"surge without need":       {replicas.Ledger{{Account: "web-b", By: 3, Why: replicas.CauseSurge}}, "all +3 surge"},
+		"no error":                {nil, ""},
+		"a replica without a pod": {replicas.Ledger{{Account: "web-b", By: 1, Why: replicas.CauseScaled}}, "all +1 scaled"},
+		"the same pod moves twice": {replicas.Ledger{{Account: "web-a", By: -1, Why: replicas.CauseMoved}},
+			"web-a -2 moved instead of -1 at most"},
+		"surge without need": {replicas.Ledger{{Account: "web-b", By: 3, Why: replicas.CauseSurge}}, "all +3 surge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(2, fixture.App{Image: "v2"})

@@ -21,8 +21,9 @@ func TestBegin(t *testing.T) {
 		"the first time": {[3]map[string]string{}, "a " + now + " " + now + ", b " + now + " " + now + ", c " + now + " , "},
 		"a mark is left over": {[3]map[string]string{marked("", "5")},
 			"a " + now + " " + now + ", b " + now + " " + now + ", c " + now + " , "},
-		"a further edit":                {[3]map[string]string{marked("7", "7"), marked("7", "")}, "a 7 7, b 7 , c 7 , "},
-		"after the scaling":             {[3]map[string]string{marked("7.scaling", "7"), marked("7.scaling", ""), marked("7.scaling", "")}, "a 7 7, b 7 , c 7 , "},
+		"a further edit": {[3]map[string]string{marked("7", "7"), marked("7", "")}, "a 7 7, b 7 , c 7 , "},
+		"after the scaling": {[3]map[string]string{marked("7.scaling", "7"), marked("7.scaling", ""), marked("7.scaling", "")},
+			"a 7 7, b 7 , c 7 , "},
 		"one joins late":                {[3]map[string]string{marked("7", "7"), nil, marked("7", "")}, "a 7 7, b 7 7, c 7 , "},
 		"which were current is unknown": {[3]map[string]string{marked("7", ""), nil, marked("7", "")}, "a 7 7, b 7 7, c 7 , "},
 	} {
