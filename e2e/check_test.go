@@ -183,7 +183,9 @@ var breakages = map[string]breakage{
 
 	"no webhook configuration": {[]string{mutating}, deletes(mutating),
 		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "no MutatingWebhookConfiguration", Remedy: again}},
-	"one webhook is missing": {[]string{validating}, patches(validating, `[{"op":"remove","path":"/webhooks/2"}]`),
+	"one webhook is missing": {[]string{validating}, func(c *checkup) {
+		c.kubectl("", "patch", validating, "--type=strategic", "-p", `{"webhooks":[{"name":"replicasets.stayput.dev","$patch":"delete"}]}`)
+	},
 		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "lacks replicasets.stayput.dev", Remedy: again}},
 	"webhooks of another version": {[]string{mutating},
 		patches(mutating, `[{"op":"replace","path":"/webhooks/0/clientConfig/service/path","value":"/mutate-everything"}]`),
