@@ -210,7 +210,8 @@ func (s *stage) within(atMost time.Duration, what string, condition func(context
 	}
 }
 
-// poll evaluates the condition four times a second until ctx ends or patience is over.
+// poll evaluates the condition four times a second until ctx ends or patience is over. It returns what was last wrong: the end of ctx itself
+// says nothing, and may have cut the last attempt short.
 func poll(ctx context.Context, condition func(context.Context) error) error {
 	return pollFor(ctx, patience, condition)
 }
@@ -220,14 +221,17 @@ func pollFor(ctx context.Context, atMost time.Duration, condition func(context.C
 	defer cancel()
 	tick := time.NewTicker(time.Second / 4)
 	defer tick.Stop()
-	for {
+	for wrong := ctx.Err(); ; {
 		err := condition(ctx)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
+		case ctx.Err() == nil || wrong == nil:
+			wrong = err
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return wrong
 		case <-tick.C:
 		}
 	}
