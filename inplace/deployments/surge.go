@@ -87,16 +87,25 @@ func (r *surger) remove(due map[*replicas.Set]int) replicas.Ledger {
 	for _, s := range r.sets.All {
 		left := due[s] - r.lowerUncreated(s, due[s])
 		for _, m := range s.SurgePods()[:min(left, len(s.SurgePods()))] {
-			switch {
-			case m.Outlives(), m.Available && budget <= 0: // it serves until another pod does
+			if m.Outlives() || r.isAwaited(m, budget) {
 				continue
-			case m.Available:
+			}
+			if m.Available {
 				budget--
 			}
 			r.removePod(m)
 		}
 	}
 	return r.ledger
+}
+
+// isAwaited reports whether fewer pods than must would serve without this surge pod: it serves until another pod does. It also stays while
+// it does not serve itself, if too few others do: it may serve again before they do. Surge pods of old ReplicaSets prove nothing then.
+func (r *surger) isAwaited(m *replicas.Pod, budget int) bool {
+	if m.Available {
+		return budget <= 0
+	}
+	return budget < 0 && !m.Removing && m.Owner == r.sets.New && m.Pod.Spec.NodeName != ""
 }
 
 // lowerUncreated removes up to that many surge replicas whose pods cannot be created, and returns how many. Pods that are merely not

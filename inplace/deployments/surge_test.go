@@ -1,0 +1,62 @@
+package deployments_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
+)
+
+// oneAndSurge is a Deployment of one pod, none of which may be unavailable, whose pod has the update revision. So the surge pod is to be
+// removed. It belongs to the ReplicaSet with that hash: "b" is the new one.
+func oneAndSurge(pod, surge func(*corev1.Pod), hash string) *deployments.Rollout {
+	r := fixture.New(1, fixture.App{Image: "v2"})
+	r.Seen.Settings.Surge = true
+	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(0))
+	a, b := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+	fixture.PodOf(r, "pod", b, pod)
+	owner := a
+	if hash == "b" {
+		owner = b
+	}
+	*owner.Spec.Replicas++
+	owner.Status.Replicas++
+	owner.Labels[inplace.LabelSurgeReplicas] = "1"
+	a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
+	fixture.PodOf(r, "surge", owner, func(pod *corev1.Pod) {
+		pod.Annotations, pod.Spec.NodeName = map[string]string{inplace.AnnotationSurgePod: "true"}, "node-1"
+	}, surge)
+	return r
+}
+
+// TestSurgePodIsRemoved: a surge pod that has a node stays until as many pods serve as must, also while it does not serve itself: it may
+// serve again before the others do. A surge pod of an old ReplicaSet that does not serve goes: it proves nothing.
+func TestSurgePodIsRemoved(t *testing.T) {
+	unplaced := func(pod *corev1.Pod) {
+		fixture.Unready(pod)
+		pod.Spec.NodeName, pod.Status.Phase = "", corev1.PodPending
+	}
+	for name, test := range map[string]struct {
+		rollout *deployments.Rollout
+		goes    bool
+	}{
+		"both serve":                       {oneAndSurge(nil, nil, "b"), true},
+		"only the surge pod serves":        {oneAndSurge(fixture.Drained, nil, "b"), false},
+		"only the other pod serves":        {oneAndSurge(nil, fixture.Unready, "b"), true},
+		"neither serves":                   {oneAndSurge(fixture.Drained, fixture.Unready, "b"), false},
+		"neither serves, it has no node":   {oneAndSurge(fixture.Drained, unplaced, "b"), true},
+		"neither serves, it is an old one": {oneAndSurge(fixture.Unready, fixture.Unready, "a"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			planned := fixture.Brief(test.rollout.Plan().Steps)
+			if goes := strings.Contains(planned, "move surge") || strings.Contains(planned, "close surge"); goes != test.goes {
+				t.Errorf("the surge pod goes: %t, want %t: %s", goes, test.goes, planned)
+			}
+		})
+	}
+}
