@@ -52,7 +52,8 @@ func (r Rollout) observed() *observed {
 
 func (r Rollout) workload() engine.Workload {
 	return engine.Workload{Object: r.Deployment, Kind: "Deployment", Template: r.Deployment.Spec.Template,
-		Replicas: int(apps.Desired(r.Deployment)), MinReadySeconds: r.Deployment.Spec.MinReadySeconds}
+		Replicas: int(apps.Desired(r.Deployment)), MinReadySeconds: r.Deployment.Spec.MinReadySeconds,
+		NoneUnavailable: r.MaySurge()}
 }
 
 func (o *observed) addPods() {

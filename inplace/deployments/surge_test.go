@@ -3,6 +3,7 @@ package deployments_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -10,6 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // oneAndSurge is a Deployment of one pod, none of which may be unavailable, whose pod has the update revision. So the surge pod is to be
@@ -41,6 +43,9 @@ func TestSurgePodIsRemoved(t *testing.T) {
 		fixture.Unready(pod)
 		pod.Spec.NodeName, pod.Status.Phase = "", corev1.PodPending
 	}
+	unconfirmed := func(long time.Duration) func(*corev1.Pod) {
+		return fixture.AheadSince(fixture.Start.Add(-long - time.Second))
+	}
 	for name, test := range map[string]struct {
 		rollout *deployments.Rollout
 		goes    bool
@@ -48,6 +53,8 @@ func TestSurgePodIsRemoved(t *testing.T) {
 		"both serve":                       {oneAndSurge(nil, nil, "b"), true},
 		"only the surge pod serves":        {oneAndSurge(fixture.Drained, nil, "b"), false},
 		"only the other pod serves":        {oneAndSurge(nil, fixture.Unready, "b"), true},
+		"its kubelet does not confirm it":  {oneAndSurge(unconfirmed(readiness.Lasts), nil, "b"), false},
+		"its kubelet will not confirm it":  {oneAndSurge(unconfirmed(readiness.LastsUnconfirmed), nil, "b"), true},
 		"neither serves":                   {oneAndSurge(fixture.Drained, fixture.Unready, "b"), false},
 		"neither serves, it has no node":   {oneAndSurge(fixture.Drained, unplaced, "b"), true},
 		"neither serves, it is an old one": {oneAndSurge(fixture.Unready, fixture.Unready, "a"), true},

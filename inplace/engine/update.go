@@ -48,6 +48,8 @@ type Workload struct {
 	Replicas int
 	// MinReadySeconds is how long a pod must be Ready to be available.
 	MinReadySeconds int32
+	// NoneUnavailable: no pod may be unavailable, so surge pods serve in place of those that restart.
+	NoneUnavailable bool
 }
 
 // NewUpdate begins a plan for a workload.
@@ -58,11 +60,19 @@ func NewUpdate(workload Workload, seen *Snapshot) Update {
 
 // StateOf returns the state of a live pod that has that revision.
 func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstate.State {
-	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Ahead, u.Workload.MinReadySeconds, u.seen.Now)
+	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Ahead, u.Workload.MinReadySeconds, u.readyLasts(), u.seen.Now)
 	node := u.NodesByName[pod.Spec.NodeName]
 	s.Auxiliary, s.Unreachable = u.auxiliary, nodes.KnownUnreachable(node)
 	s.Infeasible = s.WhyInfeasible(node)
 	return s
+}
+
+// readyLasts returns how long a Ready that is ahead of its kubelet must be seen.
+func (u *Update) readyLasts() time.Duration {
+	if u.Workload.NoneUnavailable {
+		return readiness.LastsUnconfirmed
+	}
+	return readiness.Lasts
 }
 
 // Pods returns the states of all pods.

@@ -58,7 +58,7 @@ type State struct {
 // StateOf returns the state of a pod whose identity names that origin.
 func StateOf(
 	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, ahead readiness.Ahead,
-	minReadySeconds int32, now time.Time,
+	minReadySeconds int32, readyLasts time.Duration, now time.Time,
 ) State {
 	s := State{
 		Pod: pod, Move: readiness.MoveOf(pod), PodRevision: from,
@@ -75,7 +75,7 @@ func StateOf(
 	unchanged := applied && s.Move.AwaitsCapacity(pod) && (!s.Move.RestartsForResize() || s.Move.Refused(pod) != "")
 	applied = applied && (len(s.Move.Resize) == 0 || !s.Resizing)
 	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
-	lasting, longer := ahead.Lasting(pod, now)
+	lasting, longer := ahead.Lasting(pod, readyLasts, now)
 	s.oldStopped, _ = s.MayReopen(now)
 	s.Applied, s.Available = applied, available && (applied || unchanged) && lasting && !readiness.Closed(pod)
 	d.Again(times.Sooner(wait, times.Sooner(later, longer)))

@@ -29,6 +29,12 @@ import (
 // If nothing reports Ready ahead of kubelets, native controllers act at once on the first Ready.
 const Lasts = 100 * time.Millisecond
 
+// LastsUnconfirmed is how long it must be seen where no pod may be unavailable: until the kubelet itself says Ready, which nothing delayed
+// revokes any more. On a busy node, a sync that began before the probe had answered is written later than Lasts. The kubelet says Ready
+// with its next sync, which waits for the next list of containers: pkg/kubelet/pleg/generic.go makes one each second. One that does not in
+// this time tells nothing.
+const LastsUnconfirmed = 3 * time.Second
+
 // Ahead is when the caller first saw each pod Ready ahead of its kubelet, by UID.
 type Ahead map[types.UID]time.Time
 
@@ -50,10 +56,10 @@ func IsAhead(pod *corev1.Pod) bool {
 	return apps.IsTrue(pod, corev1.PodReady) && apps.Condition(pod, corev1.PodReady).Message == MessageAhead
 }
 
-// Lasting reports whether the pod's Ready can be relied on. If not, it returns when. If the caller has not seen the pod Ready
+// Lasting reports whether the pod's Ready can be relied on, after it was ahead of its kubelet for that long. If not, it returns when. If the caller has not seen the pod Ready
 // before, the time of the condition counts. That time is by the kubelet's clock, which may be behind, and it has no fractions of a
 // second.
-func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+func (a Ahead) Lasting(pod *corev1.Pod, lasts time.Duration, now time.Time) (bool, time.Duration) {
 	if proved, wait := ProvedStarted(pod, now); !proved || !IsAhead(pod) || !readinessProbed(pod) {
 		return proved, wait
 	}
@@ -61,7 +67,7 @@ func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if !seen {
 		first = apps.Condition(pod, corev1.PodReady).LastTransitionTime.Add(time.Second)
 	}
-	return times.Since(first, Lasts, now)
+	return times.Since(first, lasts, now)
 }
 
 // readinessProbed reports whether any container of the pod has a readiness probe. Of the init containers, only sidecars have one.

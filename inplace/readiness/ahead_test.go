@@ -64,7 +64,7 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 			if c.seen > 0 {
 				seen[pod.UID] = fixture.Start.Add(-c.seen)
 			}
-			if got, wait := seen.Lasting(pod, fixture.Start); got != c.want || wait != c.wait {
+			if got, wait := seen.Lasting(pod, readiness.Lasts, fixture.Start); got != c.want || wait != c.wait {
 				t.Errorf("lasting is %t, to be looked at again in %s; want %t, %s", got, wait, c.want, c.wait)
 			}
 		})
