@@ -1,6 +1,6 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # These targets break components on purpose, or need images of the test cluster. So they never use the cluster of the caller's KUBECONFIG.
-e2e demo recording e2e-chart e2e-removal e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo recording e2e-chart e2e-removal e2e-killed e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -33,6 +33,10 @@ e2e-chart: cluster helm image uninstall ## install, upgrade and uninstall the He
 .PHONY: e2e-removal
 e2e-removal: cluster image ## delete all objects of Stayput in random order in the middle of updates; TIMES=50 for more than 5 orders, SEED=1 to repeat one
 	TIMES=$(TIMES) SEED=$(SEED) go test -tags e2e,removal -v -count=1 -timeout 120m ./e2e -run '^TestRemoved$$'
+
+.PHONY: e2e-killed
+e2e-killed: cluster install ## kill every manager for good in the middle of updates of StatefulSets; KILLS=500 for more than 20 updates, SEED=1 to repeat one
+	KILLS=$(KILLS) SEED=$(SEED) go test -tags e2e,removal -v -count=1 -timeout 120m ./e2e -run '^TestKilled$$'
 
 # No test runs this: docs/how-to/kind.md says which parts are the same as in the test cluster.
 kind kind-down: override KUBECONFIG := $(CURDIR)/.cluster/kind.kubeconfig
