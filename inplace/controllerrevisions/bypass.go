@@ -1,59 +1,66 @@
 package controllerrevisions
 
 import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// bypassed returns the first and the last pod that was created in the middle of the update without a gate; nil if there are none. The API
-// server did not ask the webhooks about the creation of such a pod, and so neither about the deletion of the pod before it. That deletion
-// alone shows nothing, since every user may delete a pod. Where not every new pod has a gate, a bypass is not noticed.
-func (v *Planner) bypassed() (first, last *Pod) {
-	if v.UpdateRevision == nil || !revisions.Updating(v.UpdateRevision) || !v.kind.Gates() {
-		return nil, nil
+// bypass is what is known of pods that were created in the middle of the update without a gate. The API server did not ask the webhooks
+// about the creation of such a pod, and so neither about the deletion of the pod before it. That deletion alone shows nothing, since every
+// user may delete a pod.
+type bypass struct {
+	// first and last are the first and the last of these pods; nil if there are none.
+	first, last *corev1.Pod
+	now         time.Time
+}
+
+// bypassed finds the pods that show a bypass. Where not every new pod has a gate, a bypass is not noticed.
+func (o *observed) bypassed() bypass {
+	b := bypass{now: o.seen.Now}
+	if !o.updating() || !o.kind.Gates() {
+		return b
 	}
-	begun := revisions.StartedAt(v.UpdateRevision.Labels[inplace.LabelUpdating])
-	for _, m := range v.Live {
+	begun := revisions.StartedAt(o.updateRevision.Labels[inplace.LabelUpdating])
+	for _, m := range o.live {
 		created := m.Pod.CreationTimestamp
-		forgotten, _ := times.Since(created.Time, podstate.BypassMemory, v.seen.Now)
-		if forgotten || readiness.Gated(m.Pod) || !created.After(begun) {
+		if forgotten, _ := times.Since(created.Time, podstate.BypassMemory, b.now); forgotten || readiness.Gated(m.Pod) || !created.After(begun) {
 			continue
 		}
-		if first == nil || created.Before(&first.Pod.CreationTimestamp) {
-			first = m
+		if b.first == nil || created.Before(&b.first.CreationTimestamp) {
+			b.first = m.Pod
 		}
-		if last == nil || last.Pod.CreationTimestamp.Before(&created) {
-			last = m
+		if b.last == nil || b.last.CreationTimestamp.Before(&created) {
+			b.last = m.Pod
 		}
 	}
-	return first, last
+	return b
 }
 
-// bypassedAgain returns why the update falls back, if there was more than one bypass; nil if there may have been only one.
-func (v *Planner) bypassedAgain() *inplace.Reason {
-	first, last := v.bypassed()
-	if first == nil || last.Pod.CreationTimestamp.Sub(first.Pod.CreationTimestamp.Time) <= podstate.QuietAfterBypass {
-		return nil
-	}
-	return &inplace.Reason{Code: inplace.CodeBypassed, Message: "the " + v.Update.Workload.Kind +
-		" controller replaces pods although its writes should be held: the API server does not reach Stayput's webhooks"}
+// again reports whether there was more than one bypass; there may have been only one if such pods were created within a short time.
+func (b bypass) again() bool {
+	return b.first != nil && b.last.CreationTimestamp.Sub(b.first.CreationTimestamp.Time) > podstate.QuietAfterBypass
 }
 
-// quiet reports whether only Stayput replaces pods, as far as is known by now. If not, it sets the phase and its message.
-func (v *Planner) quiet() bool {
-	_, last := v.bypassed()
-	if last == nil {
-		return true
+// over reports whether only Stayput replaces pods, as far as is known by now; if that is only a matter of time, it returns how long it
+// takes.
+func (b bypass) over() (bool, time.Duration) {
+	if b.last == nil {
+		return true, 0
 	}
-	v.plan.Result.Bypassed = "pod " + last.Pod.Name + " was created without its readiness gate"
-	quiet, wait := times.Since(last.Pod.CreationTimestamp.Time, podstate.QuietAfterBypass, v.seen.Now)
-	if !quiet {
-		v.plan.Again(wait)
-		v.plan.Phase(steps.PhaseWaiting, v.plan.Result.Bypassed)
+	return times.Since(b.last.CreationTimestamp.Time, podstate.QuietAfterBypass, b.now)
+}
+
+// String says in one clause what shows the bypass; empty if nothing does.
+func (b bypass) String() string {
+	if b.last == nil {
+		return ""
 	}
-	return quiet
+	return "pod " + b.last.Name + " was created without its readiness gate"
 }

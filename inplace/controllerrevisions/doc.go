@@ -1,6 +1,9 @@
 // Package controllerrevisions plans the updates of workloads whose pods name their ControllerRevision in a label: DaemonSets and
 // StatefulSets. A kind adds what is its own: see Kind.
 //
+// What was observed does not change while a plan is made (observed). Each stage gets what the stage before has decided (planner): which
+// marks the revisions get (marking), which pods move (mover), and whether the native controller is nudged (nudger).
+//
 // The native controller creates the ControllerRevision of an edit before it deletes any pod. It goes on counting pods by their label and
 // writes the status itself. So there is nothing to scale: it is enough to hold its DELETEs and to move the pods. It repeats a DELETE that
 // was refused late or never, so whatever ends a hold has to nudge it.

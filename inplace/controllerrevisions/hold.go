@@ -12,9 +12,9 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// HoldsDeletion reports whether a DELETE of the pod by the native controller is held, and why or why not. The pods that the planner has
-// must be as they are now. Whole returns a planner with all pods, for which older states suffice; it is asked only about a pod that must be
-// replaced. HeldSince is the time from which on the caller has held writes of this update; zero if it has not.
+// HoldsDeletion reports whether a DELETE of the pod by the native controller is held, and why or why not. The pods of the rollout must be
+// as they are now. Whole is the rollout with all pods, for which older states suffice; it is looked at only for a pod that must be
+// replaced.
 //
 // The native controller decides on caches. Its DELETE may be of a pod that has become one of the update revision meanwhile. So the deletion
 // of a pod that needs no change is held as well, even after the update fell back.
@@ -22,9 +22,10 @@ import (
 // The controller does nothing to a workload that is being deleted. If it still deletes a pod, it decided so before it saw the deletion, and
 // with --cascade=orphan no controller would replace the pod. So such a deletion is held. No leader has to renew this hold. It keeps back
 // nothing that a user wants, and the webhooks are not asked about deletions by other clients, such as the garbage collector.
-func (v *Planner) HoldsDeletion(pod *corev1.Pod, heldSince time.Time, whole func() *Planner) (bool, inplace.Reason) {
-	m := v.Pod(pod)
-	switch reason := v.WhyNative(); {
+func (r Rollout) HoldsDeletion(pod *corev1.Pod, whole func() Rollout) (bool, inplace.Reason) {
+	o := r.observed()
+	m := o.pod(pod)
+	switch reason := o.whyNative(); {
 	case m.Housekeeping != nil:
 		return false, *m.Housekeeping
 	case reason != nil && reason.Code == inplace.CodeDeleting:
@@ -33,12 +34,12 @@ func (v *Planner) HoldsDeletion(pod *corev1.Pod, heldSince time.Time, whole func
 		return true, inplace.Reason{Code: inplace.CodeFellBack, Message: "the pod has the update revision already"}
 	case reason != nil:
 		return false, *reason
-	case !m.Updated && !v.HoldLasts(heldSince):
+	case !m.Updated && !o.holdLasts(r.HeldSince):
 		return false, revisions.HoldExpired
 	case m.WhyReplaced() == nil:
 		return true, inplace.Reason{Message: "the pod is updated in place"}
 	}
-	if why := v.kind.ReplacementWaits(whole(), m); why != "" {
+	if why := r.Kind.ReplacementWaits(Replacement{Pod: m, among: whole().observed()}); why != "" {
 		return true, inplace.Reason{Message: why}
 	}
 	return false, *m.WhyReplaced()
@@ -48,42 +49,75 @@ func (v *Planner) HoldsDeletion(pod *corev1.Pod, heldSince time.Time, whole func
 // revision that it takes for the current one, and those that labels of pods name in its cache (cleanupHistory in
 // pkg/controller/daemon/update.go, truncateHistory in pkg/controller/statefulset/stateful_set_control.go). The label of a partially patched
 // pod names no revision. Labels of other pods name a revision, or are about to, that the controller's cache does not show yet. Without
-// their revision, these pods would have to be replaced. HeldSince is the time from which on the caller has held writes of this update; zero
-// if it has not.
-func (v *Planner) HoldsCleanup(revision *apps.ControllerRevision, heldSince time.Time) (bool, inplace.Reason) {
-	if !v.seen.Mode.Manages() {
-		return false, *v.seen.Mode.Reason()
+// their revision, these pods would have to be replaced.
+func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.Reason) {
+	o := r.observed()
+	if !o.seen.Mode.Manages() {
+		return false, *o.seen.Mode.Reason()
 	}
-	of := slices.IndexFunc(v.Live, func(m *Pod) bool { return m.revision != nil && m.revision.object.UID == revision.UID })
+	of := slices.IndexFunc(o.live, func(m *Pod) bool { return m.revision != nil && m.revision.object.UID == revision.UID })
 	switch {
-	case !v.HoldLasts(heldSince):
+	case !o.holdLasts(r.HeldSince):
 		return false, revisions.HoldExpired
-	case v.updateUID() == revision.UID:
-		return true, inplace.Reason{Message: "the ControllerRevision has the template of the " + v.Update.Workload.Kind}
+	case o.updateUID() == revision.UID:
+		return true, inplace.Reason{Message: "the ControllerRevision has the template of the " + o.update.Workload.Kind}
 	case revisions.Started(revision.Labels):
 		return true, inplace.Reason{Message: "pods may be moving to the ControllerRevision"}
 	case of >= 0:
-		return true, inplace.Reason{Message: "pod " + v.Live[of].Pod.Name + " has the ControllerRevision"}
+		return true, inplace.Reason{Message: "pod " + o.live[of].Pod.Name + " has the ControllerRevision"}
 	}
 	return false, inplace.Reason{Message: "no pod has the ControllerRevision"}
 }
 
-// HoldLasts reports whether writes of this update may still be held: see revisions.HoldLasts.
-func (v *Planner) HoldLasts(heldSince time.Time) bool {
+// holdLasts reports whether writes of this update may still be held: see revisions.HoldLasts.
+func (o *observed) holdLasts(heldSince time.Time) bool {
 	if heldSince.IsZero() {
-		heldSince = v.seen.Now
+		heldSince = o.seen.Now
 	}
 	var labels map[string]string
-	if v.UpdateRevision != nil {
-		labels = v.UpdateRevision.Labels
+	if o.updateRevision != nil {
+		labels = o.updateRevision.Labels
 	}
-	return revisions.HoldLasts(labels, heldSince, v.seen.Now)
+	return revisions.HoldLasts(labels, heldSince, o.seen.Now)
+}
+
+// Replacement is a pod that cannot be updated in place, and that the native controller wants to replace now.
+type Replacement struct {
+	*Pod
+	among *observed
+}
+
+// Held reports whether Stayput updates other pods in place.
+func (r Replacement) Held() bool { return r.among.update.Decided.Held }
+
+// HasTurn reports whether the pod is one of those that may begin: see Kind.Next.
+func (r Replacement) HasTurn() bool {
+	return slices.ContainsFunc(r.among.next(), func(m *Pod) bool { return m.Pod.UID == r.Pod.Pod.UID })
+}
+
+// AtPartition reports whether the partition budget allows no other pod in place of this one.
+func (r Replacement) AtPartition() bool {
+	partition := r.among.update.Partition
+	for _, m := range r.among.next() {
+		if takes := partition.Take(&m.State); m.Pod.UID == r.Pod.Pod.UID {
+			return !takes
+		}
+	}
+	return false
+}
+
+// OthersFirst reports whether some pod is to be updated in place before any pod is replaced. A replacement does not wait for pods at the
+// partition. Nor does a pod whose resize is infeasible wait for another pod that must be replaced: that could last for ever.
+func (r Replacement) OthersFirst() bool {
+	return slices.ContainsFunc(r.among.pending, func(m *Pod) bool {
+		return m.WhyReplaced() == nil && !m.AtPartition && r.among.kind.Reachable(m.Pod)
+	})
 }
 
 // GateMoved reports whether another pod may count as available although its gate is or was closed. The kubelet's report of the gate makes
 // the native controller look again, and so does every nudge after the update fell back.
-func (v *Planner) GateMoved(but *Pod) bool {
-	return slices.ContainsFunc(v.Live, func(m *Pod) bool {
-		return m.Pod.UID != but.Pod.UID && podstate.GateUnseen(m.Pod, v.seen.Now)
+func (r Replacement) GateMoved() bool {
+	return slices.ContainsFunc(r.among.live, func(m *Pod) bool {
+		return m.Pod.UID != r.Pod.Pod.UID && podstate.GateUnseen(m.Pod, r.among.seen.Now)
 	})
 }

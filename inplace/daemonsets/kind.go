@@ -69,16 +69,16 @@ func (kind) Next(pending []*controllerrevisions.Pod, _ int) []*controllerrevisio
 }
 
 // ReplacementWaits implements controllerrevisions.Kind. The replacement waits for the pods that need not be replaced: see
-// controllerrevisions.Planner.OthersFirst. The replacement of a pod that is not available does not wait, since such a pod uses up the
+// controllerrevisions.Replacement.OthersFirst. The replacement of a pod that is not available does not wait, since such a pod uses up the
 // budget of the pods that it would wait for. It may be Ready, and on its way to a revision that is gone.
-func (kind) ReplacementWaits(v *controllerrevisions.Planner, m *controllerrevisions.Pod) string {
+func (kind) ReplacementWaits(r controllerrevisions.Replacement) string {
 	switch {
-	case v.Update.Decided.Held && !v.PartitionLeaves(m.Pod):
+	case r.Held() && r.AtPartition():
 		return "the pod stays at the partition"
-	case !m.Available:
-	case v.OthersFirst():
+	case !r.Available:
+	case r.OthersFirst():
 		return "other pods of the DaemonSet are updated in place first"
-	case v.GateMoved(m):
+	case r.GateMoved():
 		return "the gate of another pod of the DaemonSet has just moved"
 	}
 	return ""

@@ -27,4 +27,4 @@ func (r Rollout) Preview(before apps.Template) steps.Preview {
 }
 
 // WhyNative returns why no update of the DaemonSet is made in place, whatever its templates and pods are; nil if one may be.
-func (r Rollout) WhyNative() *inplace.Reason { return r.planner().WhyNative() }
+func (r Rollout) WhyNative() *inplace.Reason { return r.rollout().WhyNative() }

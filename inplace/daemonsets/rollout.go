@@ -12,7 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -34,55 +33,34 @@ func (r Rollout) UpdateRevision() *apps.ControllerRevision {
 	return controllerrevisions.UpdateRevision(r.Revisions, r.DaemonSet.Spec.Template, kind{}.PodLabel)
 }
 
-// planner returns a planner that has planned nothing yet.
-func (r Rollout) planner() *controllerrevisions.Planner {
-	return controllerrevisions.NewPlanner(kindOf(r), r.Revisions, &r.Seen)
-}
-
-func (r Rollout) untouched() bool {
-	return r.Seen.Untouched() && !slices.ContainsFunc(r.Revisions, revisions.Marked)
+// rollout returns the rollout with its kind.
+func (r Rollout) rollout() controllerrevisions.Rollout {
+	return controllerrevisions.Rollout{Kind: kindOf(r), Revisions: r.Revisions, Seen: r.Seen, HeldSince: r.HeldSince}
 }
 
 // Decision returns whether Stayput makes the update, or the part of it that comes first.
-func (r Rollout) Decision() steps.Decision {
-	if r.untouched() {
-		return steps.NativeDecision(r.Seen.Mode)
-	}
-	return r.planner().Update.Decided
-}
+func (r Rollout) Decision() steps.Decision { return r.rollout().Decision() }
 
 // Plan returns the next steps.
 //
 // It has no step for the status. A denied DELETE is no error to the DaemonSet controller, which goes on counting pods by their hash label
 // and writes the status itself (syncDaemonSet in pkg/controller/daemon/daemon_controller.go).
-func (r Rollout) Plan() steps.Plan {
-	if r.untouched() {
-		return steps.NativePlan(r.Seen.Mode)
-	}
-	return engine.Plan(func() engine.Planner { return r.planner() })
-}
+func (r Rollout) Plan() steps.Plan { return r.rollout().Plan() }
 
 // FallBack returns the plan by which the update falls back to the DaemonSet controller.
-func (r Rollout) FallBack(why inplace.Reason) steps.Plan { return engine.FallBack(r.planner(), why) }
+func (r Rollout) FallBack(why inplace.Reason) steps.Plan { return r.rollout().FallBack(why) }
 
 // Nudge returns the steps that nudge the DaemonSet controller in the middle of an update; none if there is nothing to update.
-func (r Rollout) Nudge() []steps.Step {
-	if r.untouched() {
-		return nil
-	}
-	return r.planner().Nudge()
-}
+func (r Rollout) Nudge() []steps.Step { return r.rollout().Nudge() }
 
 // PodProgress returns what users need to know of each live pod, by name.
-func (r Rollout) PodProgress() []podstate.PodProgress { return r.planner().PodProgress() }
+func (r Rollout) PodProgress() []podstate.PodProgress { return r.rollout().PodProgress() }
 
 // Unfinished reports whether some pod that stays where it is does not have the update revision's identity yet.
-func (r Rollout) Unfinished() bool { return r.planner().Unfinished() }
+func (r Rollout) Unfinished() bool { return r.rollout().Unfinished() }
 
 // Started reports whether some pod has the update revision's identity already.
-func (r Rollout) Started() bool {
-	return slices.ContainsFunc(r.planner().Live, func(m *controllerrevisions.Pod) bool { return m.Updated })
-}
+func (r Rollout) Started() bool { return r.rollout().Started() }
 
 // TemplateHash returns the hash by which a persisted fallback names the update: see revisions.Fallback.
 func (r Rollout) TemplateHash() string { return r.DaemonSet.Spec.Template.Hash() }
@@ -97,12 +75,12 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	if !r.Seen.Mode.Manages() {
 		return false, *r.Seen.Mode.Reason()
 	}
-	return r.on(pod.Spec.NodeName).planner().HoldsDeletion(pod, r.HeldSince, r.planner)
+	return r.on(pod.Spec.NodeName).rollout().HoldsDeletion(pod, r.rollout)
 }
 
 // HoldsCleanup reports whether a DELETE of the ControllerRevision by the DaemonSet controller is held, and why.
 func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.Reason) {
-	return r.planner().HoldsCleanup(revision, r.HeldSince)
+	return r.rollout().HoldsCleanup(revision)
 }
 
 // on returns the rollout with only one node and the pods there.

@@ -76,12 +76,11 @@ func cannotRun(status corev1.ContainerStatus) bool {
 
 // ReplacementWaits implements controllerrevisions.Kind: as long as Stayput updates any pod, the replacement has its turn as if the pod were
 // updated in place.
-func (kind) ReplacementWaits(v *controllerrevisions.Planner, m *controllerrevisions.Pod) string {
-	isPod := func(next *controllerrevisions.Pod) bool { return next.Pod.UID == m.Pod.UID }
+func (kind) ReplacementWaits(r controllerrevisions.Replacement) string {
 	switch {
-	case m.Kept:
+	case r.Kept:
 		return "the partition keeps the pod"
-	case v.Update.Decided.Held && !slices.ContainsFunc(v.Next(), isPod):
+	case r.Held() && !r.HasTurn():
 		return "other pods of the StatefulSet are updated first"
 	}
 	return ""

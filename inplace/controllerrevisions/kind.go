@@ -1,0 +1,48 @@
+package controllerrevisions
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/engine"
+)
+
+// Kind is what differs between the kinds of workloads whose pods name their revision in a label.
+type Kind interface {
+	// Workload returns what every plan needs of the workload.
+	Workload() engine.Workload
+	// Strategy returns why the workload's own strategy excludes updates in place; nil if it does not.
+	Strategy() *inplace.Reason
+	// PodLabel returns the value of the label controller-revision-hash on pods of the revision.
+	PodLabel(revision *apps.ControllerRevision) string
+	// Compare orders pods, as slices.SortFunc does. No event may change the order.
+	Compare(a, b *corev1.Pod) int
+	// Housekeeping returns why the native controller deletes the pod whatever its revision is; nil if it does not.
+	Housekeeping(pod *corev1.Pod) *inplace.Reason
+	// Reachable reports whether the kubelet of the pod's node would act on a patch. Otherwise the pod would not be what its label says, for a
+	// long time.
+	Reachable(pod *corev1.Pod) bool
+	// Kept reports whether the native controller leaves the pod as it is although its revision is another one than the update revision.
+	Kept(pod *corev1.Pod) bool
+	// Drains reports whether pods with a gate are taken out of service before they are patched. Gates reports whether every new pod has one.
+	Drains() bool
+	Gates() bool
+	// Budget returns how many more of these pods may become unavailable.
+	Budget(pods []*Pod) int
+	// Next returns those of the pods without the update revision that go on, or begin if the partition and the budget allow it, in that order.
+	Next(pending []*Pod, budget int) []*Pod
+	// ReplacementWaits returns why the native controller may not replace the pod now, which cannot be updated in place; empty if it may.
+	ReplacementWaits(r Replacement) string
+	// WatchesRevisions reports whether an event of a ControllerRevision makes the native controller look at its workload. If not, an event of
+	// a pod does.
+	WatchesRevisions() bool
+	// ReachingPods returns the part of a template's change that new pods show, where the native controller does not pass on the template as
+	// it is.
+	ReachingPods(change edit.Change) edit.Change
+	// NewPod returns what the native controller would create in place of the pod, as JSON.
+	NewPod(updateRevision *apps.ControllerRevision, instead *corev1.Pod) json.RawMessage
+}

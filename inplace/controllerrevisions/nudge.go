@@ -1,0 +1,106 @@
+package controllerrevisions
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// nudger nudges the native controller if it has something left to do: it does not retry by itself what was held, or only late.
+type nudger struct{ *observed }
+
+// nudge nudges it by the newest revision. The DaemonSet controller watches its ControllerRevisions (updateHistory in
+// pkg/controller/daemon/daemon_controller.go). Where the native controller watches none, it is nudged by a pod.
+func (n nudger) nudge(marks marking, left bool) {
+	switch {
+	case !left:
+	case !n.kind.WatchesRevisions():
+		n.byPod()
+	case len(n.owned) > 0:
+		newest := n.newest()
+		marks[newest].renewed = n.update.Plan.NextNudge(newest.Labels[inplace.LabelRenewed], revisions.NudgeUnretriedEvery, n.seen.Now)
+	}
+}
+
+// nudgeInVain nudges the native controller by a pod, which it watches too (updatePod), where writes to its revisions are refused or fail.
+func (n nudger) nudgeInVain(left bool) {
+	fails := len(n.owned) == 0 || n.seen.Fallback.NudgesFail(n.newest().Labels, revisions.NudgeUnretriedEvery, n.seen.Now)
+	if left && fails && n.kind.WatchesRevisions() {
+		n.byPod()
+	}
+}
+
+// nudgeToReplace nudges the native controller if it has to replace one of the pods that are next, and may wait for long before it tries
+// again by itself. One that watches its revisions is nudged with every renewal.
+func (n nudger) nudgeToReplace(next []*Pod) {
+	replaced := func(m *Pod) bool { return m.WhyReplaced() != nil }
+	if !n.kind.WatchesRevisions() && slices.ContainsFunc(next, replaced) {
+		n.byPod()
+	}
+}
+
+func (n nudger) byPod() {
+	all := statesOf(n.pending, func(*Pod) bool { return true })
+	podstate.NudgeByPod(n.update.Plan, all, revisions.NudgeUnretriedEvery, n.seen.Now)
+}
+
+// newest returns the revision by which the native controller is nudged.
+func (n nudger) newest() *apps.ControllerRevision {
+	if n.updateRevision != nil {
+		return n.updateRevision
+	}
+	return n.owned[0]
+}
+
+// once returns the step that nudges the native controller in the middle of an update. It returns no step if there is nothing to update.
+func (n nudger) once() []steps.Step {
+	if !n.unfinished() || len(n.owned) == 0 {
+		return nil
+	}
+	if !n.kind.WatchesRevisions() {
+		return []steps.Step{n.pending[0].Nudged(n.seen.Now)}
+	}
+	first := n.owned[0]
+	return []steps.Step{steps.PatchRevision{
+		Revision: first, Operations: patches.Guarded(first, revisions.Nudge(first.Labels, n.seen.Now)...), Why: revisions.WhyNudge,
+	}}
+}
+
+// nudgeForGate nudges the native controller once after a gate has moved. Until then, that alone may have held a deletion of a pod by that
+// controller (see Replacement.GateMoved), and the controller does not try twice. One that watches no revisions tries again by itself.
+func (n nudger) nudgeForGate(marks marking) {
+	if n.updateRevision == nil || !n.kind.WatchesRevisions() || n.whyNative() != nil || !n.unfinished() {
+		return
+	}
+	moved, renewed := n.lastGate(), n.updateRevision.Labels[inplace.LabelRenewed]
+	known, wait := times.Since(moved, readiness.GateSeenAfter, n.seen.Now)
+	longAgo, _ := times.Since(moved, revisions.NudgeEvery, n.seen.Now)
+	switch {
+	case longAgo:
+		return
+	case !known:
+		n.update.Plan.Again(wait)
+	case times.TimeOf(renewed).Before(moved.Add(readiness.GateSeenAfter)):
+		renewed = times.Seconds(n.seen.Now)
+	}
+	marks[n.updateRevision].renewed = renewed
+}
+
+// lastGate returns when the leader last moved a gate; zero if it moved none.
+func (n nudger) lastGate() time.Time {
+	var last time.Time
+	for _, m := range n.live {
+		if gate := readiness.MovedGate(m.Pod); gate != nil && gate.LastTransitionTime.After(last) {
+			last = gate.LastTransitionTime.Time
+		}
+	}
+	return last
+}

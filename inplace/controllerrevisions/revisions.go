@@ -1,0 +1,109 @@
+package controllerrevisions
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
+)
+
+// UpdateRevision returns the revision with that template. If there are several, it returns the newest, as natively: constructHistory and
+// dedupCurHistories in pkg/controller/daemon/update.go, getStatefulSetRevisions in pkg/controller/statefulset/stateful_set_control.go. It
+// returns nil as long as the native controller has created none. PodLabel is that of the Kind; a revision without one is not the
+// controller's.
+func UpdateRevision(
+	owned []*apps.ControllerRevision, template apps.Template, podLabel func(*apps.ControllerRevision) string,
+) *apps.ControllerRevision {
+	newestFirst := slices.SortedFunc(slices.Values(owned), func(a, b *apps.ControllerRevision) int {
+		if a.Revision != b.Revision {
+			return int(b.Revision - a.Revision)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	for _, revision := range newestFirst {
+		if podLabel(revision) != "" && revision.IsOf(template) {
+			return revision
+		}
+	}
+	return nil
+}
+
+// owned are the revisions that the workload controls.
+type owned []*apps.ControllerRevision
+
+// began returns the mark of the update in progress; empty if none is. An edit in the middle of an update, or an undo, does not start
+// another update.
+func (all owned) began() string {
+	for _, each := range all {
+		if revisions.Updating(each) {
+			return each.Labels[inplace.LabelUpdating]
+		}
+	}
+	return ""
+}
+
+// notes reports whether it is noted which revisions pods had when that update began.
+func (all owned) notes(began string) bool {
+	return slices.ContainsFunc(all, func(each *apps.ControllerRevision) bool {
+		return revisions.IsCurrent(each.Labels[inplace.LabelCurrent], began)
+	})
+}
+
+// isCurrent reports whether pods had the revision when the update began. If that is not noted for any revision, it reports true.
+func (all owned) isCurrent(one *apps.ControllerRevision) bool {
+	began := all.began()
+	return revisions.IsCurrent(one.Labels[inplace.LabelCurrent], began) || !all.notes(began)
+}
+
+// revision is a ControllerRevision with its decoded template.
+type revision struct {
+	object     *apps.ControllerRevision
+	containers []corev1.Container
+	// change is the change from its template to the workload's.
+	change edit.Change
+}
+
+// reader reads the revisions of pods, each once.
+type reader struct {
+	owned
+	kind   Kind
+	wanted apps.Template
+	rules  inplace.Rules
+	read   map[string]*revision
+}
+
+// of finds the pod's revision by its label, or by its mark if the pod is partially patched; nil if the revision is gone.
+func (r reader) of(pod *corev1.Pod) *revision {
+	hash := pod.Labels[inplace.LabelRevisionHash]
+	if podstate.HasPartialHash(pod) {
+		hash = readiness.MoveOf(pod).Hash
+	}
+	found, known := r.read[hash]
+	if !known {
+		found = r.find(hash)
+		r.read[hash] = found
+	}
+	return found
+}
+
+func (r reader) find(hash string) *revision {
+	for _, each := range r.owned {
+		if hash == "" || r.kind.PodLabel(each) != hash {
+			continue
+		}
+		template, err := each.Template()
+		if err != nil {
+			return nil // a template that does not decode counts as gone
+		}
+		return &revision{object: each, containers: edit.Living(&template.Decoded().Spec),
+			change: r.kind.ReachingPods(edit.Compare(template, r.wanted, r.rules))}
+	}
+	return nil
+}
