@@ -18,16 +18,31 @@ func (k kind) Budget(pods []*controllerrevisions.Pod) int {
 	for _, m := range pods {
 		switch {
 		case !k.StatefulSet.Wants(k.StatefulSet.Ordinal(m.Pod)):
-		case m.Available:
+		case m.Available && (!m.PartiallyPatched() || m.Restarts()):
 			unavailable--
-		case m.PartiallyPatched():
+		case m.PartiallyPatched(): // one that has restarted, too: the controller would delete it if every manager ended now
 			restarting++
 		}
 	}
 	if k.StatefulSet.Ordered() && unavailable > restarting {
 		return 0
 	}
-	return k.StatefulSet.MaxUnavailable() - unavailable
+	return k.StatefulSet.MaxUnavailable() - unavailable - k.unseen(pods)
+}
+
+// unseen counts the pods of the update revision that the StatefulSet controller may still take for pods of another one, by its status. If
+// every manager ended now, it would delete them, while another pod restarts for the update.
+func (k kind) unseen(pods []*controllerrevisions.Pod) int {
+	revision, unseen := k.UpdateRevision(), 0
+	for _, m := range pods {
+		if revision != nil && k.StatefulSet.Wants(k.StatefulSet.Ordinal(m.Pod)) && m.Pod.Labels[inplace.LabelRevisionHash] == revision.Name {
+			unseen++
+		}
+	}
+	if status := k.StatefulSet.Status; revision != nil && status.UpdateRevision == revision.Name {
+		unseen -= int(status.UpdatedReplicas)
+	}
+	return max(0, unseen)
 }
 
 // Next implements controllerrevisions.Kind. Pods that have begun go on, and pods that do not serve cost nothing. Of the others, only as

@@ -62,10 +62,34 @@ func TestSteps(t *testing.T) {
 func TestTenthOrdinalGoesBeforeTheNinth(t *testing.T) {
 	m := fixture.NewMembers(t, 11)
 	m.Edit(fixture.App{Image: "v2"})
-	for range 3 {
+	for range 4 {
 		m.Once()
 	}
 	m.Expect("mark 2 true false", "db-10 is updating-in-place app=v2", "db-10 is db-2 app=v2", "db-9 is updating-in-place app=v2")
+}
+
+// TestNextPodWaitsForTheStatus: before the StatefulSet controller has seen that a pod has the update revision, it may delete it.
+func TestNextPodWaitsForTheStatus(t *testing.T) {
+	m := fixture.NewMembers(t, 2)
+	m.Edit(fixture.App{Image: "v2"})
+	for range 3 {
+		m.Once()
+	}
+	m.Expect("mark 2 true false", "db-1 is updating-in-place app=v2", "db-1 is db-2 app=v2")
+	for name, test := range map[string]struct {
+		revision string
+		updated  int32
+		begins   bool
+	}{
+		"it has seen none":           {"db-2", 0, false},
+		"it counts the old revision": {"db-1", 1, false},
+		"it has seen the pod":        {"db-2", 1, true},
+	} {
+		m.StatefulSet.Status.UpdateRevision, m.StatefulSet.Status.UpdatedReplicas = test.revision, test.updated
+		if begins := len(m.Of().Plan().Steps) > 0; begins != test.begins {
+			t.Errorf("%s: the next pod begins: %t", name, begins)
+		}
+	}
 }
 
 // TestLabelsChangeAtOnce: nothing restarts, so no pod waits for another.
