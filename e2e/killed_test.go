@@ -48,7 +48,7 @@ func total(states map[string]int) int {
 func killedAtRandom(t *testing.T, seed uint64, states map[string]int) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	restoreManagers(t)
-	s := &group{newStatefulStage(t, with(stateful, drainLabel, "1s"))}
+	s := &group{newStatefulStage(t, with(with(stateful, drainLabel, "1s"), parallelismLabel, "0"))} // pre-pull pods take longer than updates
 	s.create(random)
 	s.begin("the end by the native controller", Rules{Created: anyNumber, Deleted: anyNumber})
 	s.edit(random)
