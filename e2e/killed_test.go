@@ -13,6 +13,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // perKill is how many StatefulSets are being updated when the managers are killed. Each of them counts as a kill.
@@ -100,14 +102,17 @@ func rolledOutAll(now world) error {
 	return nil
 }
 
-// edit changes the image of one StatefulSet after another in the time that the updates of some take, and waits for up to that time more.
+// edit changes the image of all StatefulSets, and waits for at most the time that most of the updates take.
 func (s *group) edit(random *rand.Rand) {
 	s.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, appImage("v2"))
 	for i := range perKill {
-		s.setImage(statefulSetPrefix+nameInGroup(i), "app=v2")
-		time.Sleep(time.Duration(random.Int64N(int64(100 * time.Millisecond))))
+		if _, err := clients.AppsV1().StatefulSets(s.namespace).Patch(s.Context(), nameInGroup(i), types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{}); err != nil {
+			s.Fatal(err)
+		}
 	}
-	time.Sleep(time.Duration(random.Int64N(int64(4 * time.Second))))
+	time.Sleep(time.Duration(random.Int64N(int64(8 * time.Second))))
 }
 
 // killManagers kills the managers before they can end anything, and keeps them away. It returns the states of the updates in progress.
