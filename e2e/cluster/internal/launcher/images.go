@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -24,24 +25,25 @@ func (l *launcher) registry(ctx context.Context, _ []string) error {
 
 // push pushes an image to the registry.
 func (l *launcher) push(_ context.Context, arguments []string) error {
-	if len(arguments) != 2 {
-		return errors.New("push takes an image's name and tag, such as app:v10, and a static binary or an image archive")
+	if len(arguments) < 2 {
+		return errors.New("push takes an image's name and tag, such as app:v10, and a static binary with its environment, or an image archive")
 	}
-	image, err := readImage(arguments[1])
+	image, err := readImage(arguments[1], arguments[2:])
 	if err != nil {
 		return err
 	}
 	return registry.Push(plan.RegistryAddress+"/"+arguments[0], image)
 }
 
-// readImage makes an image of a binary, or reads it from an archive of docker save.
-func readImage(file string) (v1.Image, error) {
-	binary, err := isBinary(file)
-	if err != nil {
+// readImage makes an image of a binary, or reads it from an archive of docker save, which has its own environment.
+func readImage(file string, environment []string) (v1.Image, error) {
+	switch binary, err := isBinary(file); {
+	case err != nil:
 		return nil, err
-	}
-	if binary {
-		return registry.FromBinary(file, nil)
+	case binary:
+		return registry.FromBinary(file, environment)
+	case len(environment) > 0:
+		return nil, fmt.Errorf("%s is no binary, so its environment cannot be set", file)
 	}
 	return tarball.ImageFromPath(file, nil)
 }

@@ -28,7 +28,7 @@ cluster logs               the errors in the components' logs
 cluster stop NAME...       end components in good order
 cluster kill NAME...       end components at once, as a crash would
 cluster start NAME...      start components again
-cluster push NAME:TAG FILE push a static binary or an image archive to the registry
+cluster push NAME:TAG FILE push a static binary, with environment NAME=VALUE..., or an image archive to the registry
 `
 
 // launcher runs one command.
