@@ -74,3 +74,17 @@ func (p processors) since(before processors) string {
 	return fmt.Sprintf("the processors were idle for %.0f%% of the time, and for %.0f%% of it the hypervisor gave them to others",
 		100*(p.idle-before.idle)/all, 100*(p.stolen-before.stolen)/all)
 }
+
+// numberOf returns the number in an environment variable.
+func numberOf(t *testing.T, variable string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	value, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s=%s is no number: %v", variable, text, err)
+	}
+	return value
+}

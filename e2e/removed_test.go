@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,19 +37,6 @@ func TestRemoved(t *testing.T) {
 			t.FailNow()
 		}
 	}
-}
-
-func numberOf(t *testing.T, variable string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	value, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s=%s is no number: %v", variable, text, err)
-	}
-	return value
 }
 
 func installBuilt(t *testing.T) {
