@@ -1,6 +1,6 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # These targets break components on purpose, or need images of the test cluster. So they never use the cluster of the caller's KUBECONFIG.
-e2e demo recording e2e-chart e2e-removal e2e-killed e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo recording e2e-chart e2e-removal e2e-killed e2e-systems e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -37,6 +37,25 @@ e2e-removal: cluster image ## delete all objects of Stayput in random order in t
 .PHONY: e2e-killed
 e2e-killed: cluster install ## kill every manager for good in the middle of updates of StatefulSets; KILLS=500 for more than 20 updates, SEED=1 to repeat one
 	KILLS=$(KILLS) SEED=$(SEED) go test -tags e2e,removal -v -count=1 -timeout 120m ./e2e -run '^TestKilled$$'
+
+# name=package of the Go module e2e/systems. What they require compiles for minutes, so make test does not run this.
+SYSTEMS := etcd=go.etcd.io/etcd/server/v3 nats=github.com/nats-io/nats-server/v2 \
+	attacher=github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher csi=./csi member=./member writer=./writer
+
+.PHONY: systems-build
+systems-build:
+	@mkdir -p $(BIN)/systems
+	@for system in $(SYSTEMS); do echo "building $${system%%=*}"; \
+	  (cd e2e/systems && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/systems/$${system%%=*} $${system#*=}) || exit 1; \
+	done
+
+.PHONY: e2e-systems
+e2e-systems: cluster install systems-build ## etcd and NATS on attached volumes, under acknowledged writes, in place beside native; UPDATES=10 for more than 3, RUN=etcd for one system
+	UPDATES=$(UPDATES) go test -tags e2e,systems -v -count=1 -timeout 180m ./e2e -run '^TestSystems$$/$(RUN)'
+
+.PHONY: test-systems
+test-systems: ## what e2e-systems uses: the CSI driver with csi-test, and the writer with etcd and NATS; needs root, and no cluster
+	go -C e2e/systems test -count=1 -timeout 30m ./...
 
 # No test runs this: docs/how-to/kind.md says which parts are the same as in the test cluster.
 kind kind-down: override KUBECONFIG := $(CURDIR)/.cluster/kind.kubeconfig
