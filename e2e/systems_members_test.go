@@ -26,9 +26,10 @@ type system struct {
 	member func(namespace string) corev1.Container
 	// first is an init container, or nil.
 	first func(namespace string) corev1.Container
-	// serves is the path and the port at which a member says whether it serves.
-	serves string
-	port   int
+	// serves is the path at which a member says whether it serves, also while the members choose a leader. ready is what its readiness probe
+	// asks. port is that of both.
+	serves, ready string
+	port          int
 	rate   int // writes a second
 	client string
 }
@@ -63,12 +64,12 @@ func (of system) urls(namespace, format string) []string {
 	return urls
 }
 
-// etcdOf is etcd. A member is ready when it answers with a quorum, so none is before two of the first three run.
+// etcdOf is etcd. A member is ready when it answers with a quorum, so none is before two of the first three run, nor without a leader.
 func etcdOf(policy appsv1.PodManagementPolicyType) system {
 	return system{
 		title: "etcd, " + string(policy), name: "etcd", policy: policy,
 		ports:  portsNamed(map[string]int32{"client": 2379, "peer": 2380}),
-		serves: "/readyz", port: 2379, rate: 200, client: "http://{host}:2379",
+		serves: "/livez", ready: "/readyz", port: 2379, rate: 200, client: "http://{host}:2379",
 	}
 }
 
@@ -82,7 +83,7 @@ func etcdParallel() system {
 			"--listen-client-urls=http://0.0.0.0:2379", "--advertise-client-urls=http://" + host + ":2379",
 			"--listen-peer-urls=http://0.0.0.0:2380", "--initial-advertise-peer-urls=http://" + host + ":2380",
 			"--initial-cluster=" + strings.Join(of.urls(namespace, "{pod}=http://{host}:2380"), ","),
-		}, ReadinessProbe: probe(of.serves, of.port)}
+		}, ReadinessProbe: probe(of.ready, of.port)}
 	}
 	return of
 }
@@ -91,7 +92,7 @@ func etcdParallel() system {
 func etcdOrdered() system {
 	of := etcdOf(appsv1.OrderedReadyPodManagement)
 	of.member = func(string) corev1.Container {
-		return corev1.Container{Args: []string{"--config-file=" + configFolder + "/etcd.yaml"}, ReadinessProbe: probe(of.serves, of.port)}
+		return corev1.Container{Args: []string{"--config-file=" + configFolder + "/etcd.yaml"}, ReadinessProbe: probe(of.ready, of.port)}
 	}
 	of.first = func(namespace string) corev1.Container {
 		return corev1.Container{Args: []string{
@@ -106,7 +107,7 @@ func natsParallel() system {
 	of := system{
 		title: "NATS JetStream, Parallel", name: "nats", policy: appsv1.ParallelPodManagement,
 		ports:  portsNamed(map[string]int32{"client": 4222, "cluster": 6222, "monitor": 8222}),
-		serves: "/healthz?js-server-only=true", port: 8222, rate: 500, client: "nats://{host}:4222",
+		serves: "/healthz?js-server-only=true", ready: "/healthz?js-server-only=true", port: 8222, rate: 500, client: "nats://{host}:4222",
 	}
 	of.member = func(namespace string) corev1.Container {
 		started := probe("/healthz", of.port)
@@ -115,7 +116,7 @@ func natsParallel() system {
 			"--name=$(POD_NAME)", "--jetstream", "--store_dir=" + dataFolder, "--http_port=8222",
 			"--cluster_name=" + namespace, "--cluster=nats://0.0.0.0:6222",
 			"--routes=" + strings.Join(of.urls(namespace, "nats://{host}:6222"), ","),
-		}, StartupProbe: started, ReadinessProbe: probe(of.serves, of.port)}
+		}, StartupProbe: started, ReadinessProbe: probe(of.ready, of.port)}
 	}
 	return of
 }
