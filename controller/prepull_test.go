@@ -247,7 +247,7 @@ func TestDaemonSetPullsFirst(t *testing.T) {
 			t.Errorf("the pre-pull pod of a DaemonSet enqueues Deployments %v", enqueued)
 		}
 	}
-	rollout, err := c.reader().DaemonRollout(t.Context(), fixture.Web)
+	rollout, err := observe.DaemonSets.Rollout(t.Context(), c.reader(), fixture.Web)
 	if err != nil || len(rollout.Seen.Pods) != 2 || len(rollout.Seen.Pull.PrePullPods) != 2 {
 		t.Fatalf("pods %v, pre-pull pods %v, %v", rollout.Seen.Pods, rollout.Seen.Pull.PrePullPods, err)
 	}

@@ -27,5 +27,5 @@
 //   - pre-pull pod: a pod that only has its node pull images before containers there stop (prepull).
 //   - auxiliary: of a container, that the user does not wait for it: where only such containers restart, the gate stays open
 //     (AnnotationAuxiliary).
-//   - housekeeping: deletions of the DaemonSet controller that have nothing to do with an update (daemonsets.Rollout.HoldsDeletion).
+//   - housekeeping: deletions of the DaemonSet controller that have nothing to do with an update (controllerrevisions/hold.go).
 package inplace

@@ -54,7 +54,7 @@ func names[P client.Object](objects []P) []string {
 func TestDaemonRollout(t *testing.T) {
 	for name, reader := range daemonReaders(t, agents()) {
 		t.Run(name, func(t *testing.T) {
-			rollout, err := reader.DaemonRollout(context.Background(), key)
+			rollout, err := DaemonSets.Rollout(context.Background(), reader, key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,11 +69,11 @@ func TestDaemonRollout(t *testing.T) {
 	objects[1].SetAnnotations(map[string]string{inplace.AnnotationInPlaceAnnotations: "note"})
 	reader := daemonReaders(t, objects)["live"]
 	reader.Rules.Annotations = []string{"example.com/*"}
-	rollout, err := reader.DaemonRollout(context.Background(), key)
+	rollout, err := DaemonSets.Rollout(context.Background(), reader, key)
 	if err != nil || !rollout.Seen.Rules.Allows("note") || !rollout.Seen.Rules.Allows("example.com/a") {
 		t.Errorf("the rules are %+v, %v", rollout.Seen.Rules, err)
 	}
-	if rollout, err := daemonReaders(t, nil)["live"].DaemonRollout(context.Background(), key); rollout != nil || err != nil {
+	if rollout, err := DaemonSets.Rollout(context.Background(), daemonReaders(t, nil)["live"], key); rollout != nil || err != nil {
 		t.Errorf("read %v, %v where there is no DaemonSet", rollout, err)
 	}
 }
@@ -86,7 +86,7 @@ func TestDeletionReadsTheNodeLive(t *testing.T) {
 	left := meta("d", "pd", controlledBy("DaemonSet", "web", "ds"))
 	cached := slices.Concat(objects[:5], objects[6:8],
 		[]client.Object{objects[9], &corev1.Pod{ObjectMeta: left, Spec: corev1.PodSpec{NodeName: "one"}}})
-	rollout, err := daemonReaders(t, objects)["live"].Deletion(context.Background(), pod, daemonReaders(t, cached)["indexed"])
+	rollout, err := DaemonSets.Deletion(context.Background(), daemonReaders(t, objects)["live"], pod, daemonReaders(t, cached)["indexed"])
 	if err != nil {
 		t.Fatal(err)
 	}

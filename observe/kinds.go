@@ -8,6 +8,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -18,12 +19,14 @@ import (
 var GroupVersion = appsv1.SchemeGroupVersion
 
 // Kinds has the kinds of workloads that are updated in place. What Stayput watches, caches and indexes follows from it.
-var Kinds = []Kind{Deployments, DaemonSets, StatefulSets}
+var Kinds = []Kind{Deployments, DaemonSets.Kind, StatefulSets.Kind}
 
 // Kind is a kind of workload.
 type Kind struct {
 	// Workload is the type of the workload, Revision the type of the objects that hold its revisions.
 	Workload, Revision Type
+	// OnEveryNode: an update depends on all nodes, and not only on those of the workload's pods.
+	OnEveryNode bool
 	// optedIn reports whether the user asked for updates in place of this kind; nil if the kind needs no opt-in.
 	optedIn func(inplace.Settings) bool
 	// nudgers returns the rollouts of all workloads of this kind in a namespace, with what Nudge needs.
@@ -57,6 +60,7 @@ type Type struct {
 	sizeOf       func(client.Object) int
 	outlineOf    func(object client.Object, size int) client.Object
 	controllerOf func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error)
+	find         func(ctx context.Context, r Reader, key types.NamespacedName) (client.Object, error)
 }
 
 // Resource returns the API resource of the type.
@@ -84,13 +88,20 @@ func typeOf[T any, P object[T]](
 			return form(of, outlineMeta(of, size))
 		},
 		controllerOf: func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error) {
-			found, err := findController[T, P](ctx, r, controlled, name)
-			if found == nil || err != nil {
-				return nil, err
-			}
-			return found, nil
+			return orNil(findController[T, P](ctx, r, controlled, name))
+		},
+		find: func(ctx context.Context, r Reader, key types.NamespacedName) (client.Object, error) {
+			return orNil(find[T, P](ctx, r, key))
 		},
 	}
+}
+
+// orNil returns the object, or nil. An interface that holds a nil pointer would not be nil.
+func orNil[T any, P object[T]](found P, err error) (client.Object, error) {
+	if found == nil || err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 // controllerRevisions is a type that holds the revisions of several kinds of workloads.

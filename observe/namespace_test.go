@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/deployments"
 )
 
@@ -23,7 +23,7 @@ func TestNamespace(t *testing.T) {
 	if len(read.Pods) != 7 || len(read.Rollouts) != 2 {
 		t.Fatalf("read %d pods and %d rollouts", len(read.Pods), len(read.Rollouts))
 	}
-	deployment, daemonSet := read.Rollouts[0].(*deployments.Rollout), read.Rollouts[1].(*daemonsets.Rollout)
+	deployment, daemonSet := read.Rollouts[0].(*deployments.Rollout), read.Rollouts[1].(*controllerrevisions.Rollout)
 	expectNames(t, deployment.ReplicaSets, "web-1", "web-2")
 	expectNames(t, deployment.Seen.Pods, "web-1-a", "web-2-a")
 	expectNames(t, daemonSet.Revisions, "web-1", "web-2")
@@ -61,7 +61,7 @@ func TestWithoutNodes(t *testing.T) {
 	if rollout, err := reader.WithoutNodes().Rollout(context.Background(), key); err != nil || rollout.Seen.Nodes != nil {
 		t.Errorf("Deployment: %v, %v", rollout, err)
 	}
-	if rollout, err := reader.WithoutNodes().DaemonRollout(context.Background(), key); err != nil || rollout.Seen.Nodes != nil {
+	if rollout, err := DaemonSets.Rollout(context.Background(), reader.WithoutNodes(), key); err != nil || rollout.Seen.Nodes != nil {
 		t.Errorf("DaemonSet: %v, %v", rollout, err)
 	}
 }

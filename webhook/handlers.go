@@ -167,6 +167,14 @@ func key(req admission.Request) types.NamespacedName {
 // answer may patch them.
 func decode[T any](raw runtime.RawExtension, parts ...string) (*T, error) {
 	decoded := new(T)
+	if err := decodeInto(decoded, raw, parts...); err != nil {
+		return nil, err
+	}
+	return decoded, nil
+}
+
+// decodeInto is decode for an object of which only the kind is known.
+func decodeInto(decoded any, raw runtime.RawExtension, parts ...string) error {
 	twice, err := kjson.UnmarshalStrict(raw.Raw, decoded, kjson.DisallowDuplicateFields)
 	switch {
 	case err != nil:
@@ -176,9 +184,9 @@ func decode[T any](raw runtime.RawExtension, parts ...string) (*T, error) {
 		err = lacking(raw.Raw, append(parts, "metadata")...)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("decode %T of the request: %w", decoded, err)
+		return fmt.Errorf("decode %T of the request: %w", decoded, err)
 	}
-	return decoded, nil
+	return nil
 }
 
 // lacking returns an error that names the first of the parts that is missing or no JSON object.

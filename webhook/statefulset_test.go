@@ -230,7 +230,7 @@ func TestMemberDeletionWaitsForStayput(t *testing.T) {
 					return now.List(ctx, into, options...)
 				},
 			})
-			futile := handlers(t, changing, changing).sameMembers(member("db-1", "db-a"))
+			futile := statefulSetKind.futile(handlers(t, changing, changing), member("db-1", "db-a"))
 			first := futile(t.Context())
 			now = test.then
 			if waits := [2]bool{first, futile(t.Context())}; waits != test.waits {

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -162,30 +161,4 @@ func (h Handlers) cachedRollout(ctx context.Context, key types.NamespacedName) *
 		return nil
 	}
 	return rollout
-}
-
-// sameDaemons returns a function that reports whether the pod stays, and neither the DaemonSet nor a gate of its pods has changed since
-// the first call: the DaemonSet controller deletes pods because too few of them are out of service.
-func (h Handlers) sameDaemons(pod *corev1.Pod) func(context.Context) bool {
-	before := ""
-	return func(ctx context.Context) bool {
-		if before == "" {
-			if stays, err := h.holdsDaemon(ctx, h.Cached, pod); !stays || err != nil {
-				return false
-			}
-		}
-		daemonSet, err := h.Cached.DaemonSetOf(ctx, pod)
-		if daemonSet == nil || err != nil {
-			return false
-		}
-		rollout, err := h.Cached.DaemonRolloutOf(ctx, daemonSet)
-		if err != nil {
-			return false
-		}
-		now := fmt.Sprint(daemonSet.Generation, rollout.ClosedGates())
-		if before == "" {
-			before = now
-		}
-		return now == before
-	}
 }

@@ -73,11 +73,11 @@ func TestWhatEndsThrottling(t *testing.T) {
 		},
 			markUpdating(revision(t, "web-1", v1Template, "1"))},
 		"a gate that closes": {
-			func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) },
+			func(h Handlers) func(context.Context) bool { return daemonSetKind.futile(h, daemon("agent-x", "1")) },
 			closed(daemon("agent-x", "1")),
 		},
 		"another template": {
-			func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) },
+			func(h Handlers) func(context.Context) bool { return daemonSetKind.futile(h, daemon("agent-x", "1")) },
 			newer(daemonSet(t, v2Template)),
 		},
 	} {

@@ -32,10 +32,8 @@ type Kind struct {
 	// Owned returns the object that links a pod to its workload: its revision, or the pod itself. It returns nil if the
 	// object is not there (yet).
 	Owned func(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (client.Object, error)
-	// Nodes passes the events of nodes that concern them. OnEveryNode is whether events of a node also concern workloads
-	// without a pod there.
-	Nodes       predicate.Predicate
-	OnEveryNode bool
+	// Nodes passes the events of nodes that concern them. If OnEveryNode, that includes workloads without a pod there.
+	Nodes predicate.Predicate
 	// Finished reports whether the native controller is done with a workload.
 	Finished func(workload client.Object) bool
 }
@@ -54,8 +52,8 @@ func reading[T any](read func(context.Context, types.NamespacedName) (*T, error)
 	}
 }
 
-// Rollout is a workload of any kind with everything that an update of it depends on: see deployment.go,
-// daemonset.go and statefulset.go.
+// Rollout is a workload of any kind with everything that an update of it depends on: see deployment.go and
+// revised.go.
 type Rollout interface {
 	Decision() steps.Decision
 	Plan() steps.Plan

@@ -12,9 +12,12 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// HoldsDeletion reports whether a DELETE of the pod by the native controller is held, and why or why not. The pods of the rollout must be
-// as they are now. Whole is the rollout with all pods, for which older states suffice; it is looked at only for a pod that must be
-// replaced.
+// HoldsDeletion reports whether a DELETE of the pod by the native controller is held, and why or why not. The workload, the pod, and what
+// is beside it (Kind.Beside) must be as they are now. Other pods and nodes may be in an older state: there may be thousands of them, and as
+// many deletions to decide on. They are looked at only where the pod must be replaced.
+//
+// Where the native controller takes a held pod as gone, it does not try again. So whatever ends a hold must nudge it: an edit of the
+// workload does, and so does LabelRenewed.
 //
 // The native controller decides on caches. Its DELETE may be of a pod that has become one of the update revision meanwhile. So the deletion
 // of a pod that needs no change is held as well, even after the update fell back.
@@ -22,8 +25,13 @@ import (
 // The controller does nothing to a workload that is being deleted. If it still deletes a pod, it decided so before it saw the deletion, and
 // with --cascade=orphan no controller would replace the pod. So such a deletion is held. No leader has to renew this hold. It keeps back
 // nothing that a user wants, and the webhooks are not asked about deletions by other clients, such as the garbage collector.
-func (r Rollout) HoldsDeletion(pod *corev1.Pod, whole func() Rollout) (bool, inplace.Reason) {
-	o := r.observed()
+func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
+	if !r.Seen.Mode.Manages() {
+		return false, *r.Seen.Mode.Reason()
+	}
+	beside := r
+	beside.Seen = r.Kind.Beside(pod, r.Seen)
+	o := beside.observed()
 	m := o.pod(pod)
 	switch reason := o.whyNative(); {
 	case m.Housekeeping != nil:
@@ -39,7 +47,7 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod, whole func() Rollout) (bool, inp
 	case m.WhyReplaced() == nil:
 		return true, inplace.Reason{Message: "the pod is updated in place"}
 	}
-	if why := r.Kind.ReplacementWaits(Replacement{Pod: m, among: whole().observed()}); why != "" {
+	if why := r.Kind.ReplacementWaits(Replacement{Pod: m, among: r.observed()}); why != "" {
 		return true, inplace.Reason{Message: why}
 	}
 	return false, *m.WhyReplaced()
@@ -51,10 +59,10 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod, whole func() Rollout) (bool, inp
 // pod names no revision. Labels of other pods name a revision, or are about to, that the controller's cache does not show yet. Without
 // their revision, these pods would have to be replaced.
 func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.Reason) {
-	o := r.observed()
-	if !o.seen.Mode.Manages() {
-		return false, *o.seen.Mode.Reason()
+	if !r.Seen.Mode.Manages() {
+		return false, *r.Seen.Mode.Reason()
 	}
+	o := r.observed()
 	of := slices.IndexFunc(o.live, func(m *Pod) bool { return m.revision != nil && m.revision.object.UID == revision.UID })
 	switch {
 	case !o.holdLasts(r.HeldSince):
@@ -110,7 +118,7 @@ func (r Replacement) AtPartition() bool {
 // partition. Nor does a pod whose resize is infeasible wait for another pod that must be replaced: that could last for ever.
 func (r Replacement) OthersFirst() bool {
 	return slices.ContainsFunc(r.among.pending, func(m *Pod) bool {
-		return m.WhyReplaced() == nil && !m.AtPartition && r.among.kind.Reachable(m.Pod)
+		return m.WhyReplaced() == nil && !m.AtPartition && r.among.update.Reachable(m.Pod)
 	})
 }
 

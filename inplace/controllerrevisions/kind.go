@@ -9,34 +9,34 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Kind is what differs between the kinds of workloads whose pods name their revision in a label.
+// Kind is a workload, and what differs between the kinds of workloads whose pods name their revision in a label.
 type Kind interface {
-	// Workload returns what every plan needs of the workload.
+	// Workload returns what every plan needs of the workload, without the number of its pods: see Native.
 	Workload() engine.Workload
+	// Native returns what the native controller does with the pods and nodes of the snapshot.
+	Native(seen *engine.Snapshot) Native
 	// Strategy returns why the workload's own strategy excludes updates in place; nil if it does not.
 	Strategy() *inplace.Reason
+	// Partition returns the partition budget where the label stayput.dev/partition has that value.
+	Partition(label inplace.Partition) inplace.Partition
 	// PodLabel returns the value of the label controller-revision-hash on pods of the revision.
 	PodLabel(revision *apps.ControllerRevision) string
 	// Compare orders pods, as slices.SortFunc does. No event may change the order.
 	Compare(a, b *corev1.Pod) int
-	// Housekeeping returns why the native controller deletes the pod whatever its revision is; nil if it does not.
-	Housekeeping(pod *corev1.Pod) *inplace.Reason
-	// Reachable reports whether the kubelet of the pod's node would act on a patch. Otherwise the pod would not be what its label says, for a
-	// long time.
-	Reachable(pod *corev1.Pod) bool
 	// Kept reports whether the native controller leaves the pod as it is although its revision is another one than the update revision.
 	Kept(pod *corev1.Pod) bool
 	// Drains reports whether pods with a gate are taken out of service before they are patched. Gates reports whether every new pod has one.
 	Drains() bool
 	Gates() bool
-	// Budget returns how many more of these pods may become unavailable.
-	Budget(pods []*Pod) int
 	// Next returns those of the pods without the update revision that go on, or begin if the partition and the budget allow it, in that order.
 	Next(pending []*Pod, budget int) []*Pod
 	// ReplacementWaits returns why the native controller may not replace the pod now, which cannot be updated in place; empty if it may.
 	ReplacementWaits(r Replacement) string
+	// Beside returns the part of the snapshot on which a deletion of the pod depends, unless the pod must be replaced.
+	Beside(pod *corev1.Pod, seen engine.Snapshot) engine.Snapshot
 	// WatchesRevisions reports whether an event of a ControllerRevision makes the native controller look at its workload. If not, an event of
 	// a pod does.
 	WatchesRevisions() bool
@@ -45,4 +45,17 @@ type Kind interface {
 	ReachingPods(change edit.Change) edit.Change
 	// NewPod returns what the native controller would create in place of the pod, as JSON.
 	NewPod(updateRevision *apps.ControllerRevision, instead *corev1.Pod) json.RawMessage
+	// Preview returns how many pods the workload wants, how many of them that partition keeps, and how many may be unavailable. It needs
+	// neither pods nor nodes.
+	Preview(partition inplace.Partition) steps.Preview
+}
+
+// Native is what the native controller does with the pods and nodes that were observed.
+type Native interface {
+	// Replicas returns how many pods it wants.
+	Replicas() int
+	// Housekeeping returns why it deletes the pod whatever its revision is; nil if it does not.
+	Housekeeping(pod *corev1.Pod) *inplace.Reason
+	// Budget returns how many more of these pods may become unavailable.
+	Budget(pods []*Pod) int
 }

@@ -24,7 +24,7 @@ type mover struct {
 
 // mover returns a mover that has moved nothing yet. Blocked pods get no turn.
 func (o *observed) mover(blocked podstate.Blocked) *mover {
-	return &mover{observed: o, blocked: blocked, turns: podstate.Turns{}, budget: o.kind.Budget(o.live), partition: o.update.Partition}
+	return &mover{observed: o, blocked: blocked, turns: podstate.Turns{}, budget: o.native.Budget(o.live), partition: o.update.Partition}
 }
 
 // move moves those pods, in that order, and returns the pods that have their turn.
@@ -35,7 +35,7 @@ func (v *mover) move(next []*Pod) podstate.Turns {
 		case replaced && !m.Available:
 			v.partition.Take(&m.State) // it may be replaced at any moment
 		case replaced:
-		case v.kind.Reachable(m.Pod):
+		case v.update.Reachable(m.Pod):
 			v.moveOne(m)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 // observed is what a plan derives from a Rollout, once. The stages of the plan only read it, and add their steps to the plan of the update.
 type observed struct {
 	kind   Kind
+	native Native
 	seen   *engine.Snapshot
 	update engine.Update
 	// updateRevision is nil as long as the native controller has not created it.
@@ -46,8 +47,10 @@ type Pod struct {
 
 // observed looks at everything once, in the order in which one fact depends on another.
 func (r Rollout) observed() *observed {
-	o := &observed{kind: r.Kind, seen: &r.Seen, owned: r.Revisions, updateRevision: r.UpdateRevision()}
+	r.Seen.Settings.Partition = r.Kind.Partition(r.Seen.Settings.Partition)
+	o := &observed{kind: r.Kind, native: r.Kind.Native(&r.Seen), seen: &r.Seen, owned: r.Revisions, updateRevision: r.UpdateRevision()}
 	workload := r.Kind.Workload()
+	workload.Replicas = o.native.Replicas()
 	o.revisions = reader{owned: o.owned, kind: r.Kind, wanted: workload.Template, rules: r.Seen.Rules, read: map[string]*revision{}}
 	o.update = engine.NewUpdate(workload, o.seen)
 	o.update.NewPods = o.seen.DryRun.Of(o.updateUID(), workload.Template, edit.Living(&workload.Template.Decoded().Spec))
@@ -83,7 +86,7 @@ func (o *observed) addPods() {
 
 // pod returns the pod as the plan sees it, whether it is one of the snapshot or not.
 func (o *observed) pod(pod *corev1.Pod) *Pod {
-	m := &Pod{revision: o.revisions.of(pod), Housekeeping: o.kind.Housekeeping(pod)}
+	m := &Pod{revision: o.revisions.of(pod), Housekeeping: o.native.Housekeeping(pod)}
 	m.State = o.update.StateOf(pod, o.origin(pod, m.revision))
 	m.Kept = !m.Updated && !m.PartiallyPatched() && o.kind.Kept(pod)
 	return m
@@ -132,7 +135,7 @@ func (o *observed) decide() steps.Decision {
 func inPlace(m *Pod) bool { return m.Needs().InPlace() }
 
 // reachableInPlace reports whether the pod can be updated in place, and the kubelet of its node is reachable.
-func (o *observed) reachableInPlace(m *Pod) bool { return inPlace(m) && o.kind.Reachable(m.Pod) }
+func (o *observed) reachableInPlace(m *Pod) bool { return inPlace(m) && o.update.Reachable(m.Pod) }
 
 // whyNative returns why the update cannot be made in place, whatever the templates are; nil if it can.
 func (o *observed) whyNative() *inplace.Reason {
@@ -143,10 +146,12 @@ func (o *observed) whyNative() *inplace.Reason {
 func (o *observed) unfinished() bool { return len(o.pending) > 0 }
 
 // updating reports whether the update revision is marked.
-func (o *observed) updating() bool { return o.updateRevision != nil && revisions.Updating(o.updateRevision) }
+func (o *observed) updating() bool {
+	return o.updateRevision != nil && revisions.Updating(o.updateRevision)
+}
 
 // next returns the pods without the update revision that go on, or may begin: see Kind.Next.
-func (o *observed) next() []*Pod { return o.kind.Next(o.pending, o.kind.Budget(o.live)) }
+func (o *observed) next() []*Pod { return o.kind.Next(o.pending, o.native.Budget(o.live)) }
 
 func (o *observed) notResized() *inplace.Reason {
 	return o.update.NotResized(true, podstate.ResizeDeadline(nil))

@@ -14,21 +14,20 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// UpdateRevision returns the revision with that template. If there are several, it returns the newest, as natively: constructHistory and
-// dedupCurHistories in pkg/controller/daemon/update.go, getStatefulSetRevisions in pkg/controller/statefulset/stateful_set_control.go. It
-// returns nil as long as the native controller has created none. PodLabel is that of the Kind; a revision without one is not the
-// controller's.
-func UpdateRevision(
-	owned []*apps.ControllerRevision, template apps.Template, podLabel func(*apps.ControllerRevision) string,
-) *apps.ControllerRevision {
-	newestFirst := slices.SortedFunc(slices.Values(owned), func(a, b *apps.ControllerRevision) int {
+// UpdateRevision returns the ControllerRevision with the workload's template. If there are several, it returns the newest, as natively:
+// constructHistory and dedupCurHistories in pkg/controller/daemon/update.go, getStatefulSetRevisions in
+// pkg/controller/statefulset/stateful_set_control.go. It returns nil as long as the native controller has created none. A revision for
+// which pods get no label is not the controller's.
+func (r Rollout) UpdateRevision() *apps.ControllerRevision {
+	newestFirst := slices.SortedFunc(slices.Values(r.Revisions), func(a, b *apps.ControllerRevision) int {
 		if a.Revision != b.Revision {
 			return int(b.Revision - a.Revision)
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
+	template := r.Kind.Workload().Template
 	for _, revision := range newestFirst {
-		if podLabel(revision) != "" && revision.IsOf(template) {
+		if r.Kind.PodLabel(revision) != "" && revision.IsOf(template) {
 			return revision
 		}
 	}

@@ -1,6 +1,7 @@
 package controllerrevisions
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -24,11 +26,6 @@ type Rollout struct {
 	HeldSince time.Time
 }
 
-// UpdateRevision returns the owned ControllerRevision with the workload's template; nil as long as the native controller has created none.
-func (r Rollout) UpdateRevision() *apps.ControllerRevision {
-	return UpdateRevision(r.Revisions, r.Kind.Workload().Template, r.Kind.PodLabel)
-}
-
 // untouched reports whether the mode does not manage the workload, and nothing of Stayput is left on it.
 func (r Rollout) untouched() bool {
 	return r.Seen.Untouched() && !slices.ContainsFunc(r.Revisions, revisions.Marked)
@@ -42,8 +39,8 @@ func (r Rollout) Decision() steps.Decision {
 	return r.observed().update.Decided
 }
 
-// Plan returns the next steps. It has none for the status: the native controllers write it although their DELETEs are refused (syncDaemonSet
-// in pkg/controller/daemon/daemon_controller.go, performUpdate in pkg/controller/statefulset/stateful_set_control.go).
+// Plan returns the next steps. It has none for the status: the native controllers write it although their DELETEs are refused
+// (syncDaemonSet in pkg/controller/daemon/daemon_controller.go, performUpdate in pkg/controller/statefulset/stateful_set_control.go).
 func (r Rollout) Plan() steps.Plan {
 	if r.untouched() {
 		return steps.NativePlan(r.Seen.Mode)
@@ -79,3 +76,46 @@ func (r Rollout) Started() bool {
 
 // WhyNative returns why no update of the workload is made in place, whatever its templates and pods are; nil if one may be.
 func (r Rollout) WhyNative() *inplace.Reason { return r.observed().whyNative() }
+
+// TemplateHash returns the hash by which a persisted fallback names the update: see revisions.Fallback.
+func (r Rollout) TemplateHash() string { return r.Kind.Workload().Template.Hash() }
+
+// DecideEdit returns what an edit of the template does to pods. The template before is the one before the edit.
+func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
+	r.Seen.Settings.Partition = r.Kind.Partition(r.Seen.Settings.Partition)
+	decided := r.Seen.DecideEdit(before, r.Kind.Workload().Template, r.Decision)
+	if revision := r.UpdateRevision(); revision != nil {
+		decided.Undo = revisions.Undoes(revision, r.Revisions)
+	}
+	return decided
+}
+
+// Preview returns what happens to the pods if the workload, which is not stored yet, replaces the one with the template before. It needs
+// neither pods nor nodes.
+func (r Rollout) Preview(before apps.Template) steps.Preview {
+	preview := r.Kind.Preview(r.Seen.Settings.Partition)
+	preview.EditDecision = r.DecideEdit(before)
+	preview.AtATime = min(preview.AtATime, preview.Moving())
+	return preview
+}
+
+// Progress returns a text that is another one when Stayput has moved a pod, or the user has edited the workload.
+func (r Rollout) Progress() string {
+	moved := fmt.Sprint(r.Kind.Workload().GetGeneration())
+	for _, pod := range slices.SortedFunc(slices.Values(r.Seen.Pods), r.Kind.Compare) {
+		moved += fmt.Sprint(" ", pod.Name, pod.UID, pod.Labels[inplace.LabelRevisionHash], readiness.Closed(pod))
+	}
+	return moved
+}
+
+// ClosedGates returns a text that is another one when a gate has opened or closed, or the user has edited the workload.
+func (r Rollout) ClosedGates() string {
+	var names []string
+	for _, pod := range r.Seen.Pods {
+		if readiness.Closed(pod) {
+			names = append(names, pod.Name)
+		}
+	}
+	slices.Sort(names)
+	return fmt.Sprint(r.Kind.Workload().GetGeneration(), names)
+}

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -15,31 +14,18 @@ import (
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/nodes"
-	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
-// kind says what is special about DaemonSets: it implements controllerrevisions.Kind.
-type kind struct {
-	Rollout
-	places places
-	nodes  map[string]*corev1.Node
-	placed map[string][]types.UID // the live pods, by node
-}
+// kind says what is special about a DaemonSet.
+type kind struct{ DaemonSet *apps.DaemonSet }
 
-func kindOf(r Rollout) kind {
-	k := kind{Rollout: r, places: placesOf(r.DaemonSet), nodes: nodes.ByName(r.Seen.Nodes), placed: map[string][]types.UID{}}
-	for _, pod := range r.Seen.Pods {
-		if readiness.Live(pod) {
-			k.placed[pod.Spec.NodeName] = append(k.placed[pod.Spec.NodeName], pod.UID)
-		}
-	}
-	return k
-}
+// Of returns the DaemonSet as a controllerrevisions.Kind.
+func Of(d *apps.DaemonSet) controllerrevisions.Kind { return kind{d} }
 
 // Workload implements controllerrevisions.Kind.
 func (k kind) Workload() engine.Workload {
-	return engine.Workload{Object: k.DaemonSet, Kind: "DaemonSet", Template: k.DaemonSet.Spec.Template, Replicas: k.desired(),
+	return engine.Workload{Object: k.DaemonSet, Kind: "DaemonSet", Template: k.DaemonSet.Spec.Template,
 		MinReadySeconds: k.DaemonSet.Spec.MinReadySeconds}
 }
 
@@ -47,6 +33,9 @@ func (k kind) Workload() engine.Workload {
 func (kind) PodLabel(revision *apps.ControllerRevision) string {
 	return revision.Labels[inplace.LabelRevisionHash]
 }
+
+// Partition implements controllerrevisions.Kind.
+func (kind) Partition(label inplace.Partition) inplace.Partition { return label }
 
 // Compare implements controllerrevisions.Kind.
 func (kind) Compare(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }
@@ -84,6 +73,16 @@ func (kind) ReplacementWaits(r controllerrevisions.Replacement) string {
 	return ""
 }
 
+// Beside implements controllerrevisions.Kind: the node of the pod, and the pods there.
+func (kind) Beside(pod *corev1.Pod, seen engine.Snapshot) engine.Snapshot {
+	name := pod.Spec.NodeName
+	if seen.Nodes != nil { // nil means that no node is known
+		seen.Nodes = slices.DeleteFunc(slices.Clone(seen.Nodes), func(node *corev1.Node) bool { return node.Name != name })
+	}
+	seen.Pods = slices.DeleteFunc(slices.Clone(seen.Pods), func(other *corev1.Pod) bool { return other.Spec.NodeName != name })
+	return seen
+}
+
 // Strategy implements controllerrevisions.Kind.
 func (k kind) Strategy() *inplace.Reason {
 	switch {
@@ -107,4 +106,10 @@ func (k kind) ReachingPods(change edit.Change) edit.Change {
 // NewPod implements controllerrevisions.Kind: the pod is for the same node.
 func (k kind) NewPod(updateRevision *apps.ControllerRevision, instead *corev1.Pod) json.RawMessage {
 	return dryrun.NewPod(podTemplate(k.DaemonSet, updateRevision, instead.Spec.NodeName), k.DaemonSet, "DaemonSet")
+}
+
+// Preview implements controllerrevisions.Kind, by the counts of the native controller's status.
+func (k kind) Preview(partition inplace.Partition) steps.Preview {
+	pods := int(k.DaemonSet.Status.DesiredNumberScheduled)
+	return steps.Preview{Pods: pods, AtPartition: partition.Keeps(pods), AtATime: k.DaemonSet.MaxUnavailable(pods)}
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -38,9 +39,15 @@ type Update struct {
 	seen      *Snapshot
 }
 
+// Object is a workload as the API server has it.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
 // Workload is what a plan needs of the workload itself.
 type Workload struct {
-	metav1.Object
+	Object
 	// Kind is the name of its kind, as Deployment.
 	Kind     string
 	Template apps.Template
@@ -73,6 +80,16 @@ func (u *Update) readyLasts() time.Duration {
 		return readiness.LastsUnconfirmed
 	}
 	return readiness.Lasts
+}
+
+// Reachable reports whether the kubelet of the pod's node would act on a patch. Otherwise the pod would not be what its identity says, for
+// a long time. Where no node is known, every kubelet would.
+func (u *Update) Reachable(pod *corev1.Pod) bool {
+	node, known := u.NodesByName[pod.Spec.NodeName]
+	if !known {
+		return u.seen.Nodes == nil
+	}
+	return !nodes.Unreachable(node)
 }
 
 // Pods returns the states of all pods.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/serving"
@@ -147,7 +147,7 @@ func imagesOnNode(names ...string) []corev1.ContainerImage {
 	return images
 }
 
-func daemonSetPartial(tb testing.TB, nodes int) daemonsets.Rollout {
+func daemonSetPartial(tb testing.TB, nodes int) controllerrevisions.Rollout {
 	return fleetPartial(tb, nodes).Rollout
 }
 

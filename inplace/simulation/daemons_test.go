@@ -279,7 +279,7 @@ func (w *daemonWorld) checkEnd() {
 		w.violated("%d pods on %d nodes", len(r.Seen.Pods), len(w.pull.Nodes))
 	}
 	for _, pod := range r.Seen.Pods {
-		w.checkApplied(pod, revision, r.DaemonSet.Spec.Template)
+		w.checkApplied(pod, revision, w.daemonSet().Spec.Template)
 	}
 	for _, each := range r.Revisions {
 		if each.Labels[inplace.LabelUpdating] != "" || w.fallback.Hash != "" {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/engine"
@@ -29,9 +30,11 @@ import (
 func (w *world) daemonSet() *apps.DaemonSet { return w.daemonSets.objects["agent"] }
 
 // daemonRollout returns what one reader knows of the DaemonSet.
-func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision, pods []*corev1.Pod) daemonsets.Rollout {
-	r := daemonsets.Rollout{
-		DaemonSet: d,
+func (w *world) daemonRollout(
+	d *apps.DaemonSet, all []*apps.ControllerRevision, pods []*corev1.Pod,
+) controllerrevisions.Rollout {
+	r := controllerrevisions.Rollout{
+		Kind:      daemonsets.Of(d),
 		Revisions: all,
 		Seen: engine.Snapshot{Pods: pods, Mode: w.mode, Settings: w.settings, Rules: fixture.AllInPlace,
 			Fallback: w.fallback, Now: w.now},
@@ -45,14 +48,15 @@ func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision,
 }
 
 // daemons returns the live objects.
-func (w *world) daemons() daemonsets.Rollout {
+func (w *world) daemons() controllerrevisions.Rollout {
 	return w.daemonRollout(w.daemonSet(), sorted(w.revisions.objects), sorted(w.pods.objects))
 }
 
 // daemonPlan returns the next plan for the DaemonSet. Before a gate closes, Stayput asks the API server whether the DaemonSet in the plan
 // is the latest.
 func (s *stayput) daemonPlan() steps.Plan {
-	r := s.daemonRollout(s.daemonSets.objects["agent"], s.revisions.list(), s.pods.list())
+	cached := s.daemonSets.objects["agent"]
+	r := s.daemonRollout(cached, s.revisions.list(), s.pods.list())
 	s.remembered.Observe(r.Seen.Pods, s.now)
 	r.Seen.Ahead, r.Seen.Endpoints = s.remembered.Ahead, s.endpoints()
 	plan := r.Plan()
@@ -60,7 +64,7 @@ func (s *stayput) daemonPlan() steps.Plan {
 		s.plannedOn = nil
 	}
 	current := s.daemonSet()
-	latest := current.Generation == r.DaemonSet.Generation && inplace.PartitionOf(current.Labels) == r.Seen.Settings.Partition
+	latest := current.Generation == cached.Generation && inplace.PartitionOf(current.Labels) == r.Seen.Settings.Partition
 	if !latest && slices.ContainsFunc(plan.Steps, steps.Closes) {
 		s.stale, plan.Steps = true, nil
 	}
@@ -104,12 +108,12 @@ func (h *daemonHook) stays(pod *corev1.Pod) bool {
 	return h.holds(live, pod)
 }
 
-func (h *daemonHook) holds(r daemonsets.Rollout, pod *corev1.Pod) bool {
+func (h *daemonHook) holds(r controllerrevisions.Rollout, pod *corev1.Pod) bool {
 	held, _ := h.since(r).HoldsDeletion(pod)
 	return held
 }
 
-// keeps is keepsRevision in webhook/daemonset.go.
+// keeps is keepsRevisionOf in webhook/revised.go.
 func (h *daemonHook) keeps(revision *apps.ControllerRevision) bool {
 	cached := h.daemonRollout(h.sets.objects["agent"], h.revs.list(), h.pods.list())
 	byCache, _ := h.since(cached).HoldsCleanup(revision)
@@ -117,7 +121,7 @@ func (h *daemonHook) keeps(revision *apps.ControllerRevision) bool {
 	return byCache || live
 }
 
-func (h *daemonHook) since(r daemonsets.Rollout) daemonsets.Rollout {
+func (h *daemonHook) since(r controllerrevisions.Rollout) controllerrevisions.Rollout {
 	r.HeldSince = h.now
 	if revision := r.UpdateRevision(); revision != nil && !revisions.Started(revision.Labels) {
 		r.HeldSince = h.holdStart(revision)

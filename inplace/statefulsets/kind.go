@@ -9,25 +9,30 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
-// kind says what is special about StatefulSets: it implements controllerrevisions.Kind.
-type kind struct {
-	Rollout
-	nodes map[string]*corev1.Node
-}
+// kind says what is special about a StatefulSet. What its controller does depends on no node, so this is a controllerrevisions.Native, too.
+type kind struct{ StatefulSet *apps.StatefulSet }
 
-func kindOf(r Rollout) kind { return kind{Rollout: r, nodes: nodes.ByName(r.Seen.Nodes)} }
+// Of returns the StatefulSet as a controllerrevisions.Kind.
+func Of(s *apps.StatefulSet) controllerrevisions.Kind { return kind{s} }
 
 // Workload implements controllerrevisions.Kind.
 func (k kind) Workload() engine.Workload {
 	return engine.Workload{Object: k.StatefulSet, Kind: "StatefulSet", Template: k.StatefulSet.Spec.Template,
-		Replicas: k.StatefulSet.Replicas(), MinReadySeconds: k.StatefulSet.Spec.MinReadySeconds}
+		MinReadySeconds: k.StatefulSet.Spec.MinReadySeconds}
 }
+
+// Native implements controllerrevisions.Kind.
+func (k kind) Native(*engine.Snapshot) controllerrevisions.Native { return k }
+
+// Replicas implements controllerrevisions.Native.
+func (k kind) Replicas() int { return k.StatefulSet.Replicas() }
 
 // PodLabel implements controllerrevisions.Kind: setPodRevision of pkg/controller/statefulset/stateful_set_utils.go.
 func (kind) PodLabel(revision *apps.ControllerRevision) string { return revision.Name }
@@ -46,7 +51,7 @@ func (k kind) Strategy() *inplace.Reason {
 	return reason
 }
 
-// Housekeeping implements controllerrevisions.Kind: it returns why the StatefulSet controller deletes the pod whatever its revision is
+// Housekeeping implements controllerrevisions.Native: it returns why the StatefulSet controller deletes the pod whatever its revision is
 // (processReplica and processCondemned in pkg/controller/statefulset/stateful_set_control.go). A pod without a node cannot be updated in
 // place.
 func (k kind) Housekeeping(pod *corev1.Pod) *inplace.Reason {
@@ -70,6 +75,19 @@ func (k kind) Kept(pod *corev1.Pod) bool {
 	return k.StatefulSet.Ordinal(pod) < k.StatefulSet.Partition()
 }
 
+// Partition implements controllerrevisions.Kind: the label says nothing of a StatefulSet.
+func (kind) Partition(inplace.Partition) inplace.Partition { return "" }
+
+// Preview implements controllerrevisions.Kind. The partition is the spec's own.
+func (k kind) Preview(inplace.Partition) steps.Preview {
+	pods := k.StatefulSet.Replicas()
+	kept := min(max(k.StatefulSet.Partition()-k.StatefulSet.FirstOrdinal(), 0), pods)
+	return steps.Preview{Pods: pods, AtPartition: kept, AtATime: k.StatefulSet.MaxUnavailable()}
+}
+
+// Beside implements controllerrevisions.Kind: one pod begins after the other, so a deletion depends on all.
+func (kind) Beside(_ *corev1.Pod, seen engine.Snapshot) engine.Snapshot { return seen }
+
 // Drains implements controllerrevisions.Kind: see the package's comment.
 func (k kind) Drains() bool { return !k.StatefulSet.Ordered() }
 
@@ -78,15 +96,6 @@ func (kind) Gates() bool { return false }
 
 // WatchesRevisions implements controllerrevisions.Kind: NewStatefulSetController in pkg/controller/statefulset/stateful_set.go.
 func (kind) WatchesRevisions() bool { return false }
-
-// Reachable implements controllerrevisions.Kind.
-func (k kind) Reachable(pod *corev1.Pod) bool {
-	node, known := k.nodes[pod.Spec.NodeName]
-	if !known {
-		return k.Seen.Nodes == nil
-	}
-	return !nodes.Unreachable(node)
-}
 
 // ReachingPods implements controllerrevisions.Kind.
 func (kind) ReachingPods(change edit.Change) edit.Change { return change }

@@ -10,7 +10,7 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// Budget implements controllerrevisions.Kind: updateStatefulSetAfterInvariantEstablished in
+// Budget implements controllerrevisions.Native: updateStatefulSetAfterInvariantEstablished in
 // pkg/controller/statefulset/stateful_set_control.go, which counts the ordinals of terminating pods, and of pods that do not exist, as
 // unavailable. Under OrderedReady nothing begins while a pod is unavailable that is not just restarting for the update.
 func (k kind) Budget(pods []*controllerrevisions.Pod) int {
@@ -33,16 +33,17 @@ func (k kind) Budget(pods []*controllerrevisions.Pod) int {
 // unseen counts the pods of the update revision that the StatefulSet controller may still take for pods of another one, by its status. If
 // every manager ended now, it would delete them, while another pod restarts for the update.
 func (k kind) unseen(pods []*controllerrevisions.Pod) int {
-	revision, unseen := k.UpdateRevision(), 0
+	status, updated, counted := k.StatefulSet.Status, 0, 0
 	for _, m := range pods {
-		if revision != nil && k.StatefulSet.Wants(k.StatefulSet.Ordinal(m.Pod)) && m.Pod.Labels[inplace.LabelRevisionHash] == revision.Name {
-			unseen++
+		if !m.Updated || !k.StatefulSet.Wants(k.StatefulSet.Ordinal(m.Pod)) {
+			continue
+		}
+		updated++
+		if status.UpdateRevision == m.UpdateHash {
+			counted = int(status.UpdatedReplicas)
 		}
 	}
-	if status := k.StatefulSet.Status; revision != nil && status.UpdateRevision == revision.Name {
-		unseen -= int(status.UpdatedReplicas)
-	}
-	return max(0, unseen)
+	return max(0, updated-counted)
 }
 
 // Next implements controllerrevisions.Kind. Pods that have begun go on, and pods that do not serve cost nothing. Of the others, only as

@@ -10,11 +10,11 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/statefulsets"
-	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -190,36 +190,33 @@ func reasonsOfDeployment(of *apps.Deployment) reasonsOf {
 
 // reasonsOfDaemonSet returns why an edit of the DaemonSet's template is native.
 func reasonsOfDaemonSet(of *apps.DaemonSet) reasonsOf {
-	return func(from, to apps.Template, seen engine.Snapshot) inplace.Reasons {
+	return reasonsOfRevised(func(to apps.Template) controllerrevisions.Kind {
 		edited := *of
 		edited.Spec.Template = to
-		rollout := daemonsets.Rollout{DaemonSet: &edited, Seen: seen}
-		return reasonsAgainst(rollout, from)
-	}
+		return daemonsets.Of(&edited)
+	})
 }
 
 // reasonsOfStatefulSet returns the same of a StatefulSet.
 func reasonsOfStatefulSet(of *apps.StatefulSet) reasonsOf {
-	return func(from, to apps.Template, seen engine.Snapshot) inplace.Reasons {
+	return reasonsOfRevised(func(to apps.Template) controllerrevisions.Kind {
 		edited := *of
 		edited.Spec.Template = to
-		rollout := statefulsets.Rollout{StatefulSet: &edited, Seen: seen}
-		return reasonsAgainst(rollout, from)
-	}
+		return statefulsets.Of(&edited)
+	})
 }
 
-// reasonsAgainst returns why the edit from that template is native. Without pods, such a workload has nothing to decide, so its strategy is
-// asked for besides.
-func reasonsAgainst(rollout interface {
-	DecideEdit(before apps.Template) steps.EditDecision
-	WhyNative() *inplace.Reason
-}, from apps.Template,
-) inplace.Reasons {
-	reasons := rollout.DecideEdit(from).Reasons
-	if why := rollout.WhyNative(); len(reasons) == 0 && why != nil {
-		reasons = inplace.Reasons{*why}
+// reasonsOfRevised returns why an edit is native, of a workload whose revisions are ControllerRevisions. Edited returns the workload with
+// another template. Without pods, such a workload has nothing to decide, so its strategy is asked for besides.
+func reasonsOfRevised(edited func(to apps.Template) controllerrevisions.Kind) reasonsOf {
+	return func(from, to apps.Template, seen engine.Snapshot) inplace.Reasons {
+		rollout := controllerrevisions.Rollout{Kind: edited(to), Seen: seen}
+		reasons := rollout.DecideEdit(from).Reasons
+		if why := rollout.WhyNative(); len(reasons) == 0 && why != nil {
+			reasons = inplace.Reasons{*why}
+		}
+		return reasons
 	}
-	return reasons
 }
 
 // place is where in the template or workload a reason is, without the index of a list and no deeper than four steps: so that the same

@@ -140,12 +140,17 @@ func (a applier) mergesOf(kind schema.GroupVersionKind) (strategicpatch.LookupPa
 
 // read decodes an object, as the API server sent it, into a type of Stayput or of Kubernetes.
 func read[T any](object *unstructured.Unstructured) (*T, error) {
+	decoded := new(T)
+	return decoded, readInto(decoded, object)
+}
+
+// readInto is read for a type that is not known before.
+func readInto(decoded any, object *unstructured.Unstructured) error {
 	raw, err := object.MarshalJSON()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	decoded := new(T)
-	return decoded, json.Unmarshal(raw, decoded)
+	return json.Unmarshal(raw, decoded)
 }
 
 // readBoth decodes an object as it is stored and as it would be after the edit.

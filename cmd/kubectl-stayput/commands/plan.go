@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,13 +197,14 @@ func (p *planner) preview(ctx context.Context, stored, applied *unstructured.Uns
 	return previews[applied.GetKind()](ctx, p.reader(p.warnings.answer() != ""), stored, applied)
 }
 
+// preview previews an edit.
+type preview func(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error)
+
 // previews are the functions that preview an edit, by kind of workload.
-var previews = map[string]func(
-	ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured,
-) (steps.Preview, error){
+var previews = map[string]preview{
 	"Deployment":  previewDeployment,
-	"DaemonSet":   previewDaemonSet,
-	"StatefulSet": previewStatefulSet,
+	"DaemonSet":   previewRevised(observe.DaemonSets),
+	"StatefulSet": previewRevised(observe.StatefulSets),
 }
 
 func previewDeployment(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
@@ -225,26 +227,17 @@ func previewDeployment(ctx context.Context, reader observe.Reader, stored, appli
 	return preview, err
 }
 
-func previewDaemonSet(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
-	was, will, err := readBoth[apps.DaemonSet](stored, applied)
-	if err != nil {
-		return steps.Preview{}, err
+// previewRevised previews an edit of a workload whose revisions are ControllerRevisions.
+func previewRevised(kind observe.Revised) preview {
+	return func(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
+		was, will := kind.Workload.Object(), kind.Workload.Object()
+		if err := cmp.Or(readInto(was, stored), readInto(will, applied)); err != nil {
+			return steps.Preview{}, err
+		}
+		rollout, err := kind.RolloutOf(ctx, reader, will)
+		if err != nil {
+			return steps.Preview{}, err
+		}
+		return rollout.Preview(kind.Of(was).Workload().Template), nil
 	}
-	rollout, err := reader.DaemonRolloutOf(ctx, will)
-	if err != nil {
-		return steps.Preview{}, err
-	}
-	return rollout.Preview(was.Spec.Template), nil
-}
-
-func previewStatefulSet(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
-	was, will, err := readBoth[apps.StatefulSet](stored, applied)
-	if err != nil {
-		return steps.Preview{}, err
-	}
-	rollout, err := reader.StatefulRolloutOf(ctx, will)
-	if err != nil {
-		return steps.Preview{}, err
-	}
-	return rollout.Preview(was.Spec.Template), nil
 }

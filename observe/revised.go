@@ -1,0 +1,221 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/controllerrevisions"
+	"github.com/stayput/stayput/inplace/engine"
+)
+
+// Revised is a kind whose revisions are ControllerRevisions. Workloads of such a kind control their pods themselves.
+type Revised struct {
+	Kind
+	// Of returns what is special about a workload of this kind.
+	Of         func(workload client.Object) controllerrevisions.Kind
+	selectorOf func(workload client.Object) *metav1.LabelSelector
+}
+
+// revised returns the kind, with functions for its type.
+func revised[T any, P object[T]](
+	kind Kind, of func(P) controllerrevisions.Kind, selectorOf func(P) *metav1.LabelSelector,
+) Revised {
+	k := Revised{
+		Kind:       kind,
+		Of:         func(workload client.Object) controllerrevisions.Kind { return of(workload.(P)) },
+		selectorOf: func(workload client.Object) *metav1.LabelSelector { return selectorOf(workload.(P)) },
+	}
+	k.Revision, k.nudgers = controllerRevisions, k.nudgersOf
+	return k
+}
+
+// Rollout returns the workload with its revisions and pods, the nodes on which its update depends, and its pre-pull pods. It
+// returns nil if there is no such workload.
+func (k Revised) Rollout(ctx context.Context, r Reader, key types.NamespacedName) (*controllerrevisions.Rollout, error) {
+	workload, err := k.Workload.find(ctx, r, key)
+	if workload == nil || err != nil {
+		return nil, err
+	}
+	rollout, err := k.RolloutOf(ctx, r, workload)
+	if err != nil {
+		return nil, err
+	}
+	if k.OnEveryNode && !r.nodeless {
+		if rollout.Seen.Nodes, err = r.nodes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	rollout.Seen.Pull, err = r.prePullPodsOf(ctx, workload, uids(rollout.Revisions)...)
+	return rollout, err
+}
+
+// RolloutOfControlled returns the rollout of the workload that controls the pod or revision, as RolloutOf does. It returns nil
+// if there is none with the UID in the owner reference.
+func (k Revised) RolloutOfControlled(ctx context.Context, r Reader, of client.Object) (*controllerrevisions.Rollout, error) {
+	workload, err := k.Workload.controllerOf(ctx, r, of)
+	if workload == nil || err != nil {
+		return nil, err
+	}
+	return k.RolloutOf(ctx, r, workload)
+}
+
+// RolloutOfEdited returns the rollout of the stored workload as the edit leaves it, with what the stored one selects and
+// controls, whatever the edit says. It returns nil if no such workload is stored.
+func (k Revised) RolloutOfEdited(
+	ctx context.Context, r Reader, edited client.Object, key types.NamespacedName,
+) (*controllerrevisions.Rollout, error) {
+	stored, err := k.Workload.find(ctx, r, key)
+	if stored == nil || err != nil {
+		return nil, err
+	}
+	edited.SetNamespace(stored.GetNamespace())
+	edited.SetUID(stored.GetUID())
+	return k.rolloutOf(ctx, r, selected{edited, k.selectorOf(stored)})
+}
+
+// RolloutOf returns the rollout of the given workload, without pre-pull pods, and without nodes if it depends on all of them.
+// The workload need not be stored yet.
+func (k Revised) RolloutOf(ctx context.Context, r Reader, workload client.Object) (*controllerrevisions.Rollout, error) {
+	return k.rolloutOf(ctx, r, selected{workload, k.selectorOf(workload)})
+}
+
+func (k Revised) rolloutOf(ctx context.Context, r Reader, of selected) (*controllerrevisions.Rollout, error) {
+	policy, err := r.ordersFor(ctx, k.Kind, of.Object)
+	if err != nil {
+		return nil, err
+	}
+	rollout := &controllerrevisions.Rollout{
+		Kind: k.Of(of.Object),
+		Seen: engine.Snapshot{Mode: policy.mode, Settings: policy.settings,
+			Fallback: policy.fallback, Rules: policy.rules},
+	}
+	revisions, load, err := owned[apps.ControllerRevision](
+		ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{of.GetUID()}, r.shared()...)
+	if err != nil {
+		return nil, err
+	}
+	rollout.Revisions, rollout.Seen.Unread = revisions, load.unread()
+	if !r.podless {
+		if err := k.addPods(ctx, r, rollout, of); err != nil {
+			return nil, err
+		}
+	}
+	rollout.Seen.Now = time.Now()
+	return rollout, nil
+}
+
+// addPods reads the pods of the rollout, and their nodes unless it depends on all nodes.
+func (k Revised) addPods(ctx context.Context, r Reader, rollout *controllerrevisions.Rollout, of selected) error {
+	err := addPods(ctx, r, rollout, of)
+	if err != nil || k.OnEveryNode || r.nodeless {
+		return err
+	}
+	rollout.Seen.Nodes, err = r.nodesOf(ctx, rollout.Seen.Pods)
+	return err
+}
+
+// addPods reads the pods of the rollout.
+func addPods(ctx context.Context, r Reader, rollout *controllerrevisions.Rollout, of selected) error {
+	pods, load, err := r.podsOf(ctx, of, []types.UID{of.GetUID()})
+	rollout.Seen.Pods, rollout.Seen.Unread = pods, cmp.Or(rollout.Seen.Unread, load.unread())
+	return err
+}
+
+// Deletion returns the rollout that a decision on the deletion of a pod depends on. It returns nil if the pod's workload is
+// gone. The workload and its revisions come from r. If r is a cache, everything comes from it.
+func (k Revised) Deletion(ctx context.Context, r Reader, pod *corev1.Pod, cached Reader) (*controllerrevisions.Rollout, error) {
+	workload, err := k.Workload.controllerOf(ctx, r, pod)
+	if workload == nil || err != nil {
+		return nil, err
+	}
+	rollout, err := k.RolloutOf(ctx, r.WithoutPods(), workload)
+	if err != nil || !rollout.Seen.Mode.Manages() {
+		return rollout, err
+	}
+	d := deletion{Rollout: rollout, of: selected{workload, k.selectorOf(workload)}, pod: pod, cached: cached}
+	if k.OnEveryNode {
+		return rollout, d.readNode(ctx, r)
+	}
+	return rollout, d.readAll(ctx, r)
+}
+
+// deletion is the deletion of a pod, with the rollout of its workload.
+type deletion struct {
+	*controllerrevisions.Rollout
+	of     selected
+	pod    *corev1.Pod
+	cached Reader
+}
+
+// readAll reads all pods of the workload from r, and their nodes from the cache.
+func (d deletion) readAll(ctx context.Context, r Reader) error {
+	err := addPods(ctx, r, d.Rollout, d.of)
+	if err != nil {
+		return err
+	}
+	d.Seen.Nodes, err = d.cached.nodesOf(ctx, d.Seen.Pods)
+	return err
+}
+
+// readNode reads the pod's node and the pods there from r, and the other pods and nodes from the cache: there may be thousands
+// of them, and as many deletions to decide on.
+func (d deletion) readNode(ctx context.Context, r Reader) error {
+	err := addPods(ctx, d.cached, d.Rollout, d.of)
+	if err != nil {
+		return err
+	}
+	if d.Seen.Nodes, err = d.cached.nodes(ctx); err != nil || r.indexed() {
+		return err
+	}
+	return d.refresh(ctx, r, d.pod.Spec.NodeName)
+}
+
+// refresh replaces the node, and the pods on it, in the rollout with what r reads now.
+func (d deletion) refresh(ctx context.Context, r Reader, name string) error {
+	pods, load, err := r.podsOf(ctx, d.of, []types.UID{d.of.GetUID()}, client.MatchingFields{fieldNode: name})
+	if err != nil {
+		return err
+	}
+	node, err := find[corev1.Node](ctx, r, types.NamespacedName{Name: name})
+	if err != nil {
+		return err
+	}
+	nodes := slices.DeleteFunc(slices.Clone(d.Seen.Nodes), func(other *corev1.Node) bool { return other.Name == name })
+	if node != nil {
+		nodes = append(nodes, node)
+	}
+	elsewhere := slices.DeleteFunc(slices.Clone(d.Seen.Pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == name })
+	pods = append(pods, elsewhere...)
+	d.Seen.Pods, d.Seen.Nodes, d.Seen.Unread = pods, nodes, cmp.Or(d.Seen.Unread, load.unread())
+	return nil
+}
+
+// nudgersOf returns the rollouts of the workloads of a namespace.
+func (k Revised) nudgersOf(ctx context.Context, r Reader, of namespaced) ([]Nudger, error) {
+	list := k.Workload.List()
+	if err := of.list(ctx, r, list); err != nil {
+		return nil, err
+	}
+	var all []Nudger
+	err := apimeta.EachListItem(list, func(item runtime.Object) error {
+		if workload, is := item.(client.Object); is {
+			all = append(all, &controllerrevisions.Rollout{
+				Kind:      k.Of(workload),
+				Revisions: of.revisions[workload.GetUID()],
+				Seen:      engine.Snapshot{Pods: of.pods[workload.GetUID()], Mode: of.modeOf(workload), Now: of.now},
+			})
+		}
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,110 @@
+package webhook
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/controllerrevisions"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/observe"
+)
+
+// revised returns what the webhooks do for a kind whose revisions are ControllerRevisions, besides what is special about it. Its native
+// controller creates and deletes the pods, and deletes revisions. As long as the state of a workload stays the same, it deletes the same
+// pods in vain.
+func revised(k observe.Revised, state func(controllerrevisions.Rollout) string, special kind) kind {
+	special.Kind = k.Kind
+	special.decideEdit = func(h Handlers, ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
+		return h.decideRevised(ctx, k, req, before)
+	}
+	special.keepsRevision = func(
+		h Handlers, ctx context.Context, reader observe.Reader, revision *apps.ControllerRevision,
+	) (bool, error) {
+		return h.keepsRevisionOf(ctx, k, reader, revision)
+	}
+	special.futile = func(h Handlers, pod *corev1.Pod) func(context.Context) bool { return h.sameState(k, state, pod) }
+	return special
+}
+
+func (h Handlers) decideRevised(ctx context.Context, k observe.Revised, req admission.Request, before *workload) (editDecision, error) {
+	edited := k.Workload.Object()
+	if err := decodeInto(edited, req.Object); err != nil {
+		return editDecision{}, err
+	}
+	rollout, err := k.RolloutOfEdited(ctx, h.Live, edited, key(req))
+	if rollout == nil || err != nil || !rollout.Seen.Mode.Manages() {
+		return editDecision{}, err
+	}
+	return editDecisionOf(rollout.DecideEdit(before.Spec.Template)), nil
+}
+
+// staysLive reports whether a pod stays because it is updated in place. It reads live: a deletion that is allowed by mistake loses a pod,
+// and one that is refused by mistake may not come again, or keeps the native controller from scaling down. A pod without a controller was
+// orphaned on purpose after the deletion was decided.
+func (h Handlers) staysLive(ctx context.Context, k observe.Revised, pod *corev1.Pod) (bool, error) {
+	if metav1.GetControllerOfNoCopy(pod) == nil {
+		return true, nil
+	}
+	return h.holdsDeletion(ctx, k, h.Live, pod)
+}
+
+// holdsDeletion reports whether the deletion of the pod is held by what the reader reads.
+func (h Handlers) holdsDeletion(ctx context.Context, k observe.Revised, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+	rollout, err := k.Deletion(ctx, reader, pod, h.Cached)
+	if rollout == nil || err != nil {
+		return false, err
+	}
+	h.holdsSince(rollout)
+	stay, why := rollout.HoldsDeletion(pod)
+	h.Log.V(1).Info("Deletion by the "+k.Workload.Name+" controller",
+		"namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
+	return stay, nil
+}
+
+func (h Handlers) keepsRevisionOf(
+	ctx context.Context, k observe.Revised, reader observe.Reader, revision *apps.ControllerRevision,
+) (bool, error) {
+	rollout, err := k.RolloutOfControlled(ctx, reader, revision)
+	if rollout == nil || err != nil {
+		return false, err
+	}
+	h.holdsSince(rollout)
+	keep, why := rollout.HoldsCleanup(revision)
+	h.Log.V(1).Info("Deletion by the "+k.Workload.Name+" controller",
+		"namespace", revision.Namespace, "revision", revision.Name, "held", keep, "reason", why.Message)
+	return keep, nil
+}
+
+// holdsSince notes in the rollout since when this replica has held writes of the update.
+func (h Handlers) holdsSince(rollout *controllerrevisions.Rollout) {
+	workload := rollout.Kind.Workload()
+	rollout.HeldSince = h.heldSince(
+		workload.Object, workload.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Seen.Now)
+}
+
+// sameState returns a function that reports whether the pod stays, and the state of its workload is the same as at the first call.
+func (h Handlers) sameState(
+	k observe.Revised, state func(controllerrevisions.Rollout) string, pod *corev1.Pod,
+) func(context.Context) bool {
+	before := ""
+	return func(ctx context.Context) bool {
+		if before == "" {
+			if stays, err := h.holdsDeletion(ctx, k, h.Cached, pod); !stays || err != nil {
+				return false
+			}
+		}
+		rollout, err := k.RolloutOfControlled(ctx, h.Cached, pod)
+		if rollout == nil || err != nil {
+			return false
+		}
+		now := state(*rollout)
+		if before == "" {
+			before = now
+		}
+		return now == before
+	}
+}
