@@ -20,7 +20,8 @@ import (
 
 // workload is a Deployment, DaemonSet or StatefulSet without its template.
 type workload struct {
-	kind, namespace, name string
+	kind            observe.Kind
+	namespace, name string
 	// labels and annotations are the workload's own.
 	namespaceLabels, labels, annotations map[string]string
 	reasons                              reasonsOf
@@ -86,17 +87,7 @@ func (w workload) seen(with setting) engine.Snapshot {
 	}
 	settings := inplace.SettingsOf(namespace, labels)
 	rules := inplace.Rules{}.For(annotations).Restarting(settings, annotations).Resizing(settings)
-	return engine.Snapshot{Mode: w.modeOf(namespace, labels), Settings: settings, Rules: rules}
-}
-
-// modeOf returns the mode of the workload with these labels.
-func (w workload) modeOf(namespace, labels map[string]string) inplace.Mode {
-	for _, kind := range observe.Kinds {
-		if kind.Workload.Name == w.kind {
-			return kind.ModeOf(namespace, labels)
-		}
-	}
-	return inplace.ModeOf(namespace, labels)
+	return engine.Snapshot{Mode: w.kind.ModeOf(namespace, labels), Settings: settings, Rules: rules}
 }
 
 // plus returns a copy of the map with one more entry.

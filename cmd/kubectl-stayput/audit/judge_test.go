@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/observe"
 )
 
 // template returns a template with these annotations and this container, both as JSON.
@@ -164,9 +165,9 @@ func TestPlaceHasNoIndexes(t *testing.T) {
 }
 
 func TestTally(t *testing.T) {
-	shop := workload{kind: "Deployment", namespace: "shop", name: "web", labels: map[string]string{"team": "a"},
+	shop := workload{kind: observe.Deployments, namespace: "shop", name: "web", labels: map[string]string{"team": "a"},
 		reasons: reasonsOfDeployment(deployment())}
-	other := workload{kind: "DaemonSet", namespace: "other", name: "agent", namespaceLabels: map[string]string{"team": "b"},
+	other := workload{kind: observe.DaemonSets.Kind, namespace: "other", name: "agent", namespaceLabels: map[string]string{"team": "b"},
 		reasons: reasonsOfDaemonSet(&apps.DaemonSet{})}
 	counted := newTally("team")
 	counted.add(shop, history{1: template(t, "", v1), 2: template(t, "", v2), 3: template(t, restart1, v2)})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/observe"
 )
 
 // pageSize is how many objects an answer of the API server has at most. One more page is read while the audit works on one.
@@ -160,7 +161,7 @@ func (a *audit) readWorkloads(ctx context.Context) error {
 		if d, is := object.(*apps.Deployment); is {
 			kept := &apps.Deployment{ObjectMeta: keptOf(d.ObjectMeta), Spec: d.Spec}
 			kept.Spec.Template = apps.Template{}
-			a.add("Deployment", kept.ObjectMeta, reasonsOfDeployment(kept))
+			a.add(observe.Deployments, kept.ObjectMeta, reasonsOfDeployment(kept))
 		}
 	}); err != nil {
 		return err
@@ -170,7 +171,7 @@ func (a *audit) readWorkloads(ctx context.Context) error {
 		if d, is := object.(*apps.DaemonSet); is {
 			kept := &apps.DaemonSet{ObjectMeta: keptOf(d.ObjectMeta), Spec: d.Spec}
 			kept.Spec.Template = apps.Template{}
-			a.add("DaemonSet", kept.ObjectMeta, reasonsOfDaemonSet(kept))
+			a.add(observe.DaemonSets.Kind, kept.ObjectMeta, reasonsOfDaemonSet(kept))
 		}
 	}); err != nil {
 		return err
@@ -180,7 +181,7 @@ func (a *audit) readWorkloads(ctx context.Context) error {
 		if s, is := object.(*apps.StatefulSet); is {
 			kept := &apps.StatefulSet{ObjectMeta: keptOf(s.ObjectMeta), Spec: s.Spec}
 			kept.Spec.Template, kept.Spec.VolumeClaimTemplates = apps.Template{}, nil
-			a.add("StatefulSet", kept.ObjectMeta, reasonsOfStatefulSet(kept))
+			a.add(observe.StatefulSets.Kind, kept.ObjectMeta, reasonsOfStatefulSet(kept))
 		}
 	})
 }
@@ -196,7 +197,7 @@ func keptOf(all metav1.ObjectMeta) metav1.ObjectMeta {
 	return kept
 }
 
-func (a *audit) add(kind string, of metav1.ObjectMeta, reasons reasonsOf) {
+func (a *audit) add(kind observe.Kind, of metav1.ObjectMeta, reasons reasonsOf) {
 	if slices.Contains(a.Excluded, of.Namespace) {
 		return
 	}

@@ -93,7 +93,8 @@ func (t *tally) add(w workload, known history) {
 	for i, each := range rollouts {
 		t.count(w, judged[i])
 		if len(judged[i].settings) == 0 {
-			t.blame(fmt.Sprintf("%s/%s in %s, revision %d", strings.ToLower(w.kind), w.name, w.namespace, each.revision), judged[i].reasons)
+			kind := strings.ToLower(w.kind.Workload.Name)
+			t.blame(fmt.Sprintf("%s/%s in %s, revision %d", kind, w.name, w.namespace, each.revision), judged[i].reasons)
 		}
 	}
 }
