@@ -13,7 +13,7 @@ func (p planner) LeftToDo() bool { return p.unfinished() }
 func (p planner) FallBack(inplace.Reason) {
 	marks := p.marking()
 	marks.end()
-	nudger{p.observed}.nudge(marks, p.unfinished() && p.update.Workload.GetDeletionTimestamp() == nil)
+	p.nudger().nudge(marks, p.unfinished() && p.update.Workload.GetDeletionTimestamp() == nil)
 	marks.write(p.observed)
 }
 
@@ -22,7 +22,7 @@ func (p planner) FallBack(inplace.Reason) {
 func (p planner) CleanUp() {
 	p.openResizeNoted()
 	p.prePull().Finish(p.update.Decided.Reasons)
-	left, nudger := p.fellBack(), nudger{p.observed}
+	left, nudger := p.fellBack(), p.nudger()
 	p.update.Plan.ForgetFallback(p.update.Workload, p.seen.Fallback, left)
 	nudger.nudgeInVain(left)
 	if !left && p.abandoned() {

@@ -17,6 +17,8 @@ import (
 // nudger nudges the native controller if it has something left to do: it does not retry by itself what was held, or only late.
 type nudger struct{ *observed }
 
+func (o *observed) nudger() nudger { return nudger{o} }
+
 // nudge nudges it by the newest revision. The DaemonSet controller watches its ControllerRevisions (updateHistory in
 // pkg/controller/daemon/daemon_controller.go). Where the native controller watches none, it is nudged by a pod.
 func (n nudger) nudge(marks marking, left bool) {

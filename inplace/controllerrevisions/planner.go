@@ -61,8 +61,8 @@ func (p planner) AskDryRun() podstate.Turns {
 	return turns
 }
 
-// Proceed implements engine.Planner. It marks the update first: a manager that finds the mark later knows that the native controller needs a
-// nudge.
+// Proceed implements engine.Planner. It marks the update first: a manager that finds the mark later knows that the native controller needs
+// a nudge.
 func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
 	plan := p.update.Plan
 	switch {
@@ -96,7 +96,7 @@ func (p planner) renewHold() {
 func (p planner) movePods() podstate.Turns {
 	next, mover := p.next(), p.mover(p.prePull().Advance(false))
 	turns := mover.move(next)
-	nudger{p.observed}.nudgeToReplace(next)
+	p.nudger().nudgeToReplace(next)
 	p.tellPartition()
 	return turns
 }

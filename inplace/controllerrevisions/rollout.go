@@ -58,7 +58,7 @@ func (r Rollout) Nudge() []steps.Step {
 	if r.untouched() {
 		return nil
 	}
-	return nudger{r.observed()}.once()
+	return r.observed().nudger().once()
 }
 
 // PodProgress returns what users need to know of each live pod, in the order of the kind.
