@@ -30,8 +30,8 @@ type system struct {
 	// asks. port is that of both.
 	serves, ready string
 	port          int
-	rate   int // writes a second
-	client string
+	rate          int // writes a second
+	client        string
 }
 
 func (of system) ref() string { return statefulSetPrefix + of.name }
