@@ -56,9 +56,9 @@ func IsAhead(pod *corev1.Pod) bool {
 	return apps.IsTrue(pod, corev1.PodReady) && apps.Condition(pod, corev1.PodReady).Message == MessageAhead
 }
 
-// Lasting reports whether the pod's Ready can be relied on, after it was ahead of its kubelet for that long. If not, it returns when. If the caller has not seen the pod Ready
-// before, the time of the condition counts. That time is by the kubelet's clock, which may be behind, and it has no fractions of a
-// second.
+// Lasting reports whether the pod's Ready can be relied on, after it was ahead of its kubelet for that long. If not, it returns when. If
+// the caller has not seen the pod Ready before, the time of the condition counts. That time is by the kubelet's clock, which may be
+// behind, and it has no fractions of a second.
 func (a Ahead) Lasting(pod *corev1.Pod, lasts time.Duration, now time.Time) (bool, time.Duration) {
 	if proved, wait := ProvedStarted(pod, now); !proved || !IsAhead(pod) || !readinessProbed(pod) {
 		return proved, wait
