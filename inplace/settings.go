@@ -42,6 +42,11 @@ const (
 	// not run again in a running pod: "in-place", the default, restarts the containers without running them; "native" replaces the pods, so
 	// that they run.
 	LabelInitContainers = "stayput.dev/init-containers"
+	// LabelDisruptionBudgets says whether an update takes a pod that is Ready out of service only when every PodDisruptionBudget that selects
+	// the pod allows it: `respect`; or `ignore`, the default, as native rollouts do.
+	//
+	// See package disruption.
+	LabelDisruptionBudgets = "stayput.dev/disruption-budgets"
 )
 
 // SettingAnnotations are the settings that are annotations, since their values are too long for labels. They count on a workload only.
@@ -58,6 +63,12 @@ const (
 const (
 	InitContainersInPlace = "in-place"
 	InitContainersNative  = "native"
+)
+
+// The values of LabelDisruptionBudgets.
+const (
+	DisruptionBudgetsRespect = "respect"
+	DisruptionBudgetsIgnore  = "ignore"
 )
 
 // RestartInPlace is the value of LabelRestart, StatefulSetsInPlace that of LabelStatefulSets.
@@ -86,6 +97,8 @@ type Settings struct {
 	Restart bool
 	// InitContainers: updates that would not run init containers again are native. See LabelInitContainers.
 	InitContainers bool
+	// DisruptionBudgets: PodDisruptionBudgets count. See LabelDisruptionBudgets.
+	DisruptionBudgets bool
 	// Partition: see LabelPartition, which counts on a workload only.
 	Partition Partition
 	// Resize: see LabelResize.
@@ -116,6 +129,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 		Restart:            setting(labels, LabelRestart, parseRestart, false),
 		Resize:             setting(labels, LabelResize, parseResize, ResizeDeclared),
 		InitContainers:     setting(labels, LabelInitContainers, parseInitContainers, false),
+		DisruptionBudgets:  setting(labels, LabelDisruptionBudgets, parseDisruptionBudgets, false),
 		Partition:          PartitionOf(workloadLabels),
 	}
 }
@@ -184,4 +198,11 @@ func parseInitContainers(text string) (bool, error) {
 		return false, fmt.Errorf("%q is neither %s nor %s", text, InitContainersInPlace, InitContainersNative)
 	}
 	return text == InitContainersNative, nil
+}
+
+func parseDisruptionBudgets(text string) (bool, error) {
+	if text != DisruptionBudgetsRespect && text != DisruptionBudgetsIgnore {
+		return false, fmt.Errorf("%q is neither %s nor %s", text, DisruptionBudgetsRespect, DisruptionBudgetsIgnore)
+	}
+	return text == DisruptionBudgetsRespect, nil
 }

@@ -45,6 +45,8 @@ func forms() map[string]form {
 		inplace.LabelResize:             {everywhere, quoted(inplace.ResizeAll) + ", " + quoted(inplace.ResizeNone), "none: by `resizePolicy`"},
 		inplace.LabelInitContainers: {everywhere, quoted(inplace.InitContainersInPlace) + ", " + quoted(inplace.InitContainersNative),
 			quoted(inplace.InitContainersInPlace)},
+		inplace.LabelDisruptionBudgets: {everywhere, quoted(inplace.DisruptionBudgetsRespect) + ", " + quoted(inplace.DisruptionBudgetsIgnore),
+			quoted(inplace.DisruptionBudgetsIgnore)},
 		inplace.LabelPartition:               {onWorkload, "a number, or `0percent` to `100percent`", "none: no pod stays"},
 		inplace.AnnotationInPlaceAnnotations: keys,
 		inplace.AnnotationRestartAnnotations: keys,

@@ -26,6 +26,8 @@ type EditDecision struct {
 	// Autoscaler is one line about an autoscaler that mistakes the start of containers for load; empty if no autoscaler does, or Stayput did
 	// not look for one.
 	Autoscaler string
+	// Budget is one line about a PodDisruptionBudget that can never allow the update; empty if none is known.
+	Budget string
 }
 
 // NotAllowed is what refusals say of an edit that is Forbidden.
@@ -60,7 +62,7 @@ func (j EditDecision) String() string {
 func (j EditDecision) Notices() []string {
 	asides := []string{j.AboutPartition()}
 	if j.InPlace() {
-		asides = append(asides, j.Change.InitContainersNotRerun, j.Deadline, j.Autoscaler)
+		asides = append(asides, j.Change.InitContainersNotRerun, j.Deadline, j.Autoscaler, j.Budget)
 	}
 	return slices.DeleteFunc(asides, func(aside string) bool { return aside == "" })
 }
@@ -68,7 +70,7 @@ func (j EditDecision) Notices() []string {
 // IsNotice reports whether the line is an aside of some EditDecision.
 func IsNotice(line string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
-	return slices.ContainsFunc([]string{PartitionPrefix, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix}, begins)
+	return slices.ContainsFunc([]string{PartitionPrefix, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix, BudgetPrefix}, begins)
 }
 
 // AboutDeadline returns one line about a drain and stop that take longer than the deadline; empty if they do not. Stayput keeps the native
@@ -87,6 +89,9 @@ const DeadlinePrefix = "progressDeadlineSeconds of "
 
 // AutoscalerPrefix is the prefix of the line about an autoscaler.
 const AutoscalerPrefix = "HorizontalPodAutoscaler "
+
+// BudgetPrefix is the prefix of the line about a PodDisruptionBudget.
+const BudgetPrefix = "PodDisruptionBudget "
 
 // PartitionPrefix is the prefix of the line from AboutPartition.
 const PartitionPrefix = "partition "

@@ -1,0 +1,186 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// Seen is what was observed of a namespace. The zero Seen has no PodDisruptionBudgets, and so allows everything.
+type Seen struct {
+	// Budgets are the PodDisruptionBudgets of the namespace.
+	Budgets []*policyv1.PodDisruptionBudget
+	// Pods are the pods of the namespace, of whatever workload.
+	Pods []*corev1.Pod
+	// Taken are the pods that were just taken out of service although Pods need not show it yet. Neither need the status of a
+	// PodDisruptionBudget.
+	Taken map[types.UID]bool
+	// Ahead has since when pods are Ready before their kubelets say so, as far as the caller knows.
+	Ahead readiness.Ahead
+}
+
+// Budgets are the PodDisruptionBudgets that select pods of one workload. They count the pods that a plan takes.
+type Budgets []*budget
+
+// budget is one PodDisruptionBudget.
+type budget struct {
+	*policyv1.PodDisruptionBudget
+	selector labels.Selector
+	// selected and healthy count the live pods that it selects. Taken counts those of the healthy ones that are taken, and those that the plan
+	// takes. Doubtful are those that are Ready but not healthy, so that the disruption controller may count them.
+	selected, healthy, taken, doubtful int
+	// again is when one more pod may count as healthy although nothing changes; 0 for never.
+	again time.Duration
+}
+
+// Of returns the PodDisruptionBudgets that select some of the pods.
+func (s Seen) Of(pods []*corev1.Pod, now time.Time) Budgets {
+	var found Budgets
+	for _, of := range s.Budgets {
+		one := &budget{PodDisruptionBudget: of, selector: selectorOf(of)}
+		if slices.ContainsFunc(pods, one.selects) {
+			s.count(one, now)
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+// selectorOf returns the selector. One that is not valid selects no pod: getPodDisruptionBudgets in eviction.go.
+func selectorOf(of *policyv1.PodDisruptionBudget) labels.Selector {
+	selector, err := metav1.LabelSelectorAsSelector(of.Spec.Selector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return selector
+}
+
+func (b *budget) selects(pod *corev1.Pod) bool {
+	return b.selector.Matches(labels.Set(pod.Labels))
+}
+
+func (s Seen) count(b *budget, now time.Time) {
+	for _, pod := range s.Pods {
+		if !readiness.Live(pod) || !b.selects(pod) {
+			continue
+		}
+		b.selected++
+		healthy, wait := s.healthy(pod, now)
+		b.again = times.Sooner(b.again, wait)
+		switch _, evicted := b.Status.DisruptedPods[pod.Name]; {
+		case evicted || !apps.IsTrue(pod, corev1.PodReady):
+		case !healthy:
+			b.doubtful++
+		case s.Taken[pod.UID]:
+			b.healthy++
+			b.taken++
+		default:
+			b.healthy++
+		}
+	}
+}
+
+// healthy reports whether the pod is Ready and stays so, as far as Stayput is concerned. If that is only a matter of time, it returns how
+// long it takes. A pod that was patched is healthy when its new containers run, however long its Ready is still that of the old ones, and
+// when its kubelet confirms its Ready: a Ready that is revoked would leave fewer healthy pods than required.
+func (s Seen) healthy(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+	move := readiness.MoveOf(pod)
+	switch {
+	case !readiness.Live(pod), !apps.IsTrue(pod, corev1.PodReady), readiness.Closed(pod):
+		return false, 0
+	case move.RestartsToResize(pod), move.RestartsForResize() && !move.Resized(pod):
+		return false, 0
+	}
+	if applied, wait := move.Applied(pod, now); !applied {
+		return false, wait
+	}
+	return s.Ahead.Lasting(pod, readiness.LastsUnconfirmed, now)
+}
+
+// Refusal is why a PodDisruptionBudget does not allow that a pod is taken out of service. The zero Refusal says that all allow it.
+type Refusal struct {
+	// Budget is the name of the PodDisruptionBudget, Why the reason, as one clause.
+	Budget, Why string
+	// Again is after what time to ask again although nothing changes; 0 for never.
+	Again time.Duration
+}
+
+// String returns what a pod waits for, as one clause; empty if all allow it.
+func (r Refusal) String() string {
+	if r == (Refusal{}) {
+		return ""
+	}
+	return fmt.Sprintf("PodDisruptionBudget %s, which allows no disruption: %s", r.Budget, r.Why)
+}
+
+// Take counts the pod as taken out of service if all PodDisruptionBudgets that select it allow that. If not, it returns the refusal.
+func (b Budgets) Take(s Seen, pod *corev1.Pod, now time.Time) Refusal {
+	if refused := b.Refusal(s, pod, now); refused != (Refusal{}) {
+		return refused
+	}
+	healthy, _ := s.healthy(pod, now)
+	for _, one := range b {
+		if healthy && !s.Taken[pod.UID] && one.selects(pod) {
+			one.taken++
+		}
+	}
+	return Refusal{}
+}
+
+// Refusal returns why the pod may not be taken out of service now; the zero Refusal if it may, or is taken already.
+func (b Budgets) Refusal(s Seen, pod *corev1.Pod, now time.Time) Refusal {
+	if healthy, _ := s.healthy(pod, now); !healthy || s.Taken[pod.UID] {
+		return Refusal{}
+	}
+	for _, one := range b {
+		if why := one.refuses(pod); why != "" {
+			return Refusal{Budget: one.Name, Why: why, Again: one.again}
+		}
+	}
+	return Refusal{}
+}
+
+// refuses returns why the pod may not be taken out of service now; empty if it may, or is none of those that the budget selects.
+func (b *budget) refuses(pod *corev1.Pod) string {
+	switch {
+	case !b.selects(pod) || b.surplus(pod):
+		return ""
+	case b.Status.ObservedGeneration < b.Generation:
+		return "the disruption controller has yet to see its last change"
+	case b.failed() != "":
+		return "the disruption controller cannot count its pods: " + b.failed()
+	case b.healthy-b.taken <= int(b.Status.DesiredHealthy):
+		return fmt.Sprintf("%d of %d required pods are healthy", b.healthy-b.taken, b.Status.DesiredHealthy)
+	case int(b.Status.DisruptionsAllowed)-b.taken-b.doubtful <= 0:
+		return fmt.Sprintf("the disruption controller has counted %d of %d required pods as healthy", b.Status.CurrentHealthy,
+			b.Status.DesiredHealthy)
+	}
+	return ""
+}
+
+// surplus reports whether the pod is a surge pod that goes in any case: every pod that the budget selects is healthy, so what remains is
+// what the workloads ask for. If the budget asks for more, waiting would have no end.
+func (b *budget) surplus(pod *corev1.Pod) bool {
+	return pod.Annotations[inplace.AnnotationSurgePod] != "" && b.healthy-b.taken == b.selected && b.selected <= int(b.Status.DesiredHealthy)
+}
+
+// failed returns why the disruption controller could not count; empty if it could.
+func (b *budget) failed() string {
+	allowed := apimeta.FindStatusCondition(b.Status.Conditions, policyv1.DisruptionAllowedCondition)
+	if allowed == nil || allowed.Status != metav1.ConditionFalse || allowed.Reason != policyv1.SyncFailedReason {
+		return ""
+	}
+	return allowed.Message
+}
