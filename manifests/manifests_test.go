@@ -168,6 +168,8 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 			`"` + inplace.LabelSurge + `"`, `"` + inplace.LabelRestart + `"`, `"` + inplace.LabelResize + `"`,
 			`variables.restart == "` + inplace.RestartInPlace + `"`, `"` + inplace.LabelInitContainers + `"`,
 			`variables.initContainers in ["` + inplace.InitContainersInPlace + `", "` + inplace.InitContainersNative + `"]`,
+			`"` + inplace.LabelDisruptionBudgets + `"`,
+			`variables.disruptionBudgets in ["` + inplace.DisruptionBudgetsRespect + `", "` + inplace.DisruptionBudgetsIgnore + `"]`,
 			`"` + inplace.AnnotationInPlaceAnnotations + `"`, `"` + inplace.AnnotationRestartAnnotations + `"`,
 			`"` + inplace.AnnotationAuxiliary + `"`, `"` + inplace.LabelPartition + `"`, `"` + inplace.PartitionForm + `"`},
 		"base/own-power.yaml": {

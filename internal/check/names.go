@@ -61,6 +61,7 @@ func rightsOf(account string) []right {
 		cluster("apps", "replicasets", "finalizers", "update"),
 		cluster("apps", "statefulsets", "finalizers", "update"),
 		cluster("discovery.k8s.io", "endpointslices", "", "list", "watch"),
+		cluster("policy", "poddisruptionbudgets", "", "list", "watch"),
 		cluster("autoscaling", "horizontalpodautoscalers", "", "list"),
 		cluster("events.k8s.io", "events", "", "create", "patch"),
 		[]right{{"coordination.k8s.io", "leases", "", "create", true, ""}},
