@@ -33,6 +33,8 @@ type Kind interface {
 	Gates() bool
 	// Next returns those of the pods without the update revision that go on, or begin if the partition and the budget allow it, in that order.
 	Next(pending []*Pod, budget int) []*Pod
+	// InOrder reports whether a pod that waits for a PodDisruptionBudget has those after it wait, too.
+	InOrder() bool
 	// ReplacementWaits returns why the native controller may not replace the pod now, which cannot be updated in place; empty if it may.
 	ReplacementWaits(r Replacement) string
 	// Beside returns the part of the snapshot on which a deletion of the pod depends, unless the pod must be replaced.

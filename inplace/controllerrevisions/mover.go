@@ -38,6 +38,9 @@ func (v *mover) move(next []*Pod) podstate.Turns {
 		case v.update.Reachable(m.Pod):
 			v.moveOne(m)
 		}
+		if v.kind.InOrder() && v.update.Plan.Result.AwaitsBudget != "" {
+			break
+		}
 	}
 	return v.turns
 }
@@ -62,7 +65,7 @@ func (v *mover) moveOne(m *Pod) {
 	case !v.mayBegin(m):
 	case starting && !turn:
 		v.update.Plan.Again(grownIn)
-	case m.Available && v.budget <= 0, !turn && !v.partition.Take(&m.State):
+	case m.Available && v.budget <= 0, !turn && !v.allowed(m), !turn && !v.partition.Take(&m.State):
 	case !m.Available:
 		v.start(m)
 	default:
@@ -75,6 +78,9 @@ func (v *mover) moveOne(m *Pod) {
 func (v *mover) mayBegin(m *Pod) bool {
 	return (m.ResizesAlive() || m.Restarts() && !v.turns[&m.State]) && v.blocked.MayStart(&m.State)
 }
+
+// allowed reports whether the PodDisruptionBudgets allow what is next, and counts the pod if so.
+func (v *mover) allowed(m *Pod) bool { return m.ResizesAlive() || v.update.TakeAllowance(&m.State) }
 
 // start drains a pod first if it can be drained.
 func (v *mover) start(m *Pod) {

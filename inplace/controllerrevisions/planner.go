@@ -22,7 +22,7 @@ func (p planner) Base() *engine.Update { return &p.update }
 func (p planner) Started() time.Time { return revisions.StartedAt(p.owned.began()) }
 
 // ProceedingPhase implements engine.Planner.
-func (p planner) ProceedingPhase(progress string) { p.update.Plan.Phase(steps.PhaseUpdating, progress) }
+func (p planner) ProceedingPhase(progress string) { p.update.ProceedingPhase(progress) }
 
 // Impossible implements engine.Planner.
 func (p planner) Impossible() *inplace.Reason {

@@ -83,7 +83,7 @@ func (r Rollout) TemplateHash() string { return r.Kind.Workload().Template.Hash(
 // DecideEdit returns what an edit of the template does to pods. The template before is the one before the edit.
 func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	r.Seen.Settings.Partition = r.Kind.Partition(r.Seen.Settings.Partition)
-	decided := r.Seen.DecideEdit(before, r.Kind.Workload().Template, r.Decision)
+	decided := r.Seen.DecideEdit(before, r.Kind.Workload().Template, 0, r.Decision)
 	if revision := r.UpdateRevision(); revision != nil {
 		decided.Undo = revisions.Undoes(revision, r.Revisions)
 	}

@@ -49,6 +49,9 @@ func (kind) Drains() bool { return true }
 // Gates implements controllerrevisions.Kind.
 func (kind) Gates() bool { return true }
 
+// InOrder implements controllerrevisions.Kind.
+func (kind) InOrder() bool { return false }
+
 // WatchesRevisions implements controllerrevisions.Kind: updateHistory in pkg/controller/daemon/daemon_controller.go.
 func (kind) WatchesRevisions() bool { return true }
 

@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stayput/stayput/inplace/podstate"
@@ -57,7 +58,7 @@ func (p *pacer) decide() pace {
 		return p.pace
 	}
 	// A surge pod that is to be removed may serve until another pod does, which may have to restart for that.
-	if open || inOrder && p.budget <= 0 && p.sets.AnyRemovingAvailable() {
+	if open || inOrder && p.removalWaits() {
 		p.startIdle()
 	}
 	if open {
@@ -75,6 +76,13 @@ func (p *pacer) inOrder() (bool, time.Duration) {
 		return false, 0
 	}
 	return p.bypass.over()
+}
+
+// removalWaits reports whether a surge pod that is to be removed serves until another pod does.
+func (p *pacer) removalWaits() bool {
+	return slices.ContainsFunc(p.sets.Pods, func(m *replicas.Pod) bool {
+		return m.Removing && m.Available && (p.budget <= 0 || !p.update.Allows(&m.State))
+	})
 }
 
 func (p *pacer) keepTurns() {
@@ -164,7 +172,8 @@ func (p *pacer) startIdle() {
 func (p *pacer) startAvailable() {
 	var next []*replicas.Pod
 	for _, m := range p.sets.Pods {
-		if m.Startable(p.turns, p.blocked) && m.Available && len(next) < p.budget && p.partition.Take(&m.State) {
+		if m.Startable(p.turns, p.blocked) && m.Available && len(next) < p.budget && p.update.TakeAllowance(&m.State) &&
+			p.partition.Take(&m.State) {
 			next = append(next, m)
 		}
 	}

@@ -148,6 +148,6 @@ func (p planner) ProceedingPhase(progress string) {
 	case statuses.Overdue(p.Deployment):
 		p.update.Plan.Phase(steps.PhaseStalled, cmp.Or(p.surge.whyNone, progress))
 	default:
-		p.update.Plan.Phase(steps.PhaseUpdating, progress)
+		p.update.ProceedingPhase(progress)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // DecideEdit returns what an edit of the template does to pods. The template before is the one before the edit.
 func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
-	decided := r.Seen.DecideEdit(before, r.Deployment.Spec.Template, r.Decision)
+	decided := r.Seen.DecideEdit(before, r.Deployment.Spec.Template, r.mostSurge(), r.Decision)
 	if newRS := r.UpdateRevision(); newRS != nil {
 		decided.Undo = revisions.Undoes(newRS, r.ReplicaSets)
 	}
@@ -24,6 +24,14 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 		decided.Deadline = steps.AboutDeadline(r.Seen.Settings.Drain, grace, time.Duration(*deadline)*time.Second)
 	}
 	return decided
+}
+
+// mostSurge returns how many surge pods an update may have.
+func (r Rollout) mostSurge() int {
+	if !r.MaySurge() {
+		return 0
+	}
+	return int(r.Deployment.MaxSurge())
 }
 
 // Preview returns what happens to the pods if the Deployment, which is not stored yet, replaces the one with the template before. It

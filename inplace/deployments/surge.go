@@ -87,7 +87,7 @@ func (r *surger) remove(due map[*replicas.Set]int) replicas.Ledger {
 	for _, s := range r.sets.All {
 		left := due[s] - r.lowerUncreated(s, due[s])
 		for _, m := range s.SurgePods()[:min(left, len(s.SurgePods()))] {
-			if m.Outlives() || r.isAwaited(m, budget) {
+			if m.Outlives() || r.isAwaited(m, budget) || !r.update.TakeAllowance(&m.State) {
 				continue
 			}
 			if m.Available {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/prepull"
@@ -46,6 +47,9 @@ type Snapshot struct {
 	Ahead     readiness.Ahead
 	// Batches has since when steps are deferred. If nil, nothing is deferred.
 	Batches steps.Batches
+	// Disruption are the PodDisruptionBudgets that count; none unless the settings ask for them. Only a caller that carries out steps, or
+	// says what pods wait for, needs them.
+	Disruption disruption.Seen
 }
 
 // Untouched reports whether the mode does not manage the workload and nothing of Stayput is left, except perhaps on its revisions.
@@ -79,7 +83,11 @@ func (s Snapshot) FellBack(template apps.Template) bool {
 	return template.IsPersisted(s.Fallback.Hash)
 }
 
-// DecideEdit returns what an edit of the template does. Decision is asked only if the edit itself forbids nothing.
-func (s Snapshot) DecideEdit(before, after apps.Template, decision func() steps.Decision) steps.EditDecision {
-	return steps.DecideEdit(edit.Compare(before, after, s.Rules), s.Mode, s.Settings.Partition, decision)
+// DecideEdit returns what an edit of the template does, with so many surge pods. Decision is asked only if the edit itself forbids nothing.
+func (s Snapshot) DecideEdit(before, after apps.Template, surge int, decision func() steps.Decision) steps.EditDecision {
+	decided := steps.DecideEdit(edit.Compare(before, after, s.Rules), s.Mode, s.Settings.Partition, decision)
+	if decided.Change.Restarts() {
+		decided.Budget = disruption.Never(s.Disruption.Budgets, before.Decoded().Labels, surge)
+	}
+	return decided
 }

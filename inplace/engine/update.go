@@ -12,6 +12,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
@@ -36,7 +37,9 @@ type Update struct {
 	NodesByName map[string]*corev1.Node
 	// auxiliary are the containers that the user does not wait for.
 	auxiliary inplace.Auxiliary
-	seen      *Snapshot
+	// budgets are the PodDisruptionBudgets that select pods of the workload.
+	budgets disruption.Budgets
+	seen    *Snapshot
 }
 
 // Object is a workload as the API server has it.
@@ -61,8 +64,9 @@ type Workload struct {
 
 // NewUpdate begins a plan for a workload.
 func NewUpdate(workload Workload, seen *Snapshot) Update {
+	seen.Disruption.Ahead = seen.Ahead
 	return Update{Plan: &steps.PlanBuilder{Batches: seen.Batches}, Workload: workload, NodesByName: nodes.ByName(seen.Nodes),
-		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), seen: seen}
+		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), budgets: seen.Disruption.Of(seen.Pods, seen.Now), seen: seen}
 }
 
 // StateOf returns the state of a live pod that has that revision.
@@ -103,6 +107,32 @@ func (u *Update) openGates(turns podstate.Turns) {
 // DrainState returns how far the pod is in its drain.
 func (u *Update) DrainState(s *podstate.State, turns podstate.Turns) podstate.DrainState {
 	return turns.DrainState(s, u.seen.Endpoints, u.seen.Settings.Drain, u.seen.Now)
+}
+
+// TakeAllowance reports whether the PodDisruptionBudgets allow that the pod is taken out of service, and counts it if they do. If they do
+// not, the plan says which one, and what for.
+func (u *Update) TakeAllowance(s *podstate.State) bool {
+	refused := u.budgets.Take(u.seen.Disruption, s.Pod, u.seen.Now)
+	if refused == (disruption.Refusal{}) {
+		return true
+	}
+	u.Plan.Refuse(refused.Budget, "waiting for "+refused.String(), refused.Again)
+	return false
+}
+
+// Allows reports whether the PodDisruptionBudgets allow that the pod is taken out of service.
+func (u *Update) Allows(s *podstate.State) bool {
+	return u.budgets.Refusal(u.seen.Disruption, s.Pod, u.seen.Now) == disruption.Refusal{}
+}
+
+// ProceedingPhase sets the phase of an update that goes on: what it waits for if no pod is in progress and a PodDisruptionBudget allows no
+// disruption.
+func (u *Update) ProceedingPhase(progress string) {
+	if u.Plan.Result.Progress.Moving == 0 && u.Plan.Result.AwaitsBudget != "" {
+		u.Plan.Phase(steps.PhaseBudget, progress)
+		return
+	}
+	u.Plan.Phase(steps.PhaseUpdating, progress)
 }
 
 // AgainstDryRun returns why one of these pods cannot become in place, on its node, what a new pod would be; nil if all can.
@@ -158,13 +188,21 @@ func (u *Update) PodProgress(updating, paused bool) []podstate.PodProgress {
 	}
 	var all []podstate.PodProgress
 	for s := range u.Pods() {
-		before := u.seen.Pull.Awaits(s.Pod)
+		before := cmp.Or(u.seen.Pull.Awaits(s.Pod), u.awaitsAllowance(s))
 		if paused {
 			before = "the rollout to be resumed"
 		}
 		all = append(all, s.Progress(replaces, before))
 	}
 	return all
+}
+
+// awaitsAllowance returns the PodDisruptionBudget that does not allow the pod to be taken out of service now, one clause; empty if all do.
+func (u *Update) awaitsAllowance(s *podstate.State) string {
+	if !s.Restarts() {
+		return ""
+	}
+	return u.budgets.Refusal(u.seen.Disruption, s.Pod, u.seen.Now).String()
 }
 
 // progress counts the pods. Surge pods do not count.

@@ -110,7 +110,8 @@ func (s *State) NoRestart() bool {
 // Resize returns the patch for a write that Resizes.
 func (s *State) Resize(w Write, why string) steps.PatchPod {
 	return steps.PatchPod{
-		Pod: s.Pod, Resizes: true, Operations: patches.Guarded(s.Pod, w.Does.Containers.ResizeOperations(s.Pod)...), Why: why,
+		Pod: s.Pod, Resizes: true, Stops: w.Does.Containers.RestartsToResize(),
+		Operations: patches.Guarded(s.Pod, w.Does.Containers.ResizeOperations(s.Pod)...), Why: why,
 	}
 }
 
@@ -138,7 +139,7 @@ func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jso
 	operations = append(operations, w.Does.PodOperations(marked)...)
 	operations = append(operations, identity...)
 	return steps.PatchPod{
-		Pod: s.Pod, Moves: w.Ends == EndsMoved, Drained: drained, ServesOn: s.servesOn(),
+		Pod: s.Pod, Moves: w.Ends == EndsMoved, Drained: drained, Stops: w.Does.Containers.Restarts(), ServesOn: s.servesOn(),
 		Operations: patches.Guarded(s.Pod, operations...), Why: why,
 	}
 }

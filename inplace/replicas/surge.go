@@ -90,11 +90,6 @@ func (sets Sets) AnyRemoving() bool {
 	return sets.anyPod(func(m *Pod) bool { return m.Removing })
 }
 
-// AnyRemovingAvailable reports whether a surge pod that is being removed is available.
-func (sets Sets) AnyRemovingAvailable() bool {
-	return sets.anyPod(func(m *Pod) bool { return m.Removing && m.Available })
-}
-
 // SurgePods returns the pods marked as surge pods, in this order: those that are being removed (first of all those that may be deleted),
 // those that are not available, then all others.
 func (s *Set) SurgePods() []*Pod {

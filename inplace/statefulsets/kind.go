@@ -94,6 +94,9 @@ func (k kind) Drains() bool { return !k.StatefulSet.Ordered() }
 // Gates implements controllerrevisions.Kind: see the package's comment.
 func (kind) Gates() bool { return false }
 
+// InOrder implements controllerrevisions.Kind: the highest ordinal comes first.
+func (kind) InOrder() bool { return true }
+
 // WatchesRevisions implements controllerrevisions.Kind: NewStatefulSetController in pkg/controller/statefulset/stateful_set.go.
 func (kind) WatchesRevisions() bool { return false }
 

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // PlanBuilder is a plan as it is built.
 type PlanBuilder struct {
 	Result Plan
-	// Waiting says for which image no pod restarts, one clause; empty if there is none.
+	// Waiting says for which image, or for which PodDisruptionBudget, no further pod restarts, one clause; empty if there is none.
 	Waiting string
 	Batches Batches
 }
@@ -73,6 +74,18 @@ func Lots(planned []Step) [][]Step {
 // Again asks for another look after that time; 0 for none.
 func (d *PlanBuilder) Again(after time.Duration) {
 	d.Result.After = times.Sooner(d.Result.After, after)
+}
+
+// refusedLook is after what time to look again at a PodDisruptionBudget: the events of its pods, which the budget counts, start no look
+// where they are those of another workload.
+const refusedLook = 2 * time.Second
+
+// Refuse notes that the PodDisruptionBudget does not allow that one more pod is taken out of service. Why is what the update waits for, one
+// clause. After is when to look again if that is sooner than usual.
+func (d *PlanBuilder) Refuse(budget, why string, after time.Duration) {
+	d.Result.AwaitsBudget = cmp.Or(d.Result.AwaitsBudget, budget)
+	d.Waiting = cmp.Or(d.Waiting, why)
+	d.Again(times.Sooner(after, refusedLook))
 }
 
 // Progress returns the progress of the update, and what it waits for.

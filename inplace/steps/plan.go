@@ -26,6 +26,8 @@ const (
 	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed, or the partition is not valid
 	// PhasePartition: all pods that the partition lets move have moved.
 	PhasePartition Phase = "Partition"
+	// PhaseBudget: no pod is in progress, and a PodDisruptionBudget allows no disruption.
+	PhaseBudget Phase = "Budget"
 )
 
 // Plan is what to do now.
@@ -49,6 +51,9 @@ type Plan struct {
 	NotPulled string
 	// PullFailures are about images that cannot be pulled. Each is one sentence that stays the same while the kubelet tries again.
 	PullFailures []string
+	// AwaitsBudget is the name of the PodDisruptionBudget that does not allow that one more pod is taken out of service; empty if none refused
+	// it.
+	AwaitsBudget string
 	// Bypassed is about a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
 	Bypassed string
 }

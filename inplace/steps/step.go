@@ -55,6 +55,8 @@ type PatchPod struct {
 	// Drained: containers of a pod with a gate stop. serving.Endpoint.Drained must hold for what the API server returns just before the write,
 	// too.
 	Drained bool
+	// Stops: containers of the pod stop for the patch.
+	Stops bool
 	// Resizes: the patch changes only CPU and memory, in subresource resize.
 	Resizes bool
 	// ServesOn is how long those containers go on serving after the patch.
@@ -73,6 +75,22 @@ type SetGate struct {
 func Closes(step Step) bool {
 	gate, is := step.(SetGate)
 	return is && !gate.Open
+}
+
+// Disrupted returns the pod that the step takes out of service: by its gate, or because containers of a pod stop that has had no turn. It
+// returns nil if the step takes none.
+func Disrupted(step Step) *corev1.Pod {
+	switch s := step.(type) {
+	case SetGate:
+		if !s.Open {
+			return s.Pod
+		}
+	case PatchPod:
+		if s.Stops && !s.Drained {
+			return s.Pod
+		}
+	}
+	return nil
 }
 
 // CreatePrePullPod creates a pre-pull pod, for which the node pulls images before containers there stop.
