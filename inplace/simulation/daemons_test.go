@@ -78,6 +78,7 @@ func (w *daemonWorld) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
 	w.kubelet.retract()
 	w.tickEndpoints()
+	w.tickBudgets()
 	switch n := w.rng.Intn(100); {
 	case n < 14:
 		w.native.deliver(w.rng.Intn(3), 1+w.rng.Intn(3))
@@ -244,6 +245,7 @@ func (w *daemonWorld) runOthers() {
 	w.kubelet.retract()
 	w.endpointsController.pods.advance(100)
 	w.endpointsController.run()
+	w.runBudgets()
 	w.native.run()
 	for _, pod := range w.kubelet.pods.list() {
 		w.kubelet.run(pod.Name)

@@ -58,7 +58,7 @@ func (s *stayput) daemonPlan() steps.Plan {
 	cached := s.daemonSets.objects["agent"]
 	r := s.daemonRollout(cached, s.revisions.list(), s.pods.list())
 	s.remembered.Observe(r.Seen.Pods, s.now)
-	r.Seen.Ahead, r.Seen.Endpoints = s.remembered.Ahead, s.endpoints()
+	r.Seen.Ahead, r.Seen.Endpoints, r.Seen.Disruption = s.remembered.Ahead, s.endpoints(), s.disruption(s.budgets.list())
 	plan := r.Plan()
 	if s.plannedOn = r; !plan.Decision.Held {
 		s.plannedOn = nil

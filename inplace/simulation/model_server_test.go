@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -121,6 +122,8 @@ type world struct {
 	sets        *store[*apps.ReplicaSet]
 	pods        *store[*corev1.Pod]
 	slices      *store[*discoveryv1.EndpointSlice]
+	// A world may have a PodDisruptionBudget: see model_disruption_test.go.
+	budgets *store[*policyv1.PodDisruptionBudget]
 	// A world may have a DaemonSet instead: see model_daemonset_test.go.
 	daemonSets *store[*apps.DaemonSet]
 	revisions  *store[*apps.ControllerRevision]
@@ -128,6 +131,7 @@ type world struct {
 	deploymentController *deploymentController
 	replicaSetController *replicaSetController
 	endpointsController  *endpointsController
+	disruptionController *disruptionController
 	kubelet              *kubelet
 	stayput              *stayput
 
@@ -519,6 +523,7 @@ func (w *world) carryOut(step steps.Step) error {
 		w.pull.Delete(s)
 		return nil
 	case steps.SetGate:
+		w.rules.disrupts(w, s)
 		w.rules.gateSet(w, s)
 		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool {
 			after.Status.Conditions = w.stored(before, after, readiness.OwnWriter)
@@ -526,6 +531,7 @@ func (w *world) carryOut(step steps.Step) error {
 			return false
 		})
 	case steps.PatchPod:
+		w.rules.disrupts(w, s)
 		w.rules.podPatched(w, s)
 		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool {
 			if bySubresource := fixture.Sizes(before) != fixture.Sizes(after); bySubresource != s.Resizes {

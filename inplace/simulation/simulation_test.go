@@ -17,8 +17,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
@@ -58,6 +60,9 @@ type stayput struct {
 		FallBack(why inplace.Reason) steps.Plan
 	}
 	failed bool
+	// budgets has PodDisruptionBudgets, taken the pods that were taken out of service since the last plan.
+	budgets *informer[*policyv1.PodDisruptionBudget]
+	taken   map[types.UID]bool
 	// lease is until when the webhooks hold. running says that the process lives, gone that it never comes back.
 	lease         time.Time
 	running, gone bool
@@ -66,7 +71,7 @@ type stayput struct {
 func newStayput(w *world) *stayput {
 	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(),
 		slices:     w.slices.informer(),
-		daemonSets: w.daemonSets.informer(), revisions: w.revisions.informer(),
+		daemonSets: w.daemonSets.informer(), revisions: w.revisions.informer(), budgets: w.budgets.informer(),
 		stale: true, running: true, scaled: map[string]bool{}}
 }
 
@@ -99,7 +104,9 @@ func (s *stayput) run() {
 	if len(s.queue) > 0 {
 		step := s.queue[0]
 		s.queue = s.queue[1:]
-		if err := s.carryOut(step); err != nil {
+		if !s.allowed(step) {
+			s.stale = true
+		} else if err := s.carryOut(step); err != nil {
 			s.logf("stayput: %s: %v", step.Describe(), err)
 			s.stale = true
 			s.stumble(err)
@@ -116,7 +123,7 @@ func (s *stayput) run() {
 		return
 	}
 	s.stale, s.due = false, time.Time{}
-	s.queuedIn, s.failed = s.mode, false
+	s.queuedIn, s.failed, s.taken = s.mode, false, map[types.UID]bool{}
 	plan := s.plan()
 	s.remembered.Planned(plan, s.now)
 	s.queue = s.confirmed(plan.Steps)
@@ -140,7 +147,7 @@ func (s *stayput) plan() steps.Plan {
 	r.Seen.Rules = fixture.AllInPlace.For(r.Deployment.Annotations)
 	s.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	s.remembered.Observe(r.Seen.Pods, s.now)
-	r.Seen.Ahead, r.Seen.Batches = s.remembered.Ahead, s.remembered.Batches
+	r.Seen.Ahead, r.Seen.Batches, r.Seen.Disruption = s.remembered.Ahead, s.remembered.Batches, s.disruption(s.budgets.list())
 	r.Seen.DryRun = s.dryRun(r.UpdateRevision())
 	plan := s.planned(&r)
 	s.addsUp(plan)
@@ -205,6 +212,8 @@ type invariants struct {
 	// disturbed says that pods failed or that another client deleted some. deleted is the latter only: one may have been replaced once too
 	// often.
 	disturbed, deleted bool
+	// surprised says that a pod failed, or went, of which no cache knew yet.
+	surprised bool
 	// originals are the pods before the first surge pod. mayBeUnavailable says that there was no room for surge, so one pod may be
 	// unavailable.
 	originals        []*corev1.Pod
@@ -509,7 +518,7 @@ func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing,
 		mode: inplace.ModeInPlace, quota: plenty, room: plenty, answers: map[string]error{}, heldSince: map[string]time.Time{},
 		deployments: newStore[*apps.Deployment](), sets: newStore[*apps.ReplicaSet](), pods: newStore[*corev1.Pod](),
-		slices:     newStore[*discoveryv1.EndpointSlice](),
+		slices: newStore[*discoveryv1.EndpointSlice](), budgets: newStore[*policyv1.PodDisruptionBudget](),
 		daemonSets: newStore[*apps.DaemonSet](), revisions: newStore[*apps.ControllerRevision]()}
 	w.rules.out, w.rules.gone, w.rules.last = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
 	w.gatesCreated = w.rng.Intn(4) > 0
@@ -602,6 +611,7 @@ func (w *world) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
 	w.kubelet.retract()
 	w.tickEndpoints()
+	w.tickBudgets()
 	switch n := w.rng.Intn(100); {
 	case n < 12:
 		w.deploymentController.deliver(w.watch(1), 1+w.rng.Intn(3))
@@ -652,7 +662,7 @@ func (w *world) disturb() {
 	case n < 14:
 		w.user("pauses or resumes", func(d *apps.Deployment) { d.Spec.Paused = !d.Spec.Paused })
 	case n < 16:
-		w.rules.disturbed = true
+		w.rules.disturbed, w.rules.surprised = true, true
 		w.kubelet.crash()
 	case n < 17:
 		w.logf("our process restarts")
@@ -665,7 +675,7 @@ func (w *world) disturb() {
 	case n < 19:
 		if pods := sorted(w.pods.objects); len(pods) > 0 {
 			w.logf("another client deletes a pod")
-			w.rules.disturbed, w.rules.deleted = true, true
+			w.rules.disturbed, w.rules.deleted, w.rules.surprised = true, true, true
 			if err := w.terminate(pods[w.rng.Intn(len(pods))].Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -861,6 +871,7 @@ func (w *world) runOthers() {
 	w.kubelet.retract()
 	w.endpointsController.pods.advance(100)
 	w.endpointsController.run()
+	w.runBudgets()
 	w.deploymentController.run()
 	w.replicaSetController.run()
 	for _, pod := range w.kubelet.pods.list() {

@@ -1,0 +1,47 @@
+package simulation
+
+import (
+	"testing"
+
+	"github.com/stayput/stayput/inplace/apps"
+)
+
+// TestBudgetSimulation is TestSimulation with a PodDisruptionBudget, whose requirement changes, and from which evictions take, too. No step
+// of Stayput leaves fewer healthy pods than it requires. In the end it allows one disruption, and the update completes.
+func TestBudgetSimulation(t *testing.T) {
+	runSeeds(t, func(seed int64, tracing bool) outcome {
+		w := newWorld(t, seed, tracing)
+		w.pull.Parallel, w.kubelet.lags, w.kubelet.skew, w.says = int(seed%3), true, skewOf(seed), seed%3 > 0
+		w.calm()
+		w.protect(w.rng.Intn(len(w.pods.objects) + 1))
+		w.rules.loose, w.rules.originals = w.rng.Intn(3) == 0, sorted(w.pods.objects)
+		w.logf("loose %v, strategy %+v, gates %v", w.rules.loose, w.deployment().Spec.Strategy, w.gatesCreated)
+		for range 100 + w.rng.Intn(500) {
+			if w.failed == "" {
+				w.tick(3)
+			}
+		}
+		w.require(max(0, int(apps.Desired(w.deployment()))-1))
+		w.finish()
+		return outcome{w.failed, w.describe(), w.trace}
+	})
+}
+
+// TestDaemonBudgetSimulation is the same for DaemonSets.
+func TestDaemonBudgetSimulation(t *testing.T) {
+	runSeeds(t, func(seed int64, tracing bool) outcome {
+		w := newDaemonWorld(t, seed, tracing)
+		w.rules.loose = true // the first rollout creates pods
+		w.calm()
+		w.protect(w.rng.Intn(len(w.pods.objects) + 1))
+		w.rules.loose = w.rng.Intn(3) == 0
+		for range 200 + w.rng.Intn(800) {
+			if w.failed == "" {
+				w.tick(2)
+			}
+		}
+		w.require(max(0, len(w.pods.objects)-1))
+		w.finish()
+		return outcome{w.failed, w.describe(), w.trace}
+	})
+}

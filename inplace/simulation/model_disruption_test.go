@@ -1,0 +1,181 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/disruption"
+	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// disruptionController counts the pods of PodDisruptionBudgets: trySync in pkg/controller/disruption/disruption.go. Its cache lags.
+type disruptionController struct {
+	*world
+	pods *informer[*corev1.Pod]
+}
+
+// protect creates a PodDisruptionBudget of all pods. It requires so many healthy ones.
+func (w *world) protect(required int) {
+	w.disruptionController = &disruptionController{w, w.pods.informer()}
+	put(w, w.budgets, fixture.Requiring(int32(required), 0))
+	w.disruptionController.run()
+	w.logf("a PodDisruptionBudget requires %d", required)
+}
+
+// require changes how many healthy pods the PodDisruptionBudget requires. The disruption controller counts them at once.
+func (w *world) require(required int) {
+	change := func(b *policyv1.PodDisruptionBudget) { b.Status.DesiredHealthy = int32(required) }
+	if _, err := alter(w, w.budgets, "web", "", change); err != nil {
+		w.violated("require: %v", err)
+	}
+	w.disruptionController.run()
+	w.logf("the PodDisruptionBudget requires %d", required)
+}
+
+func (c *disruptionController) run() {
+	current := c.budgets.objects["web"]
+	next := current.DeepCopy()
+	status := &next.Status
+	status.DisruptedPods, status.CurrentHealthy, status.ExpectedPods = nil, 0, 0
+	for _, pod := range c.pods.list() {
+		status.ExpectedPods++
+		at, evicted := current.Status.DisruptedPods[pod.Name]
+		switch {
+		case pod.DeletionTimestamp != nil:
+		case evicted && at.Add(evictionLasts).After(c.now):
+			status.DisruptedPods = map[string]metav1.Time{pod.Name: at}
+		case apps.IsTrue(pod, corev1.PodReady):
+			status.CurrentHealthy++
+		}
+	}
+	status.DisruptionsAllowed = max(0, status.CurrentHealthy-status.DesiredHealthy)
+	if !equality.Semantic.DeepEqual(current.Status, next.Status) {
+		put(c.world, c.budgets, next)
+		c.logf("disruption controller: %d healthy, %d allowed", status.CurrentHealthy, status.DisruptionsAllowed)
+	}
+}
+
+// evictionLasts is DeletionTimeout.
+const evictionLasts = 2 * time.Minute
+
+// evict asks for the eviction of some pod: checkAndDecrement in pkg/registry/core/pod/storage/eviction.go.
+func (w *world) evict() {
+	known := w.disruptionController.pods.list()
+	if len(known) == 0 {
+		return
+	}
+	name := known[w.rng.Intn(len(known))].Name
+	pod, budget := w.pods.objects[name], w.budgets.objects["web"]
+	if pod == nil || !readiness.Live(pod) || budget.Status.DisruptionsAllowed == 0 || len(budget.Status.DisruptedPods) > 0 {
+		return
+	}
+	next := budget.DeepCopy()
+	next.Status.DisruptionsAllowed--
+	next.Status.DisruptedPods = map[string]metav1.Time{name: metav1.NewTime(w.now)}
+	put(w, w.budgets, next)
+	w.logf("%s is evicted", name)
+	w.rules.disturbed, w.rules.deleted = true, true
+	if err := w.terminate(name); err != nil {
+		w.violated("evict: %v", err)
+	}
+}
+
+// tickBudgets makes one random event of the PodDisruptionBudget happen, if there is one.
+func (w *world) tickBudgets() {
+	if w.disruptionController == nil {
+		return
+	}
+	switch w.rng.Intn(60) {
+	case 0, 1, 2, 3, 4, 5, 6, 7:
+		w.disruptionController.pods.advance(1 + w.rng.Intn(4))
+	case 8, 9, 10, 11, 12, 13:
+		w.disruptionController.run()
+	case 14, 15, 16, 17:
+		w.stayput.stale = len(w.stayput.budgets.advance(1+w.rng.Intn(2))) > 0 || w.stayput.stale
+	case 18:
+		if w.rng.Intn(8) == 0 {
+			w.evict()
+		}
+	case 19:
+		if w.rng.Intn(4) == 0 {
+			w.require(w.rng.Intn(len(w.pods.objects) + 1))
+		}
+	}
+}
+
+// runBudgets delivers all events of the PodDisruptionBudget.
+func (w *world) runBudgets() {
+	if w.disruptionController == nil {
+		return
+	}
+	w.disruptionController.pods.advance(100)
+	w.disruptionController.run()
+	w.stayput.stale = len(w.stayput.budgets.advance(100)) > 0 || w.stayput.stale
+}
+
+// disruption returns what Stayput sees of those PodDisruptionBudgets.
+func (s *stayput) disruption(budgets []*policyv1.PodDisruptionBudget) disruption.Seen {
+	if s.disruptionController == nil {
+		return disruption.Seen{}
+	}
+	return disruption.Seen{Budgets: budgets, Pods: s.pods.list(), Taken: s.taken, Ahead: s.remembered.Ahead}
+}
+
+// allowed asks the API server's PodDisruptionBudget before a step that takes a pod out of service, as controller/allowance does.
+func (s *stayput) allowed(step steps.Step) bool {
+	pod := steps.Disrupted(step)
+	if pod == nil {
+		return true
+	}
+	seen := s.disruption(sorted(s.world.budgets.objects))
+	if refused := seen.Of(seen.Pods, s.now).Take(seen, pod, s.now); refused != (disruption.Refusal{}) {
+		s.logf("stayput: not now: %s: %s", step.Describe(), refused)
+		return false
+	}
+	s.taken[pod.UID] = true
+	return true
+}
+
+// disrupts demands that as many pods stay healthy as the PodDisruptionBudget requires when a step takes one out of service. Of a pod that
+// fails, or that another client deletes, no cache may know yet.
+func (j *invariants) disrupts(w *world, step steps.Step) {
+	pod := steps.Disrupted(step)
+	if w.disruptionController == nil || pod == nil || j.loose || j.surprised {
+		return
+	}
+	current, budget := w.pods.objects[pod.Name], w.budgets.objects["web"]
+	if current == nil || current.ResourceVersion != pod.ResourceVersion || !j.healthy(w, current) {
+		return
+	}
+	left := -1
+	for _, each := range w.pods.objects {
+		if j.healthy(w, each) {
+			left++
+		}
+	}
+	if left < int(budget.Status.DesiredHealthy) {
+		w.violated("%s leaves %d healthy pods, %d required: %s", step.Describe(), left, budget.Status.DesiredHealthy, w.healths())
+	}
+}
+
+// healthy reports whether the pod serves, and no step takes it out of service.
+func (j *invariants) healthy(w *world, pod *corev1.Pod) bool {
+	_, evicted := w.budgets.objects["web"].Status.DisruptedPods[pod.Name]
+	return readiness.Live(pod) && !evicted && apps.IsTrue(pod, corev1.PodReady) && !readiness.Closed(pod) && !j.out[pod.Name]
+}
+
+func (w *world) healths() string {
+	text := ""
+	for _, pod := range sorted(w.pods.objects) {
+		text += fmt.Sprintf("%s healthy %t, ", pod.Name, w.rules.healthy(w, pod))
+	}
+	return text
+}
