@@ -9,6 +9,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,7 @@ const (
 	servicesAtATime  = 100
 	revisionsAtATime = 8
 	scalersAtATime   = 20
+	budgetsAtATime   = 50
 )
 
 func uids[P client.Object](objects []P) []types.UID {
@@ -193,6 +195,8 @@ func pageOf(empty client.ObjectList) int64 {
 		return servicesAtATime
 	case *autoscalingv2.HorizontalPodAutoscalerList:
 		return scalersAtATime
+	case *policyv1.PodDisruptionBudgetList:
+		return budgetsAtATime
 	}
 	return revisionsAtATime
 }

@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,6 +57,7 @@ func builder(t testing.TB, objects ...client.Object) *fake.ClientBuilder {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		apps.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, autoscalingv2.AddToScheme,
+		policyv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -86,7 +88,9 @@ func cacheHas(t testing.TB, objects ...client.Object) Reader {
 func storesWith(t testing.TB, objects ...client.Object) *Stores {
 	t.Helper()
 	synced := func() bool { return true }
-	stores := &Stores{pods: store[*corev1.Pod]{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexersOfPods()), synced},
+	indexers := indexersOfPods()
+	indexers[toolscache.NamespaceIndex] = toolscache.MetaNamespaceIndexFunc // each informer has it
+	stores := &Stores{pods: store[*corev1.Pod]{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers), synced},
 		nodes: store[*corev1.Node]{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil), synced}}
 	for _, object := range objects {
 		into := map[bool]toolscache.Store{true: stores.pods, false: stores.nodes}

@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
@@ -47,15 +49,15 @@ func over(config *rest.Config) *rest.Config {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, apps.AddToScheme,
-		admissionv1.AddToScheme, autoscalingv2.AddToScheme)
+		admissionv1.AddToScheme, autoscalingv2.AddToScheme, policyv1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 
 // cached returns the types that every replica watches, whether it leads or not. The webhooks read all of them but EndpointSlices and
-// Services, which the next leader needs at once.
+// Services, which the next leader needs at once, as it does PodDisruptionBudgets.
 func cached() []client.Object {
 	objects := []client.Object{&corev1.Namespace{}, &corev1.Pod{}, &corev1.Node{}, &coordinationv1.Lease{}, &corev1.ConfigMap{},
-		&discoveryv1.EndpointSlice{}, &corev1.Service{}}
+		&discoveryv1.EndpointSlice{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}}
 	for _, of := range observe.Types() {
 		objects = append(objects, of.Object())
 	}
@@ -81,6 +83,8 @@ func cacheOptions(namespace string, keep *observe.CacheForm, own ...client.Objec
 		&corev1.Node{}:               {Transform: withImageNames},
 		&discoveryv1.EndpointSlice{}: {Transform: withoutAddresses},
 		&corev1.Service{}:            {Transform: withoutPorts},
+
+		&policyv1.PodDisruptionBudget{}: {Transform: trimmedBudget},
 	}
 	for _, of := range observe.Types() {
 		byObject[of.Object()] = cache.ByObject{Transform: keep.App}
@@ -157,6 +161,19 @@ func withoutPorts(object any) (any, error) {
 		InternalTrafficPolicy:    service.Spec.InternalTrafficPolicy,
 	}
 	return service, nil
+}
+
+// trimmedBudget keeps which pods a PodDisruptionBudget selects, and what the disruption controller has counted.
+func trimmedBudget(object any) (any, error) {
+	budget, ok := object.(*policyv1.PodDisruptionBudget)
+	if !ok {
+		return object, nil
+	}
+	generation := budget.Generation
+	budget.ObjectMeta = named(budget.ObjectMeta)
+	budget.Generation = generation
+	disruption.Trim(budget)
+	return budget, nil
 }
 
 // named returns metadata with only the identity and the version of an object, and with the given labels.

@@ -7,9 +7,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -19,6 +21,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/serving"
@@ -98,6 +101,9 @@ func TestCacheIsBounded(t *testing.T) {
 		"Pod, annotations":        {&corev1.Pod{}, annotations, `"spec": {}`},
 		"Service":                 {&corev1.Service{}, labels, `"spec": {}`},
 		"EndpointSlice":           {&discoveryv1.EndpointSlice{}, labels, `"endpoints": []`},
+		"PodDisruptionBudget":     {&policyv1.PodDisruptionBudget{}, labels, `"spec": {}`},
+		"PodDisruptionBudget, selector": {&policyv1.PodDisruptionBudget{}, "", `"spec": {"selector": {"matchLabels": ` + manyLabels() + `}},
+			"status": {"conditions": [{"type": "DisruptionAllowed", "message": "` + filler + `"}]}`},
 	} {
 		for _, namespace := range []string{"shop", "elsewhere"} {
 			t.Run(name+" in "+namespace, func(t *testing.T) {
@@ -206,6 +212,27 @@ func TestCacheTellsWhomClientsAreSentTo(t *testing.T) {
 		}
 		if !serving.SentTo(pod, slices, services) {
 			t.Errorf("%s: no client seems to be sent to the pod", name)
+		}
+	}
+}
+
+// TestLongBudgetsAllowNothing checks that a user who may create PodDisruptionBudgets cannot fill the managers' memory with them, and that
+// one that is not kept whole is not ignored.
+func TestLongBudgetsAllowNothing(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-a", UID: "u", Labels: labels(1)}, Status: corev1.PodStatus{
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+	for count, want := range map[int]string{1: "", 1000: "too long"} {
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Generation: 2},
+			Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels(count)}},
+			Status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, DisruptionsAllowed: 1}}
+		kept, err := trimmedBudget(budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := disruption.Seen{Budgets: []*policyv1.PodDisruptionBudget{kept.(*policyv1.PodDisruptionBudget)}, Pods: []*corev1.Pod{pod}}
+		refused := seen.Of(seen.Pods, time.Now()).Take(seen, pod, time.Now())
+		if (refused.Why != "") != (want != "") || !strings.Contains(refused.Why, want) {
+			t.Errorf("with %d labels: %q, want %q", count, refused.Why, want)
 		}
 	}
 }

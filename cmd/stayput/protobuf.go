@@ -12,8 +12,8 @@ import (
 const acceptsBoth = runtime.ContentTypeJSON + ", */*"
 
 // inProtobuf are the APIs whose objects are decoded into the types of k8s.io/api: pods, nodes, namespaces, Services, EndpointSlices, the
-// Lease and autoscalers. The API apps is not among them: inplace/apps keeps templates as the raw JSON that was sent.
-var inProtobuf = []string{"/api/v1/", "/apis/discovery.k8s.io/", "/apis/coordination.k8s.io/", "/apis/autoscaling/"}
+// Lease, autoscalers and PodDisruptionBudgets. The API apps is not among them: inplace/apps keeps templates as the raw JSON that was sent.
+var inProtobuf = []string{"/api/v1/", "/apis/discovery.k8s.io/", "/apis/coordination.k8s.io/", "/apis/autoscaling/", "/apis/policy/"}
 
 // protobuf has API servers answer in protobuf wherever the client can read it. Decoding a pod from protobuf takes an eighth of the time
 // that its JSON takes (BenchmarkReceivePod), and each event of a pod comes to every manager. controller-runtime can also choose by kind,
