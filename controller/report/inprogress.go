@@ -8,9 +8,9 @@ import (
 
 // inProgress are the updates in progress of all kinds, as metrics. They are counted whenever they are read.
 type inProgress struct {
-	namespaces        *bynamespace.Series
-	reporters         []*Reporter
-	inFlight, stalled *prometheus.Desc
+	namespaces                 *bynamespace.Series
+	reporters                  []*Reporter
+	inFlight, stalled, refused *prometheus.Desc
 }
 
 func newInProgress(namespaces *bynamespace.Series) *inProgress {
@@ -22,6 +22,8 @@ func newInProgress(namespaces *bynamespace.Series) *inProgress {
 		inFlight:   gauge("updates_in_flight", "Workloads being updated in place."),
 		stalled: gauge("updates_stalled",
 			"Deployments whose update in place has made no progress for progressDeadlineSeconds."),
+		refused: gauge("updates_awaiting_budget",
+			"Workloads whose update in place has waited for a PodDisruptionBudget for ten seconds or more."),
 	}
 }
 
@@ -29,6 +31,7 @@ func newInProgress(namespaces *bynamespace.Series) *inProgress {
 func (p *inProgress) Describe(to chan<- *prometheus.Desc) {
 	to <- p.inFlight
 	to <- p.stalled
+	to <- p.refused
 }
 
 // Collect implements prometheus.Collector.
@@ -36,11 +39,12 @@ func (p *inProgress) Collect(to chan<- prometheus.Metric) {
 	for namespace, n := range p.count() {
 		to <- prometheus.MustNewConstMetric(p.inFlight, prometheus.GaugeValue, float64(n.inFlight), namespace)
 		to <- prometheus.MustNewConstMetric(p.stalled, prometheus.GaugeValue, float64(n.stalled), namespace)
+		to <- prometheus.MustNewConstMetric(p.refused, prometheus.GaugeValue, float64(n.refused), namespace)
 	}
 }
 
 // counts are the numbers of one namespace.
-type counts struct{ inFlight, stalled int }
+type counts struct{ inFlight, stalled, refused int }
 
 // count returns the numbers by namespace. An update in a namespace without series counts as elsewhere.
 func (p *inProgress) count() map[string]*counts {
@@ -57,6 +61,9 @@ func (p *inProgress) count() map[string]*counts {
 			n.inFlight++
 			if known.still {
 				n.stalled++
+			}
+			if known.refused {
+				n.refused++
 			}
 		})
 	}

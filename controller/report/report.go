@@ -38,6 +38,9 @@ const (
 	EventStalled = "InPlaceUpdateStalled"
 	// EventPartition tells, once for each value of the partition, that all pods that may move have moved, and how many those are.
 	EventPartition = "InPlaceUpdateAtPartition"
+	// EventAwaitsBudget tells, once for each PodDisruptionBudget, that it has allowed no disruption for ten seconds, so that no pod restarts,
+	// and why.
+	EventAwaitsBudget = "InPlaceUpdateAwaitsBudget"
 	// EventFellBack tells that an update begun in place was left to the native controller, and why.
 	EventFellBack = "InPlaceUpdateFellBack"
 	// EventRecreated tells why an edit is carried out natively, with new pods.
@@ -88,6 +91,8 @@ type update struct {
 	started        time.Time
 	stalled        bool                    // it has stalled
 	still          bool                    // it stalls now
+	refusedSince   time.Time               // since when it waits for a PodDisruptionBudget; zero if it does not
+	refused        bool                    // that has taken longer than budgetPatience
 	told           map[string]bool         // what was reported once already
 	away           map[types.UID]time.Time // since when a pod has not been Ready
 }
@@ -124,6 +129,7 @@ func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write
 	n.bypassed()
 	n.absences()
 	n.partition()
+	n.awaitsBudget()
 	n.stalled()
 	n.atStandstill()
 	n.fellBack()
@@ -346,6 +352,30 @@ func (n news) partition() {
 }
 
 func (n news) stage() string { return EventPartition + " " + string(n.seen.Settings.Partition) }
+
+// budgetPatience is how long an update may wait for a PodDisruptionBudget before that is news. The disruption controller counts a pod that
+// is Ready again a moment later, and an eviction is over soon.
+const budgetPatience = 10 * time.Second
+
+// awaitsBudget records, once for each PodDisruptionBudget, that an update waits for it.
+func (n news) awaitsBudget() {
+	known := n.current()
+	if known == nil {
+		return
+	}
+	if n.plan.AwaitsBudget == "" || n.plan.Progress.Moving > 0 {
+		known.refusedSince, known.refused = time.Time{}, false
+		return
+	}
+	if known.refusedSince.IsZero() {
+		known.refusedSince = n.seen.Now
+	}
+	known.refused = n.seen.Now.Sub(known.refusedSince) >= budgetPatience
+	if told := EventAwaitsBudget + " " + n.plan.AwaitsBudget; known.refused && !known.told[told] {
+		known.told[told] = true
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsBudget, n.plan.Message)
+	}
+}
 
 // stalled records once that an update makes no progress.
 func (n news) stalled() {

@@ -269,6 +269,35 @@ func TestReportOfAStage(t *testing.T) {
 	fixture.WantTold(t, s.Recorder)
 }
 
+// TestReportOfABudget: an update that waits for a PodDisruptionBudget is news when it has waited for a while, once for each of them.
+func TestReportOfABudget(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	waits := func(budget, message string, moving int32, long time.Duration) {
+		refused := held
+		refused.Phase, refused.AwaitsBudget, refused.Message, refused.Progress.Moving = steps.PhaseBudget, budget, message, moving
+		s.Read.Seen.Now = s.Read.Seen.Now.Add(long)
+		s.report(refused)
+	}
+	waits("web", "2 of 2", 0, 0)
+	waits("web", "2 of 2", 1, time.Hour) // a pod is in progress
+	waits("web", "2 of 2", 0, 0)
+	waits("web", "2 of 2", 0, budgetPatience-1)
+	fixture.WantTold(t, s.Recorder)
+	waits("web", "3 of 3", 0, 1)
+	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsBudget+" 3 of 3")
+	if n := s.metrics.inProgress.count()[shop].refused; n != 1 {
+		t.Errorf("%d updates wait for a PodDisruptionBudget, want 1", n)
+	}
+	waits("web", "2 of 2", 0, time.Hour)
+	waits("other", "1 of 1", 0, 0)
+	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsBudget+" 1 of 1")
+	s.report(held)
+	if n := s.metrics.inProgress.count()[shop].refused; n != 0 {
+		t.Errorf("%d updates wait for a PodDisruptionBudget, want none", n)
+	}
+}
+
 func TestReportCountsWhatStallsNow(t *testing.T) {
 	stalled := held
 	stalled.Phase = steps.PhaseStalled

@@ -12,17 +12,18 @@ import (
 
 // adviceOnEvents says what users do about an event.
 var adviceOnEvents = map[string]string{
-	"InPlaceUpdateStarted":     "Nothing. `kubectl stayput status deploy/NAME` shows the progress",
-	"InPlaceUpdateCompleted":   nothing,
-	"InPlaceUpdateStalled":     "Correct what the event names, or run `kubectl rollout undo`. The update goes on by itself",
-	"InPlaceUpdateAtPartition": "Look at the updated pods. Then lower the [partition](../how-to/staged-rollouts.md), or undo",
-	"InPlaceUpdateFellBack":    "Nothing at once: the native controller ends the update. The [reason](#reasons) says what to change",
-	"UpdateRecreatesPods":      "Nothing, if you expect new pods. Else see the [reason](#reasons)",
-	"ImagePullFailed":          "Correct the image, the registry or the pull secret. Or run `kubectl rollout undo`",
-	"PrePullSkipped":           "Look at the reason: [images](../how-to/images.md)",
-	"DryRunSkipped":            "Make room in the quota, or let the webhook that the event names support dry runs",
-	"WebhookBypassed":          "See the alert [StayputWebhookBypassed](alerts.md#stayputwebhookbypassed)",
-	"UpdatedInPlace":           nothing,
+	"InPlaceUpdateStarted":      "Nothing. `kubectl stayput status deploy/NAME` shows the progress",
+	"InPlaceUpdateCompleted":    nothing,
+	"InPlaceUpdateStalled":      "Correct what the event names, or run `kubectl rollout undo`. The update goes on by itself",
+	"InPlaceUpdateAtPartition":  "Look at the updated pods. Then lower the [partition](../how-to/staged-rollouts.md), or undo",
+	"InPlaceUpdateAwaitsBudget": "Look at the pods that the PodDisruptionBudget selects, or change it: [how](../how-to/disruption-budgets.md)",
+	"InPlaceUpdateFellBack":     "Nothing at once: the native controller ends the update. The [reason](#reasons) says what to change",
+	"UpdateRecreatesPods":       "Nothing, if you expect new pods. Else see the [reason](#reasons)",
+	"ImagePullFailed":           "Correct the image, the registry or the pull secret. Or run `kubectl rollout undo`",
+	"PrePullSkipped":            "Look at the reason: [images](../how-to/images.md)",
+	"DryRunSkipped":             "Make room in the quota, or let the webhook that the event names support dry runs",
+	"WebhookBypassed":           "See the alert [StayputWebhookBypassed](alerts.md#stayputwebhookbypassed)",
+	"UpdatedInPlace":            nothing,
 }
 
 const (
