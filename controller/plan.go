@@ -34,6 +34,9 @@ func (r *Reconciler) planOf(ctx context.Context, workload types.NamespacedName, 
 	seen := rollout.Snapshot()
 	seen.Endpoints, seen.Ahead, seen.Batches = endpoints, remembered.Ahead, remembered.Batches
 	seen.Fallback = remembered.KnownFallback(seen.Fallback)
+	if seen.Disruption, err = r.allowances.Seen(ctx, rollout); err != nil {
+		return steps.Plan{}, err
+	}
 	plan, err := r.planWithQuotas(ctx, workload, rollout)
 	remembered.Planned(plan, time.Now())
 	return plan, err

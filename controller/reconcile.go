@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stayput/stayput/controller/allowance"
 	"github.com/stayput/stayput/controller/drain"
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/controller/write"
@@ -37,6 +38,7 @@ type Reconciler struct {
 	// cached reads the cache, live the API server itself. Rollouts that live returns need not have nodes.
 	cached, live kinds.Source
 	drains       *drain.Drains
+	allowances   *allowance.Room
 	namespaces   namespaceReader
 	leadership   leadership
 	// gone returns the workloads with a persisted fallback that the cache does not have. When a fallback is persisted, the
@@ -156,8 +158,10 @@ func (r *Reconciler) execute(
 		return reconcile.Result{}, err
 	}
 	defer end()
+	steps, settle, allowed := r.allowances.Confirm(term, rollout, steps)
 	done := r.carryOut(term, workload, steps)
-	done.Outdated = done.Outdated || !confirmed
+	settle(done)
+	done.Outdated = done.Outdated || !confirmed || !allowed
 	var refused write.Refusal
 	if !errors.As(done.Err, &refused) {
 		return r.finish(ctx, workload, rollout, plan, done)

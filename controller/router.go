@@ -162,6 +162,31 @@ func (r router) endpoints(ctx context.Context, object client.Object) []reconcile
 	return requests
 }
 
+// budget returns the workloads in the namespace of a PodDisruptionBudget that are being updated: their updates may wait for
+// it. Those that do not ask for PodDisruptionBudgets are looked at in vain.
+func (r router) budget(ctx context.Context, budget client.Object) []reconcile.Request {
+	if !r.labelled(ctx, budget.GetNamespace()) {
+		return nil
+	}
+	list := r.kind.Revision.List()
+	if err := r.reader.List(ctx, list, client.InNamespace(budget.GetNamespace()), client.HasLabels{inplace.LabelUpdating},
+		client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the revisions of a namespace", "namespace", budget.GetNamespace())
+		return nil
+	}
+	updated := sets.New[reconcile.Request]()
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if revision, is := item.(client.Object); is {
+			updated.Insert(r.controllerOf(revision)...)
+		}
+		return nil
+	})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Reading a list of revisions", "kind", r.kind.Revision.Name)
+	}
+	return updated.UnsortedList()
+}
+
 // targetPod returns the pod of an endpoint; nil if the cache has none.
 func (r router) targetPod(ctx context.Context, namespace string, endpoint discoveryv1.Endpoint) *corev1.Pod {
 	if endpoint.TargetRef == nil || endpoint.TargetRef.Kind != "Pod" {

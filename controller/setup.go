@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/stayput/stayput/controller/allowance"
 	"github.com/stayput/stayput/controller/drain"
 	"github.com/stayput/stayput/controller/fair"
 	"github.com/stayput/stayput/controller/gate"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -59,8 +61,8 @@ const (
 
 // Setup adds the controllers to the manager: updates and orphans on the leader, gates and the returned Prober on every
 // replica. The cached reader reads the manager's cache, for which observe.Index has been called. The manager needs
-// Namespaces, Pods, observe.Types, Nodes, EndpointSlices and Services in its cache. The leadership is that of the
-// manager's election.
+// Namespaces, Pods, observe.Types, Nodes, EndpointSlices, Services and PodDisruptionBudgets in its cache. The leadership is
+// that of the manager's election.
 func Setup(
 	m manager.Manager, cached observe.Reader, leading observe.Leadership, dog *watchdog.Watchdog, tracer *tracing.Tracer,
 ) (*gate.Prober, error) {
@@ -96,9 +98,10 @@ func setupKinds(
 	if err := metrics.Setup(m, cached.ExcludedNamespaces.Manages); err != nil {
 		return err
 	}
+	allowances := &allowance.Room{Cached: cached, Live: live(m, cached)}
 	for _, kind := range kinds.All {
 		updates := newReconciler(m, kind, cached, leading, seen, metrics)
-		updates.tracer = tracer
+		updates.tracer, updates.allowances = tracer, allowances
 		if err := setupUpdates(m, kind, cached, updates, dog); err != nil {
 			return err
 		}
@@ -132,6 +135,7 @@ func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, upd
 		Watches(kind.Revision.Object(), handler.EnqueueRequestsFromMapFunc(route.revision)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(route.pod)).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints)).
+		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(route.budget)).
 		Watches(&corev1.Node{}, gathered(route.node), builder.WithPredicates(kind.Nodes)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(options()).

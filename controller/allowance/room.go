@@ -1,0 +1,163 @@
+package allowance
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/controller/write"
+	"github.com/stayput/stayput/inplace/disruption"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// reader reads what PodDisruptionBudgets are about; see observe.Reader.
+type reader interface {
+	DisruptionBudgets(ctx context.Context, namespace string) ([]*policyv1.PodDisruptionBudget, error)
+	NamespacePods(ctx context.Context, namespace string) ([]*corev1.Pod, error)
+}
+
+// Room is where pods of all workloads get their allowance. A nil Room knows no PodDisruptionBudgets.
+type Room struct {
+	// Cached reads the cache, Live the API server itself.
+	Cached, Live reader
+
+	lock       sync.Mutex
+	namespaces map[string]taken
+}
+
+// Seen returns what a plan has to know of PodDisruptionBudgets. It returns nothing if the settings do not ask for them.
+func (r *Room) Seen(ctx context.Context, rollout kinds.Rollout) (disruption.Seen, error) {
+	namespace := rollout.Workload().GetNamespace()
+	if r == nil || !rollout.Snapshot().Settings.DisruptionBudgets {
+		return disruption.Seen{}, nil
+	}
+	budgets, err := r.Cached.DisruptionBudgets(ctx, namespace)
+	if err != nil || len(budgets) == 0 {
+		return disruption.Seen{}, err
+	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.seen(ctx, rollout, budgets)
+}
+
+// seen adds the pods. The caller has the lock.
+func (r *Room) seen(ctx context.Context, rollout kinds.Rollout, budgets []*policyv1.PodDisruptionBudget) (disruption.Seen, error) {
+	namespace, own := rollout.Workload().GetNamespace(), rollout.Snapshot()
+	pods, err := r.Cached.NamespacePods(ctx, namespace)
+	return disruption.Seen{Budgets: budgets, Pods: withOwn(pods, own.Pods), Ahead: own.Ahead,
+		Taken: r.namespaces[namespace].now(pods, time.Now())}, err
+}
+
+// withOwn returns the pods with those of the workload as they were read for its plan: the cache may have only outlines of them.
+func withOwn(pods, own []*corev1.Pod) []*corev1.Pod {
+	known := map[types.UID]bool{}
+	for _, pod := range own {
+		known[pod.UID] = true
+	}
+	others := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return known[pod.UID] })
+	return append(others, own...)
+}
+
+// Confirm leaves out the steps that take a pod out of service for which there is no allowance now. It returns false if there are such
+// steps. The others have their allowance until settle is called with what became of them. If the PodDisruptionBudgets cannot be read, there
+// is none: an update waits, since a native rollout would not ask them at all.
+func (r *Room) Confirm(
+	ctx context.Context, rollout kinds.Rollout, todo []steps.Step,
+) (kept []steps.Step, settle func(write.Outcome), confirmed bool) {
+	disrupts := func(step steps.Step) bool { return steps.Disrupted(step) != nil }
+	if r == nil || !rollout.Snapshot().Settings.DisruptionBudgets || !slices.ContainsFunc(todo, disrupts) {
+		return todo, func(write.Outcome) {}, true
+	}
+	kept, settle, err := r.give(ctx, rollout, todo)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "PodDisruptionBudgets cannot be read: no pod is taken out of service")
+		return slices.DeleteFunc(slices.Clone(todo), disrupts), func(write.Outcome) {}, false
+	}
+	return kept, settle, len(kept) == len(todo)
+}
+
+func (r *Room) give(ctx context.Context, rollout kinds.Rollout, todo []steps.Step) ([]steps.Step, func(write.Outcome), error) {
+	namespace, now := rollout.Workload().GetNamespace(), time.Now()
+	budgets, err := r.Live.DisruptionBudgets(ctx, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := r.catchUp(ctx, namespace); err != nil {
+		return nil, nil, err
+	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	seen, err := r.seen(ctx, rollout, budgets)
+	if err != nil {
+		return nil, nil, err
+	}
+	allowed, taken := seen.Of(rollout.Snapshot().Pods, now), r.namespaces[namespace]
+	var kept []steps.Step
+	var given []types.UID
+	for _, step := range todo {
+		if pod := steps.Disrupted(step); pod != nil {
+			if refused := allowed.Take(seen, pod, now); refused != (disruption.Refusal{}) {
+				log.FromContext(ctx).V(1).Info("The pod stays in service", "pod", pod.Name, "reason", refused.String())
+				continue
+			}
+			given = append(given, pod.UID)
+			taken[pod.UID] = inFlight
+		}
+		kept = append(kept, step)
+	}
+	return kept, func(done write.Outcome) { r.settle(namespace, given, done) }, nil
+}
+
+// settle notes which version the pods have reached that were given an allowance. One that was not written has it no longer, unless it may
+// have been written nevertheless.
+func (r *Room) settle(namespace string, given []types.UID, done write.Outcome) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	taken, until := r.namespaces[namespace], time.Now().Add(doubtful)
+	for _, uid := range given {
+		if done.Err == nil {
+			delete(taken, uid)
+			continue
+		}
+		taken[uid] = state{until: until}
+	}
+	for _, made := range done.Writes {
+		if pod, is := made.After.(*corev1.Pod); is && slices.Contains(given, pod.UID) {
+			taken[pod.UID] = state{version: pod.ResourceVersion, until: until}
+		}
+	}
+}
+
+// catchUp has all pods of the namespace count as taken of which the cache is older than the API server, once.
+func (r *Room) catchUp(ctx context.Context, namespace string) error {
+	r.lock.Lock()
+	_, known := r.namespaces[namespace]
+	r.lock.Unlock()
+	if known {
+		return nil
+	}
+	current, err := r.Live.NamespacePods(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	reached, until := taken{}, time.Now().Add(doubtful)
+	for _, pod := range current {
+		reached[pod.UID] = state{version: pod.ResourceVersion, until: until}
+	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.namespaces == nil {
+		r.namespaces = map[string]taken{}
+	}
+	if _, known := r.namespaces[namespace]; !known {
+		r.namespaces[namespace] = reached
+	}
+	return nil
+}
