@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,21 +57,20 @@ func (h Handlers) decideDeployment(ctx context.Context, req admission.Request, b
 	if err != nil || !rollout.Seen.Mode.Manages() {
 		return editDecision{}, err
 	}
+	h.addBudgets(ctx, req, &rollout.Seen)
 	decided := editDecisionOf(rollout.DecideEdit(before.Spec.Template))
 	decided.kept, decided.Autoscaler = kept, h.aboutAutoscalers(ctx, stored, decided)
 	return decided, nil
 }
 
-// scalersPatience bounds the wait for autoscalers. They are only worth a warning: a decision never waits longer for them.
-const scalersPatience = time.Second
-
 // aboutAutoscalers returns a line about the namespace's autoscalers if the edit restarts containers in place. No cache has autoscalers:
-// each changes its status up to four times a minute, and edits of templates are rare.
+// each changes its status up to four times a minute, and edits of templates are rare. A decision never waits longer for them than for other
+// asides.
 func (h Handlers) aboutAutoscalers(ctx context.Context, d *apps.Deployment, decided editDecision) string {
 	if !decided.InPlace() {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, scalersPatience)
+	ctx, cancel := context.WithTimeout(ctx, asidePatience)
 	defer cancel()
 	about, err := h.Live.AboutAutoscalers(ctx, d, decided.Change)
 	if err != nil {

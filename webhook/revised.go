@@ -39,6 +39,7 @@ func (h Handlers) decideRevised(ctx context.Context, k observe.Revised, req admi
 	if rollout == nil || err != nil || !rollout.Seen.Mode.Manages() {
 		return editDecision{}, err
 	}
+	h.addBudgets(ctx, req, &rollout.Seen)
 	return editDecisionOf(rollout.DecideEdit(before.Spec.Template)), nil
 }
 

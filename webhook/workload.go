@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-openapi/jsonpointer"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/creation"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -122,6 +124,18 @@ func (h Handlers) decideEdit(ctx context.Context, req admission.Request, before 
 	}
 	return editDecision{}, nil
 }
+
+// addBudgets adds the PodDisruptionBudgets to what was observed. They are only worth a warning: a decision never waits longer for them.
+func (h Handlers) addBudgets(ctx context.Context, req admission.Request, seen *engine.Snapshot) {
+	ctx, cancel := context.WithTimeout(ctx, asidePatience)
+	defer cancel()
+	if err := h.Live.WithBudgets(ctx, req.Namespace, seen); err != nil {
+		h.Log.V(1).Info("PodDisruptionBudgets could not be read", "namespace", req.Namespace, "name", req.Name, "reason", err.Error())
+	}
+}
+
+// asidePatience bounds the wait for what is only worth a warning.
+const asidePatience = time.Second
 
 func editDecisionOf(decided steps.EditDecision) editDecision {
 	return editDecision{EditDecision: decided, text: decided.String()}

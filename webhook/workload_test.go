@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -82,6 +83,17 @@ func scaler(kind, name string, window int32) client.Object {
 			Behavior:       &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules},
 		},
 	}
+}
+
+// protected serves the same, in a namespace that asks for PodDisruptionBudgets, with one that requires so many of those pods.
+func protected(t *testing.T, required, pods int32) client.Reader {
+	t.Helper()
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web"}}
+	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	budget.Status = policyv1.PodDisruptionBudgetStatus{DesiredHealthy: required, ExpectedPods: pods}
+	asks := namespace(inplace.ModeInPlace)
+	asks.Labels[inplace.LabelDisruptionBudgets] = inplace.DisruptionBudgetsRespect
+	return reader(t, budget, asks, deployment(t, v1Template), revision(t, "web-1", v1Template, "3"))
 }
 
 // unlisted serves the same, but a list of autoscalers gets no answer until the caller gives up.
@@ -204,6 +216,11 @@ func TestDecisionRecorded(t *testing.T) {
 			annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
 		"DaemonSets have no autoscaler": {beside(scaler("DaemonSet", "agent", 0)),
 			request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)),
+			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"image, and a PodDisruptionBudget that requires every pod": {protected(t, 3, 3), editing(t, v2, v1),
+			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app; stayput: PodDisruptionBudget web: " +
+				"it requires 3 healthy pods of 3, so the update waits until that changes"},
+		"image, and a PodDisruptionBudget that does not": {protected(t, 2, 3), editing(t, v2, v1),
 			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
 		"image, and autoscalers cannot be listed": {unlisted(t, live), editing(t, v2, v1),
 			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},

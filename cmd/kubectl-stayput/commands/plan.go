@@ -18,6 +18,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
@@ -220,6 +221,9 @@ func previewDeployment(ctx context.Context, reader observe.Reader, stored, appli
 	if rollout.Seen.DryRun.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims); err != nil {
 		return steps.Preview{}, err
 	}
+	if err := addBudgets(ctx, reader, will.Namespace, &rollout.Seen); err != nil {
+		return steps.Preview{}, err
+	}
 	preview := rollout.Preview(was.Spec.Template)
 	if preview.Autoscaler, err = reader.AboutAutoscalers(ctx, will, preview.Change); apierrors.IsForbidden(err) {
 		err = nil // custom roles may not allow users to list autoscalers
@@ -238,6 +242,16 @@ func previewRevised(kind observe.Revised) preview {
 		if err != nil {
 			return steps.Preview{}, err
 		}
-		return rollout.Preview(kind.Of(was).Workload().Template), nil
+		err = addBudgets(ctx, reader, will.GetNamespace(), &rollout.Seen)
+		return rollout.Preview(kind.Of(was).Workload().Template), err
 	}
+}
+
+// addBudgets adds the PodDisruptionBudgets, if the user may list them: custom roles may not allow it.
+func addBudgets(ctx context.Context, reader observe.Reader, namespace string, seen *engine.Snapshot) error {
+	err := reader.WithBudgets(ctx, namespace, seen)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }

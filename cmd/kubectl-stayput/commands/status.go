@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/inplace/disruption"
+	"github.com/stayput/stayput/inplace/engine"
 )
 
 func newStatus(cluster *connection, std streams) *cobra.Command {
@@ -102,6 +105,8 @@ type status struct {
 	kind   kinds.Kind
 	key    types.NamespacedName
 	source kinds.Source
+	// disruption reads the PodDisruptionBudgets and the pods of a namespace.
+	disruption func(ctx context.Context, namespace string) (disruption.Seen, error)
 }
 
 func statusOf(cluster *connection, arguments []string) (status, error) {
@@ -114,8 +119,8 @@ func statusOf(cluster *connection, arguments []string) (status, error) {
 		return status{}, err
 	}
 	found, err := cluster.client(rest.NoWarnings{})
-	key, source := types.NamespacedName{Namespace: namespace, Name: name}, kind.Source(cluster.reader(found, false))
-	return status{Reader: found, kind: kind, key: key, source: source}, err
+	key, reader := types.NamespacedName{Namespace: namespace, Name: name}, cluster.reader(found, false)
+	return status{Reader: found, kind: kind, key: key, source: kind.Source(reader), disruption: reader.Disruption}, err
 }
 
 // follow reads the status every second and has it shown, until the update is over.
@@ -149,8 +154,23 @@ func (s status) look(ctx context.Context) (sight, error) {
 	if rollout == nil {
 		return sight{}, fmt.Errorf("there is no %s %s", s.kind.Workload.Name, s.key)
 	}
+	if err := s.addDisruption(ctx, rollout.Snapshot()); err != nil {
+		return sight{}, err
+	}
 	events, err := s.events(ctx, rollout.Workload())
 	return sight{s.kind, rollout, events, rollout.Done() && !kinds.Marked(rollout)}, err
+}
+
+// addDisruption adds what pods wait for if they wait for a PodDisruptionBudget, if the user may list those: custom roles may not allow it.
+func (s status) addDisruption(ctx context.Context, seen *engine.Snapshot) (err error) {
+	if !seen.Settings.DisruptionBudgets {
+		return nil
+	}
+	seen.Disruption, err = s.disruption(ctx, s.key.Namespace)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }
 
 // events returns Stayput's events about the workload, oldest first.
