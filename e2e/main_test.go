@@ -130,6 +130,7 @@ func TestTogether(t *testing.T) {
 		"changes":     templateChanges,
 		"drain":       drains,
 		"pacing":      pacing,
+		"budgets":     budgets,
 		"partition":   partition,
 		"ownpower":    ownPower,
 		"dryrun":      dryRuns,
