@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -262,7 +261,8 @@ func budgetSharedWithUnready(t *testing.T) {
 func (s *stage) evict(pod *corev1.Pod) bool {
 	s.Helper()
 	err := clients.CoreV1().Pods(s.namespace).EvictV1(s.Context(), &policyv1.Eviction{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod.Name}})
+		ObjectMeta:    metav1.ObjectMeta{Namespace: s.namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &pod.ResourceVersion}}})
 	if err != nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		s.Fatalf("evicting %s: %v", pod.Name, err)
 	}
@@ -272,6 +272,16 @@ func (s *stage) evict(pod *corev1.Pod) bool {
 func anyOf[K comparable](pods map[K]*corev1.Pod) *corev1.Pod {
 	for _, pod := range pods {
 		return pod
+	}
+	return nil
+}
+
+// oldPod returns a pod that the update has not reached; nil if there is none.
+func (s *stage) oldPod() *corev1.Pod {
+	for _, pod := range s.pods("web") {
+		if imagesOf(pod.Spec)["app"] == appImage("v1") && gateOpen(pod) {
+			return pod
+		}
 	}
 	return nil
 }
@@ -313,8 +323,8 @@ func evictedMeanwhile(t *testing.T) {
 	})
 }
 
-// evictedAllTheTime evicts pods during a whole update, as often as the API server grants it. One that is granted in the moment in which a
-// gate closes may come on top: docs/explanation/limits.md.
+// evictedAllTheTime evicts pods that the update has not reached until there is none, as often as the API server grants it. One that is
+// granted in the moment in which a gate closes may come on top: docs/explanation/limits.md.
 func evictedAllTheTime(t *testing.T) {
 	s := newStage(t, respectful)
 	s.create(web(4, rolling("2", "0")))
@@ -322,11 +332,10 @@ func evictedAllTheTime(t *testing.T) {
 	s.begin("evicted", Rules{Created: anyNumber, Deleted: anyNumber, Outage: true})
 	s.setImage("web", "app=v2")
 	granted := 0
-	for range 20 {
-		if s.evict(anyOf(s.pods("web"))) {
+	for old := s.oldPod(); old != nil; old = s.oldPod() {
+		if s.evict(old) {
 			granted++
 		}
-		time.Sleep(500 * time.Millisecond)
 	}
 	t.Logf("%d evictions are granted", granted)
 	s.completes("web")
