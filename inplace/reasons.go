@@ -47,6 +47,12 @@ func (r Reasons) And(more ...Reason) Reasons {
 	return append(r, more[:min(len(more), MostReasons-len(r))]...)
 }
 
+// AndShown returns the reasons with one more, in a place where String shows it.
+func (r Reasons) AndShown(one Reason) Reasons {
+	kept := slices.Clone(r[:min(len(r), MostReasons-1)])
+	return slices.Insert(kept, min(len(kept), shownReasons-1), one)
+}
+
 // Full reports whether no further reasons are kept.
 func (r Reasons) Full() bool { return len(r) >= MostReasons }
 
@@ -88,6 +94,7 @@ const (
 	CodeDeleting       = "Deleting"       // the workload is being deleted
 	CodeFellBack       = "FellBack"       // the update fell back to the native controller before
 	CodeStrategy       = "Strategy"       // strategy Recreate with several replicas, OnDelete, or maxSurge of a DaemonSet
+	CodeOnDelete       = "OnDelete"       // with strategy OnDelete, pods that are not updated in place keep their revision
 	CodeMaxUnavailable = "MaxUnavailable" // no pod may be unavailable, and surge pods are turned off
 	CodeRevisionGone   = "RevisionGone"   // the ControllerRevision of a pod is gone, so the pod's template is unknown
 	CodeHousekeeping   = "Housekeeping"   // the native controller would delete the pod in any case

@@ -54,6 +54,8 @@ func TestMemberDeletionHeld(t *testing.T) {
 	v2 := func(more string) *apps.StatefulSet { return statefulSet(t, v2Template, more) }
 	unasked := v2("")
 	unasked.Labels = nil
+	asked := v2(`,"updateStrategy":{"type":"OnDelete"}`)
+	asked.Labels[inplace.LabelOnDelete] = inplace.OnDeleteInPlace
 	failed, orphan := member("db-1", "db-a"), member("db-1", "db-a")
 	failed.Status.Phase, orphan.OwnerReferences = corev1.PodFailed, nil
 	for name, test := range map[string]struct {
@@ -71,6 +73,7 @@ func TestMemberDeletionHeld(t *testing.T) {
 		"not in place by now":   {base(statefulSet(t, envTemplate, "")), pod, statefulSetController, 0, 0},
 		"scaled down":           {base(v2(`,"replicas":1`), second), pod, statefulSetController, 0, 0},
 		"OnDelete":              {base(v2(`,"updateStrategy":{"type":"OnDelete"}`), second), pod, statefulSetController, 0, 0},
+		"OnDelete, in place":    {base(asked, second), pod, statefulSetController, 0, 0},
 		"failed":                {base(v2(""), second), failed, statefulSetController, 0, 0},
 		"orphaned a moment ago": {broken(t), orphan, statefulSetController, 0, 409},
 		"no living leader":      {base(v2(""), second), pod, statefulSetController, observe.HoldPatience + time.Second, 0},
@@ -170,6 +173,8 @@ func TestGateOfAMember(t *testing.T) {
 func TestEditOfAStatefulSet(t *testing.T) {
 	unasked := statefulSet(t, v1Template, "")
 	unasked.Labels = nil
+	asked := statefulSet(t, v1Template, `,"updateStrategy":{"type":"OnDelete"}`)
+	asked.Labels[inplace.LabelOnDelete] = inplace.OnDeleteInPlace
 	for name, test := range map[string]struct {
 		stored   *apps.StatefulSet
 		template string
@@ -179,6 +184,8 @@ func TestEditOfAStatefulSet(t *testing.T) {
 		"in place":            {statefulSet(t, v1Template, ""), v2Template, 0, true},
 		"needs new pods":      {statefulSet(t, v1Template, ""), envTemplate, 422, true},
 		"OnDelete":            {statefulSet(t, v1Template, `,"updateStrategy":{"type":"OnDelete"}`), v2Template, 422, true},
+		"OnDelete, in place":  {asked, v2Template, 0, true},
+		"OnDelete, new pods":  {asked, envTemplate, 422, true},
 		"without the opt-in":  {unasked, envTemplate, 0, false},
 		"OnDelete, no opt-in": {unasked, v2Template, 0, false},
 	} {

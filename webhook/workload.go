@@ -173,7 +173,8 @@ func (j editDecision) invalid(req admission.Request) *apierrors.StatusError {
 // lead into the template, except those of the codes that are about the workload itself.
 func fieldPath(reason inplace.Reason) *field.Path {
 	var path *field.Path
-	if !slices.Contains([]string{inplace.CodeStrategy, inplace.CodeMaxUnavailable, inplace.CodeAnnotationList}, reason.Code) {
+	ofWorkload := []string{inplace.CodeStrategy, inplace.CodeOnDelete, inplace.CodeMaxUnavailable, inplace.CodeAnnotationList}
+	if !slices.Contains(ofWorkload, reason.Code) {
 		path = field.NewPath("spec", "template")
 	}
 	for _, token := range strings.Split(reason.Path, "/")[1:] {

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -402,9 +403,17 @@ func (n news) fellBack() {
 	}
 	reasons := n.plan.Decision.Reasons
 	note := cmp.Or(n.plan.Message, reasons.String())
-	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventFellBack, "Left to the "+n.kind.Workload.Name+" controller: "+note)
+	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventFellBack, n.left(reasons)+note)
 	n.failed(n.key, n.namespace, firstCode(reasons, inplace.CodeFellBack))
 	n.recreates[n.key] = known.updateRevision
+}
+
+// left says what becomes of the rest of an update that fell back.
+func (n news) left(reasons inplace.Reasons) string {
+	if keepRevision(reasons) {
+		return podsKeep
+	}
+	return "Left to the " + n.kind.Workload.Name + " controller: "
 }
 
 // justFellBack reports whether one of the writes persisted a fallback, or removed the mark of an update that is left to the native
@@ -426,14 +435,28 @@ func (n news) leftHalfWay(known *update) bool {
 	return n.plan.Decision.Native() && updateRevision != nil && updateRevision.GetUID() == known.updateRevision
 }
 
-const recreation = "Pods are recreated: "
+// podsKeep says what becomes of pods that no controller replaces.
+const podsKeep = "Pods keep their revision: "
+
+// keepRevision reports whether no controller replaces the pods.
+func keepRevision(reasons inplace.Reasons) bool {
+	return slices.Contains(reasons.Codes(), inplace.CodeOnDelete)
+}
+
+// recreation says what becomes of pods that are not updated in place, and why.
+func recreation(reasons inplace.Reasons) string {
+	if keepRevision(reasons) {
+		return podsKeep + reasons.String()
+	}
+	return "Pods are recreated: " + reasons.String()
+}
 
 // recreated records why an edit is left to the native controller, while the new revision has no pods. Later it is no
 // news, unless the reason is that a native rollout has begun, or an edit before it was made in place until now.
 func (n news) recreated() {
 	updateRevision, reasons := n.updateRevision(), n.plan.Decision.Reasons
 	if updateRevision == nil && n.justFellBack() {
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventRecreated, recreation(reasons))
 	}
 	if updateRevision == nil || !n.plan.Decision.Native() || n.recreates[n.key] == updateRevision.GetUID() {
 		return
@@ -443,7 +466,7 @@ func (n news) recreated() {
 	n.recreates[n.key] = updateRevision.GetUID()
 	isNews := begun || n.rollout.Fresh() || reasons[0].Code == inplace.CodeNativeRollout
 	if isNews && n.seen.Mode.Manages() && reasons[0].Code != inplace.CodeFellBack {
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventRecreated, recreation(reasons))
 	}
 }
 

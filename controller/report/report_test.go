@@ -217,6 +217,23 @@ func TestReportOfRecreation(t *testing.T) {
 	fixture.WantTold(t, begun.Recorder, EventRecreated+" Pods are recreated: begun with new pods")
 }
 
+// TestReportOnDelete: no controller recreates the pods.
+func TestReportOnDelete(t *testing.T) {
+	kept := inplace.Reason{Code: inplace.CodeOnDelete, Message: "each pod stays until you delete it"}
+	native := steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{
+		Reasons: inplace.Reasons{{Code: inplace.CodeTemplateField, Message: "env changed"}, kept}}}
+	s := newStory(t)
+	s.report(native)
+	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods keep their revision: env changed; each pod stays until you delete it")
+
+	begun := newStory(t)
+	begun.begin()
+	begun.replicaSetOf("web-new").Status.Replicas = 1
+	begun.report(native)
+	fixture.WantTold(t, begun.Recorder,
+		"Warning "+EventFellBack+" Pods keep their revision: env changed; each pod stays until you delete it")
+}
+
 // TestReportOfARuleThatChanges has an update that was made in place until a rule of the user changed.
 func TestReportOfARuleThatChanges(t *testing.T) {
 	s := newStory(t)

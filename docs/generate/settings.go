@@ -48,6 +48,7 @@ func forms() map[string]form {
 		inplace.LabelDisruptionBudgets: {everywhere, quoted(inplace.DisruptionBudgetsRespect) + ", " + quoted(inplace.DisruptionBudgetsIgnore),
 			quoted(inplace.DisruptionBudgetsIgnore)},
 		inplace.LabelPartition:               {onWorkload, "a number, or `0percent` to `100percent`", "none: no pod stays"},
+		inplace.LabelOnDelete:                {onWorkload, quoted(inplace.OnDeleteInPlace), "none: native, you delete pods"},
 		inplace.AnnotationInPlaceAnnotations: keys,
 		inplace.AnnotationRestartAnnotations: keys,
 		inplace.AnnotationAuxiliary:          {onWorkload, "names of containers, comma-separated", "none"},
@@ -59,7 +60,7 @@ func readSettings() (settings, error) {
 	var s settings
 	var found []constant
 	for _, part := range []struct{ file, prefix string }{
-		{"settings.go", "Label"}, {"partition.go", "Label"}, {"rules.go", "Annotation"}, {"auxiliary.go", "Annotation"},
+		{"settings.go", "Label"}, {"partition.go", "Label"}, {"ondelete.go", "Label"}, {"rules.go", "Annotation"}, {"auxiliary.go", "Annotation"},
 	} {
 		if err := constants("inplace", in(part.file, part.prefix), &found); err != nil {
 			return s, err

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -11,11 +12,12 @@ func (d *DaemonSet) Surges() bool {
 }
 
 // MaxUnavailable is the maxUnavailable of updatedDesiredNodeCounts in pkg/controller/daemon/update.go: rounded up, and at least
-// one.
+// one. With strategy OnDelete it is one, whatever is left there of another strategy.
 func (d *DaemonSet) MaxUnavailable(nodes int) int {
 	one := intstr.FromInt32(1)
 	allowed := &one
-	if rolling := d.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+	rolling := d.Spec.UpdateStrategy.RollingUpdate
+	if rolling != nil && d.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType {
 		allowed = intstr.ValueOrDefault(rolling.MaxUnavailable, one)
 	}
 	return max(1, int(scaled(allowed, int32(nodes), true)))

@@ -21,10 +21,11 @@ type bypass struct {
 	now         time.Time
 }
 
-// bypassed finds the pods that show a bypass. Where not every new pod has a gate, a bypass is not noticed.
+// bypassed finds the pods that show a bypass. Where not every new pod has a gate, a bypass is not noticed. Where
+// the native controller replaces no pod, there is none.
 func (o *observed) bypassed() bypass {
 	b := bypass{now: o.seen.Now}
-	if !o.updating() || !o.kind.Gates() {
+	if !o.updating() || !o.kind.Gates() || o.update.Workload.Kept != nil {
 		return b
 	}
 	begun := revisions.StartedAt(o.updateRevision.Labels[inplace.LabelUpdating])

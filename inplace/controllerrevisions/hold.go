@@ -29,6 +29,9 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	if !r.Seen.Mode.Manages() {
 		return false, *r.Seen.Mode.Reason()
 	}
+	if kept := r.Kind.Workload().Kept; kept != nil {
+		return false, *kept // the native controller deletes no pod for an update
+	}
 	beside := r
 	beside.Seen = r.Kind.Beside(pod, r.Seen)
 	o := beside.observed()

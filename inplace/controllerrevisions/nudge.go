@@ -19,11 +19,14 @@ type nudger struct{ *observed }
 
 func (o *observed) nudger() nudger { return nudger{o} }
 
+// replaces reports whether the native controller replaces pods for an update. If not, it has nothing to be nudged for.
+func (n nudger) replaces() bool { return n.update.Workload.Kept == nil }
+
 // nudge nudges it by the newest revision. The DaemonSet controller watches its ControllerRevisions (updateHistory in
 // pkg/controller/daemon/daemon_controller.go). Where the native controller watches none, it is nudged by a pod.
 func (n nudger) nudge(marks marking, left bool) {
 	switch {
-	case !left:
+	case !left || !n.replaces():
 	case !n.kind.WatchesRevisions():
 		n.byPod()
 	case len(n.owned) > 0:
@@ -50,6 +53,9 @@ func (n nudger) nudgeToReplace(next []*Pod) {
 }
 
 func (n nudger) byPod() {
+	if !n.replaces() {
+		return
+	}
 	all := statesOf(n.pending, func(*Pod) bool { return true })
 	podstate.NudgeByPod(n.update.Plan, all, revisions.NudgeUnretriedEvery, n.seen.Now)
 }
@@ -64,7 +70,7 @@ func (n nudger) newest() *apps.ControllerRevision {
 
 // once returns the step that nudges the native controller in the middle of an update. It returns no step if there is nothing to update.
 func (n nudger) once() []steps.Step {
-	if !n.unfinished() || len(n.owned) == 0 {
+	if !n.unfinished() || len(n.owned) == 0 || !n.replaces() {
 		return nil
 	}
 	if !n.kind.WatchesRevisions() {
@@ -79,7 +85,7 @@ func (n nudger) once() []steps.Step {
 // nudgeForGate nudges the native controller once after a gate has moved. Until then, that alone may have held a deletion of a pod by that
 // controller (see Replacement.GateMoved), and the controller does not try twice. One that watches no revisions tries again by itself.
 func (n nudger) nudgeForGate(marks marking) {
-	if n.updateRevision == nil || !n.kind.WatchesRevisions() || n.whyNative() != nil || !n.unfinished() {
+	if n.updateRevision == nil || !n.kind.WatchesRevisions() || !n.replaces() || n.whyNative() != nil || !n.unfinished() {
 		return
 	}
 	moved, renewed := n.lastGate(), n.updateRevision.Labels[inplace.LabelRenewed]

@@ -117,7 +117,7 @@ func (o *observed) decide() steps.Decision {
 		return decision
 	}
 	if reason := o.whyNative(); reason != nil {
-		decision.Reasons = inplace.Reasons{*reason}
+		decision.Reasons = o.update.Workload.NotInPlace(inplace.Reasons{*reason})
 		return decision
 	}
 	told := map[*revision]bool{}
@@ -127,6 +127,7 @@ func (o *observed) decide() steps.Decision {
 			decision.Reasons = decision.Reasons.And(m.Needs().Reasons...)
 		}
 	}
+	decision.Reasons = o.update.Workload.NotInPlace(decision.Reasons)
 	decision.Held = len(decision.Reasons) == 0 || slices.ContainsFunc(o.pending, o.reachableInPlace)
 	return decision
 }
@@ -150,8 +151,14 @@ func (o *observed) updating() bool {
 	return o.updateRevision != nil && revisions.Updating(o.updateRevision)
 }
 
-// next returns the pods without the update revision that go on, or may begin: see Kind.Next.
-func (o *observed) next() []*Pod { return o.kind.Next(o.pending, o.native.Budget(o.live)) }
+// next returns the pods without the update revision that go on, or may begin: see Kind.Next. No pod waits for one that keeps its revision.
+func (o *observed) next() []*Pod {
+	pending := o.pending
+	if o.update.Workload.Kept != nil {
+		pending = slices.DeleteFunc(slices.Clone(pending), func(m *Pod) bool { return m.WhyReplaced() != nil })
+	}
+	return o.kind.Next(pending, o.native.Budget(o.live))
+}
 
 func (o *observed) notResized() *inplace.Reason {
 	return o.update.NotResized(true, podstate.ResizeDeadline(nil))

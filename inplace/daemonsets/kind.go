@@ -26,7 +26,16 @@ func Of(d *apps.DaemonSet) controllerrevisions.Kind { return kind{d} }
 // Workload implements controllerrevisions.Kind.
 func (k kind) Workload() engine.Workload {
 	return engine.Workload{Object: k.DaemonSet, Kind: "DaemonSet", Template: k.DaemonSet.Spec.Template,
-		MinReadySeconds: k.DaemonSet.Spec.MinReadySeconds}
+		MinReadySeconds: k.DaemonSet.Spec.MinReadySeconds, Kept: k.kept()}
+}
+
+// kept returns why pods that are not updated in place keep their revision. With strategy OnDelete the controller creates revisions and
+// writes the status, and deletes no pod for an update (updateDaemonSet in pkg/controller/daemon/daemon_controller.go).
+func (k kind) kept() *inplace.Reason {
+	if k.DaemonSet.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType {
+		return nil
+	}
+	return inplace.KeptOnDelete(k.DaemonSet.Labels)
 }
 
 // PodLabel implements controllerrevisions.Kind: revision and pods have the same label.
@@ -89,6 +98,8 @@ func (kind) Beside(pod *corev1.Pod, seen engine.Snapshot) engine.Snapshot {
 // Strategy implements controllerrevisions.Kind.
 func (k kind) Strategy() *inplace.Reason {
 	switch {
+	case k.kept() != nil:
+		return nil // maxSurge says nothing of OnDelete
 	case k.DaemonSet.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/type",
 			Message: "with strategy OnDelete the user decides when a pod is updated"}

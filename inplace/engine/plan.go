@@ -67,14 +67,14 @@ func Plan(begin func() Planner) steps.Plan {
 // are deleted. If pods are left for the native controller, the fallback is persisted.
 func FallBack(p Planner, why inplace.Reason) steps.Plan {
 	u := p.Base()
-	u.Decided = steps.Decision{UpdateRevision: u.Decided.UpdateRevision, Reasons: inplace.Reasons{why}}
+	u.Decided = steps.Decision{UpdateRevision: u.Decided.UpdateRevision, Reasons: u.Workload.NotInPlace(inplace.Reasons{why})}
 	if p.LeftToDo() {
 		u.Plan.PersistFallback(u.Workload, u.Workload.Template.Hash(), why)
 	}
 	u.openGates(nil)
 	u.Plan.DeletePrePullPods(u.seen.Pull.PrePullPods, why.Message)
 	p.FallBack(why)
-	u.Plan.Phase(steps.PhaseNative, why.Message)
+	u.Plan.Phase(steps.PhaseNative, u.Decided.Reasons.String())
 	return finish(p, nil)
 }
 

@@ -60,6 +60,24 @@ type Workload struct {
 	MinReadySeconds int32
 	// NoneUnavailable: no pod may be unavailable, so surge pods serve in place of those that restart.
 	NoneUnavailable bool
+	// Kept is why pods that are not updated in place keep their revision; nil if the native controller replaces them.
+	Kept *inplace.Reason
+}
+
+// NotInPlace returns the reasons why pods are not updated in place, with what becomes of these pods.
+func (w Workload) NotInPlace(reasons inplace.Reasons) inplace.Reasons {
+	if w.Kept == nil || len(reasons) == 0 {
+		return reasons
+	}
+	return reasons.AndShown(*w.Kept)
+}
+
+// replacing returns what creates another pod in place of one that is not updated in place.
+func (w Workload) replacing() string {
+	if w.Kept != nil {
+		return w.Kind + " controller, after you delete it"
+	}
+	return w.Kind + " controller"
 }
 
 // NewUpdate begins a plan for a workload.
@@ -182,13 +200,12 @@ func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, po
 // PodProgress returns what users need to know of each pod. Updating is whether a revision is marked, paused whether the user has paused the
 // rollout.
 func (u *Update) PodProgress(updating, paused bool) []podstate.PodProgress {
-	replaces := ""
-	if !u.Decided.Held && !updating {
-		replaces = u.Workload.Kind + " controller"
-	}
 	var all []podstate.PodProgress
 	for s := range u.Pods() {
-		before := cmp.Or(u.seen.Pull.Awaits(s.Pod), u.awaitsAllowance(s))
+		before, replaces := cmp.Or(u.seen.Pull.Awaits(s.Pod), u.awaitsAllowance(s)), ""
+		if !u.Decided.Held && !updating || u.Workload.Kept != nil && s.WhyReplaced() != nil {
+			replaces = u.Workload.replacing()
+		}
 		if paused {
 			before = "the rollout to be resumed"
 		}

@@ -25,7 +25,16 @@ func Of(s *apps.StatefulSet) controllerrevisions.Kind { return kind{s} }
 // Workload implements controllerrevisions.Kind.
 func (k kind) Workload() engine.Workload {
 	return engine.Workload{Object: k.StatefulSet, Kind: "StatefulSet", Template: k.StatefulSet.Spec.Template,
-		MinReadySeconds: k.StatefulSet.Spec.MinReadySeconds}
+		MinReadySeconds: k.StatefulSet.Spec.MinReadySeconds, Kept: k.kept()}
+}
+
+// kept returns why pods that are not updated in place keep their revision. With strategy OnDelete the controller creates pods and writes
+// the status, and deletes no pod for an update (updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go).
+func (k kind) kept() *inplace.Reason {
+	if k.StatefulSet.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+		return nil
+	}
+	return inplace.KeptOnDelete(k.StatefulSet.Labels)
 }
 
 // Native implements controllerrevisions.Kind.
@@ -44,6 +53,9 @@ func (k kind) Strategy() *inplace.Reason {
 	case "", appsv1.RollingUpdateStatefulSetStrategyType:
 		return nil
 	case appsv1.OnDeleteStatefulSetStrategyType:
+		if k.kept() != nil {
+			return nil
+		}
 		reason.Message = "with strategy OnDelete the user decides when a pod is updated"
 	default:
 		reason.Message = fmt.Sprintf("strategy %s is not known", strategy)

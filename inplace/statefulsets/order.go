@@ -31,7 +31,8 @@ func (k kind) Budget(pods []*controllerrevisions.Pod) int {
 }
 
 // unseen counts the pods of the update revision that the StatefulSet controller may still take for pods of another one, by its status. If
-// every manager ended now, it would delete them, while another pod restarts for the update.
+// every manager ended now, it would delete them, while another pod restarts for the update. The user may set another strategy at any
+// moment, so it is the same with OnDelete, where the controller writes that status, too.
 func (k kind) unseen(pods []*controllerrevisions.Pod) int {
 	status, updated, counted := k.StatefulSet.Status, 0, 0
 	for _, m := range pods {
@@ -69,7 +70,8 @@ func begun(m *controllerrevisions.Pod) bool { return m.PartiallyPatched() || rea
 // hopeless reports whether a pod that does not serve gets the update revision at once. Under OrderedReady a pod that is not Ready is waited
 // for, as without Stayput: it may replay a log, or wait for another member. But waiting is in vain if a container does not run, and may be
 // in vain if the pod has another revision than status.currentRevision, the last one that all pods became Ready with. A pod that is Ready
-// serves, though it may not be available yet.
+// serves, though it may not be available yet. With strategy OnDelete the controller never sets that field anew (completeRollingUpdate in
+// stateful_set_utils.go), so there no pod of a later revision is waited for.
 func (k kind) hopeless(m *controllerrevisions.Pod) bool {
 	switch {
 	case m.Ready():

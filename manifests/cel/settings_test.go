@@ -100,6 +100,7 @@ func TestLabelsAreRejected(t *testing.T) {
 		{"stayput-settings", inplace.LabelStatefulSets, inplace.StatefulSetsInPlace, "true"},
 		{"stayput-settings", inplace.LabelDrain, "500ms", "11m"},
 		{"stayput-settings", inplace.LabelPrePullParallelism, "0", "1001"},
+		{"stayput-settings", inplace.LabelOnDelete, inplace.OnDeleteInPlace, "true"},
 		{"stayput-settings", inplace.LabelSurge, "false", "no"},
 		{"stayput-settings", inplace.LabelRestart, inplace.RestartInPlace, "true"},
 		{"stayput-settings", inplace.LabelInitContainers, inplace.InitContainersNative, "true"},
@@ -113,6 +114,21 @@ func TestLabelsAreRejected(t *testing.T) {
 			if (refused != "") != (want != "") || !strings.HasPrefix(refused, want) {
 				t.Errorf("%s %s=%s: refused with %q, want %q", test.policy, test.label, value, refused, want)
 			}
+		}
+	}
+}
+
+// TestOnDeleteIsOfTwoKinds checks that the label is refused where it would do nothing.
+func TestOnDeleteIsOfTwoKinds(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	for kind, refuses := range map[string]bool{"StatefulSet": false, "DaemonSet": false, "Deployment": true, "Namespace": true} {
+		before := withLists(nil)
+		before.Kind = kind
+		after := before.DeepCopy()
+		after.Labels = map[string]string{inplace.LabelOnDelete: inplace.OnDeleteInPlace}
+		refused := policy.of(before, after, &corev1.Namespace{}, &user.DefaultInfo{})
+		if strings.Contains(refused, "on a StatefulSet or DaemonSet only") != refuses || (refused != "") != refuses {
+			t.Errorf("on a %s it is refused with %q", kind, refused)
 		}
 	}
 }

@@ -1,0 +1,24 @@
+package inplace
+
+const (
+	// LabelOnDelete says, on a StatefulSet or DaemonSet with `updateStrategy: OnDelete`, that its pods are updated in place all the same, one
+	// at a time: `in-place`. A pod that cannot be updated in place keeps its revision until you delete it. Without the label, all
+	// pods do.
+	//
+	// With that strategy the native controller deletes no pod for an update. So no deletion of a pod is held, and no update can fall back to
+	// new pods.
+	LabelOnDelete = "stayput.dev/on-delete"
+
+	// OnDeleteInPlace is the value of LabelOnDelete.
+	OnDeleteInPlace = "in-place"
+)
+
+// KeptOnDelete returns why pods that are not updated in place keep their revision, where a workload with strategy OnDelete has these
+// labels; nil if the labels do not ask for updates in place.
+func KeptOnDelete(labels map[string]string) *Reason {
+	if labels[LabelOnDelete] != OnDeleteInPlace {
+		return nil
+	}
+	return &Reason{Code: CodeOnDelete, Path: "/spec/updateStrategy/type",
+		Message: "with strategy OnDelete each pod keeps its revision until you delete it"}
+}
