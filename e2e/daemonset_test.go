@@ -37,6 +37,7 @@ func daemonSets(t *testing.T) {
 		"image and at once environment":      daemonsOvertaken,
 		"environment":                        daemonsRecreated,
 		"OnDelete":                           daemonsOnDelete,
+		"OnDelete, in place":                 daemonsOnDeleteInPlace,
 		"maxSurge":                           daemonsSurge,
 		"in-place-only":                      daemonsOnlyInPlace,
 		"warnings and events":                daemonsTell,
@@ -355,6 +356,12 @@ func daemonsOnDelete(t *testing.T) {
 	s.kubectl("", "delete", "pods", "-l", "app=agent", "--timeout=2m")
 	s.ends(agents)
 	s.runs(agents, "v2")
+}
+
+func daemonsOnDeleteInPlace(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(onDelete))
+	s.inPlaceOnDelete(agents, "DaemonSet")
 }
 
 func daemonsSurge(t *testing.T) {

@@ -34,6 +34,7 @@ func statefulSets(t *testing.T) {
 		"partition label":                                 membersPartitionLabel,
 		"environment":                                     membersRecreated,
 		"OnDelete":                                        membersOnDelete,
+		"OnDelete, in place":                              membersOnDeleteInPlace,
 		"resize":                                          membersResized,
 		"restart":                                         membersRestarted,
 		"warnings and events":                             membersTell,
@@ -413,6 +414,38 @@ func membersOnDelete(t *testing.T) {
 	s.ends(members)
 	s.runs(members, "v2")
 }
+
+func membersOnDeleteInPlace(t *testing.T) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(3))
+	s.patch(members, `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
+	s.inPlaceOnDelete(members, "StatefulSet")
+	s.begin("deleted by hand", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
+	s.kubectl("", "delete", "pod", "db-1", "--timeout=2m")
+	s.reaches(members, moment{"done with the pod that was deleted", func(now tally) bool { return now == tally{done: 1, untouched: 2} }})
+}
+
+// inPlaceOnDelete checks a workload with strategy OnDelete that asks for updates in place: an image is updated, and a change that needs new
+// pods changes no pod.
+func (s *stage) inPlaceOnDelete(name, kind string) {
+	s.Helper()
+	s.create(web(1, named("clock")))
+	s.kubectl("", "label", name, onDeleteLabel+"=in-place")
+	before := s.pods(name)
+	s.begin("in place", inPlace)
+	s.expectIn(s.setImage(name, "app=v2"), "Warning:", "in place")
+	s.ends(name) // kubectl rollout status does not support OnDelete
+	s.wait(name+" to bear no mark", of(name, func(now workload) error { return now.unmarked() }))
+	s.kept(name, before, once)
+	s.begin("not in place", frozenBut("clock"))
+	s.expectIn(s.setEnv(name, "COLOUR=green"), "Warning:", "until you delete it")
+	s.reported(kind, "UpdateRecreatesPods")
+	s.tick("v2")
+	s.kept(name, before, once)
+}
+
+// onDeleteLabel asks for updates in place of a workload with strategy OnDelete.
+const onDeleteLabel = "stayput.dev/on-delete"
 
 func membersResized(t *testing.T) {
 	s := newStatefulStage(t, stateful)
