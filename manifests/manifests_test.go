@@ -166,6 +166,7 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 	for file, names := range map[string][]string{
 		"base/policy.yaml": {`"` + inplace.LabelUpdate + `"`, `"` + inplace.LabelDrain + `"`, `"` + inplace.LabelPrePullParallelism + `"`,
 			`"` + inplace.LabelSurge + `"`, `"` + inplace.LabelRestart + `"`, `"` + inplace.LabelResize + `"`,
+			`"` + inplace.AnnotationUpdateLast + `"`, `"` + inplace.UpdateLastForm + `"`,
 			`"` + inplace.LabelOnDelete + `"`, `variables.onDelete == "` + inplace.OnDeleteInPlace + `"`,
 			`variables.restart == "` + inplace.RestartInPlace + `"`, `"` + inplace.LabelInitContainers + `"`,
 			`variables.initContainers in ["` + inplace.InitContainersInPlace + `", "` + inplace.InitContainersNative + `"]`,

@@ -51,6 +51,7 @@ func forms() map[string]form {
 		inplace.LabelOnDelete:                {onWorkload, quoted(inplace.OnDeleteInPlace), "none: native, you delete pods"},
 		inplace.AnnotationInPlaceAnnotations: keys,
 		inplace.AnnotationRestartAnnotations: keys,
+		inplace.AnnotationUpdateLast:         {onWorkload, "a label selector", "none: no pod goes last"},
 		inplace.AnnotationAuxiliary:          {onWorkload, "names of containers, comma-separated", "none"},
 	}
 }
@@ -61,6 +62,7 @@ func readSettings() (settings, error) {
 	var found []constant
 	for _, part := range []struct{ file, prefix string }{
 		{"settings.go", "Label"}, {"partition.go", "Label"}, {"ondelete.go", "Label"}, {"rules.go", "Annotation"}, {"auxiliary.go", "Annotation"},
+		{"updatelast.go", "Annotation"},
 	} {
 		if err := constants("inplace", in(part.file, part.prefix), &found); err != nil {
 			return s, err

@@ -76,7 +76,8 @@ func (v *mover) moveOne(m *Pod) {
 
 // mayBegin reports whether only the partition and the budget can keep the pod from what is next.
 func (v *mover) mayBegin(m *Pod) bool {
-	return (m.ResizesAlive() || m.Restarts() && !v.turns[&m.State]) && v.blocked.MayStart(&m.State)
+	begins := m.Restarts() && !v.turns[&m.State]
+	return (m.ResizesAlive() || begins) && v.blocked.MayStart(&m.State) && !(begins && m.Available && v.update.WaitsToBeLast(&m.State))
 }
 
 // allowed reports whether the PodDisruptionBudgets allow what is next, and counts the pod if so.

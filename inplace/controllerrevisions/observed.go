@@ -29,7 +29,7 @@ type observed struct {
 	updateRevision *apps.ControllerRevision
 	owned          owned
 	revisions      reader
-	// live are the live pods in the order of their kind: see Kind.Compare.
+	// live are the live pods in the order of their kind, those that go last at the end: see Kind.Compare.
 	live []*Pod
 	// pending are the pods that stay where they are and do not have the update revision's identity, though the native controller wants it.
 	pending []*Pod
@@ -72,7 +72,7 @@ func (o *observed) updateUID() types.UID {
 }
 
 func (o *observed) addPods() {
-	for _, pod := range slices.SortedFunc(slices.Values(o.seen.Pods), o.kind.Compare) {
+	for _, pod := range o.update.InOrder(o.kind.Compare) {
 		if !readiness.Live(pod) {
 			continue
 		}

@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +57,7 @@ func (r Rollout) workload() engine.Workload {
 
 func (o *observed) addPods() {
 	revisions := map[*replicas.Set]podstate.PodRevision{}
-	for _, pod := range slices.SortedFunc(slices.Values(o.Seen.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, pod := range o.update.InOrder(func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		owner := o.sets.Of(pod)
 		if owner == nil || !readiness.Live(pod) {
 			continue

@@ -172,8 +172,10 @@ func (p *pacer) startIdle() {
 func (p *pacer) startAvailable() {
 	var next []*replicas.Pod
 	for _, m := range p.sets.Pods {
-		if m.Startable(p.turns, p.blocked) && m.Available && len(next) < p.budget && p.update.TakeAllowance(&m.State) &&
-			p.partition.Take(&m.State) {
+		if !m.Startable(p.turns, p.blocked) || !m.Available || p.update.WaitsToBeLast(&m.State) {
+			continue
+		}
+		if len(next) < p.budget && p.update.TakeAllowance(&m.State) && p.partition.Take(&m.State) {
 			next = append(next, m)
 		}
 	}

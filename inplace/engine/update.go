@@ -31,7 +31,7 @@ type Update struct {
 	NewPods dryrun.NewPods
 	// Partition is the partition budget.
 	Partition podstate.PartitionBudget
-	// States are the live pods, by name: no event changes this order.
+	// States are the live pods in the order in which they are updated: see InOrder.
 	States []*podstate.State
 	// NodesByName are the nodes that are known.
 	NodesByName map[string]*corev1.Node
@@ -39,7 +39,11 @@ type Update struct {
 	auxiliary inplace.Auxiliary
 	// budgets are the PodDisruptionBudgets that select pods of the workload.
 	budgets disruption.Budgets
-	seen    *Snapshot
+	// last are the pods that go last.
+	last inplace.UpdateLast
+	// othersBegin: another pod is to begin before them; nil until it is asked for.
+	othersBegin *bool
+	seen        *Snapshot
 }
 
 // Object is a workload as the API server has it.
@@ -84,7 +88,8 @@ func (w Workload) replacing() string {
 func NewUpdate(workload Workload, seen *Snapshot) Update {
 	seen.Disruption.Ahead = seen.Ahead
 	return Update{Plan: &steps.PlanBuilder{Batches: seen.Batches}, Workload: workload, NodesByName: nodes.ByName(seen.Nodes),
-		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), budgets: seen.Disruption.Of(seen.Pods, seen.Now), seen: seen}
+		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), budgets: seen.Disruption.Of(seen.Pods, seen.Now),
+		last: inplace.UpdateLastOf(workload.GetAnnotations()), seen: seen}
 }
 
 // StateOf returns the state of a live pod that has that revision.

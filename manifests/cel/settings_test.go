@@ -118,6 +118,30 @@ func TestLabelsAreRejected(t *testing.T) {
 	}
 }
 
+// TestSelectorsAreRejectedByTheRule checks that the policy rejects exactly the selectors that Stayput would ignore.
+func TestSelectorsAreRejectedByTheRule(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	for _, selector := range []string{
+		"role=leader", "role==leader", "role != leader", "role", "!role", "! role", " role = leader , a.b-c.io/zone in (a, b) ", "role notin (a)",
+		"patroni.dynamic.io/Role=Leader_1.x", "role=" + strings.Repeat("a", 63), strings.Repeat("a,", 124) + "ab",
+		"", " ", ",", "role=", "=leader", "role=leader,", ",role", "role in leader", "role in ()", "role in (a", "role=a b", "!role=a", "!", "*",
+		"role>1", "Example.com/a=b", "a/b/c=d", "/a=b", "a/=b", "role=-a", "role=a-", "-role", "role=ä", "role=a\n", "\nrole", "role in (a,)",
+		"role\t=a", "role=" + strings.Repeat("a", 64), strings.Repeat("a,", 125) + "a",
+	} {
+		workload := withLists(map[string]string{inplace.AnnotationUpdateLast: selector})
+		refused := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{})
+		if none := inplace.UpdateLastOf(workload.Annotations).None(); (refused != "") != none {
+			t.Errorf("%q is refused with %q, and ignored: %t", selector, refused, none)
+		}
+		if refused != "" && !strings.Contains(selector, "\n") && !strings.HasPrefix(refused, "annotation "+inplace.AnnotationUpdateLast) {
+			t.Errorf("%q is refused with %q, which does not say what is wrong", selector, refused)
+		}
+		if again := policy.of(workload, workload.DeepCopy(), &corev1.Namespace{}, &user.DefaultInfo{}); again != "" {
+			t.Errorf("%q is refused again: %s", selector, again)
+		}
+	}
+}
+
 // TestOnDeleteIsOfTwoKinds checks that the label is refused where it would do nothing.
 func TestOnDeleteIsOfTwoKinds(t *testing.T) {
 	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")

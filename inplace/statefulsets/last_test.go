@@ -1,0 +1,54 @@
+package statefulsets_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/internal/fixture"
+)
+
+// TestLeadersGoLast: the StatefulSet says that leaders go last. Without leaders, the highest ordinal goes first.
+func TestLeadersGoLast(t *testing.T) {
+	for name, test := range map[string]struct {
+		selector string
+		changes  []func(*fixture.Members)
+		leaders  []int
+		order    []string
+	}{
+		"none":                       {"role=leader", nil, nil, []string{"db-2", "db-1", "db-0"}},
+		"the highest":                {"role=leader", nil, []int{2}, []string{"db-1", "db-0", "db-2"}},
+		"one in the middle":          {"role in (leader)", nil, []int{1}, []string{"db-2", "db-0", "db-1"}},
+		"two":                        {"role=leader", nil, []int{2, 1}, []string{"db-0", "db-2", "db-1"}},
+		"all":                        {"role=leader", nil, []int{2, 1, 0}, []string{"db-2", "db-1", "db-0"}},
+		"an invalid selector":        {"role=leader,", nil, []int{2}, []string{"db-2", "db-1", "db-0"}},
+		"OnDelete":                   {"role=leader", []func(*fixture.Members){onDeleteInPlace}, []int{2}, []string{"db-1", "db-0", "db-2"}},
+		"above the native partition": {"role=leader", []func(*fixture.Members){fixture.Rolling(1, "")}, []int{2}, []string{"db-1", "db-2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := fixture.NewMembers(t, 3, test.changes...)
+			m.StatefulSet.Annotations = map[string]string{inplace.AnnotationUpdateLast: test.selector}
+			for _, ordinal := range test.leaders {
+				m.Member(ordinal).Labels["role"] = "leader"
+			}
+			m.Edit(fixture.App{Image: "v2"})
+			m.Rest()
+			want := []string{"mark 2 true false"}
+			for _, pod := range test.order {
+				want = append(want, moved(pod, "db-2", "v2")...)
+			}
+			m.Expect(slices.Concat(want, []string{"mark 2 false false"})...)
+		})
+	}
+}
+
+// TestLeaderWaitsForOthersToBegin: two pods may be unavailable, so the last two restart side by side.
+func TestLeaderWaitsForOthersToBegin(t *testing.T) {
+	m := fixture.NewMembers(t, 2, fixture.Rolling(0, "2"))
+	m.StatefulSet.Annotations = map[string]string{inplace.AnnotationUpdateLast: "role=leader"}
+	m.Member(1).Labels["role"] = "leader"
+	m.Edit(fixture.App{Image: "v2"})
+	m.Rest()
+	m.Expect("mark 2 true false", "db-0 is updating-in-place app=v2", "db-0 is db-2 app=v2",
+		"db-1 is updating-in-place app=v2", "db-1 is db-2 app=v2", "mark 2 false false")
+}
