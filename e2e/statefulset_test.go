@@ -35,6 +35,7 @@ func statefulSets(t *testing.T) {
 		"environment":                                     membersRecreated,
 		"OnDelete":                                        membersOnDelete,
 		"OnDelete, in place":                              membersOnDeleteInPlace,
+		"leader last":                                     membersLeaderLast,
 		"resize":                                          membersResized,
 		"restart":                                         membersRestarted,
 		"warnings and events":                             membersTell,
@@ -145,6 +146,13 @@ func (s *stage) submitStatefulSet(sts *appsv1.StatefulSet) {
 // inOrdinalOrder checks that pods got the image from the highest ordinal down.
 func (s *stage) inOrdinalOrder(tag string) {
 	s.Helper()
+	if order := s.orderOf(tag); !slices.IsSortedFunc(order, func(a, b int) int { return b - a }) {
+		s.Errorf("pods get image %s in the order %v", tag, order)
+	}
+}
+
+// orderOf returns the ordinals of the pods in the order in which they got the image.
+func (s *stage) orderOf(tag string) []int {
 	var order []int
 	for _, e := range s.recorder.inOrder() {
 		pod, is := e.object.(*corev1.Pod)
@@ -152,9 +160,7 @@ func (s *stage) inOrdinalOrder(tag string) {
 			order = append(order, ordinalOf(pod))
 		}
 	}
-	if !slices.IsSortedFunc(order, func(a, b int) int { return b - a }) {
-		s.Errorf("pods get image %s in the order %v", tag, order)
-	}
+	return order
 }
 
 // membersUpdated checks the names, UIDs, nodes and addresses of the pods; the judge checks that two of three are Ready at every moment.
@@ -446,6 +452,22 @@ func (s *stage) inPlaceOnDelete(name, kind string) {
 
 // onDeleteLabel asks for updates in place of a workload with strategy OnDelete.
 const onDeleteLabel = "stayput.dev/on-delete"
+
+// membersLeaderLast checks the order of pods when the highest ordinal leads, and that a selector that Stayput cannot read is refused.
+func membersLeaderLast(t *testing.T) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(3))
+	s.expectIn(s.refused("annotate", members, updateLastAnnotation+"=role="), updateLastAnnotation, "label selector")
+	s.kubectl("", "annotate", members, updateLastAnnotation+"=role=leader")
+	s.kubectl("", "label", "pod", "db-2", "role=leader")
+	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
+	if order := s.orderOf("v2"); !slices.Equal(order, []int{1, 0, 2}) {
+		s.Errorf("pods get the image in the order %v", order)
+	}
+}
+
+// updateLastAnnotation selects the pods that go last.
+const updateLastAnnotation = "stayput.dev/update-last"
 
 func membersResized(t *testing.T) {
 	s := newStatefulStage(t, stateful)
