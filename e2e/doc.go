@@ -24,6 +24,8 @@
 //	bench_test.go      the cost of an update, beside a native one and pods that the bench itself patches (build tag bench, `make bench`)
 //	bench_side_test.go one way to update, and its cost; bench_floor_test.go, the least possible cost
 //	metrics_test.go    the metrics of the managers and the API server at /metrics
+//	killed_test.go     StatefulSets whose managers are killed for good (build tag removal, `make e2e-killed`)
+//	budgets_test.go    updates under PodDisruptionBudgets
 //	systems_*.go       etcd and NATS on volumes that have to be attached, in place beside native (build tag systems, `make e2e-systems`)
 //	systems            those systems, a CSI driver and the writer, in a module of their own; outage_test.go counts the members that serve
 //	report             makes docs/explanation/performance.md of the figures
