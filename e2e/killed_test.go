@@ -67,7 +67,8 @@ type group struct {
 
 func nameInGroup(i int) string { return fmt.Sprintf("db-%02d", i) }
 
-// create creates the StatefulSets. Their pods take up to 4 s to stop and to become ready, so that each state of a move lasts in some of them.
+// create creates the StatefulSets. Their pods take up to 4 s to stop and to become ready, so that each state of a move lasts in some of
+// them.
 func (s *group) create(random *rand.Rand) {
 	s.Helper()
 	for i := range perKill {

@@ -210,8 +210,8 @@ func (s *stage) within(atMost time.Duration, what string, condition func(context
 	}
 }
 
-// poll evaluates the condition four times a second until ctx ends or patience is over. It returns what was last wrong: the end of ctx itself
-// says nothing, and may have cut the last attempt short.
+// poll evaluates the condition four times a second until ctx ends or patience is over. It returns what was last wrong: the end of ctx
+// itself says nothing, and may have cut the last attempt short.
 func poll(ctx context.Context, condition func(context.Context) error) error {
 	return pollFor(ctx, patience, condition)
 }
