@@ -127,12 +127,14 @@ func (r Refusal) String() string {
 
 // Take counts the pod as taken out of service if all PodDisruptionBudgets that select it allow that. If not, it returns the refusal.
 func (b Budgets) Take(s Seen, pod *corev1.Pod, now time.Time) Refusal {
-	if refused := b.Refusal(s, pod, now); refused != (Refusal{}) {
+	if !s.needsAllowance(pod, now) {
+		return Refusal{}
+	}
+	if refused := b.refusal(pod); refused != (Refusal{}) {
 		return refused
 	}
-	healthy, _ := s.healthy(pod, now)
 	for _, one := range b {
-		if healthy && !s.Taken[pod.UID] && one.selects(pod) {
+		if one.selects(pod) {
 			one.taken++
 		}
 	}
@@ -141,9 +143,20 @@ func (b Budgets) Take(s Seen, pod *corev1.Pod, now time.Time) Refusal {
 
 // Refusal returns why the pod may not be taken out of service now; the zero Refusal if it may, or is taken already.
 func (b Budgets) Refusal(s Seen, pod *corev1.Pod, now time.Time) Refusal {
-	if healthy, _ := s.healthy(pod, now); !healthy || s.Taken[pod.UID] {
+	if !s.needsAllowance(pod, now) {
 		return Refusal{}
 	}
+	return b.refusal(pod)
+}
+
+// needsAllowance reports whether the pod serves, and is not taken already.
+func (s Seen) needsAllowance(pod *corev1.Pod, now time.Time) bool {
+	healthy, _ := s.healthy(pod, now)
+	return healthy && !s.Taken[pod.UID]
+}
+
+// refusal returns why a pod that serves may not be taken out of service now.
+func (b Budgets) refusal(pod *corev1.Pod) Refusal {
 	for _, one := range b {
 		if why := one.refuses(pod); why != "" {
 			return Refusal{Budget: one.Name, Why: why, Again: one.again}
