@@ -22,3 +22,12 @@ func KeptOnDelete(labels map[string]string) *Reason {
 	return &Reason{Code: CodeOnDelete, Path: "/spec/updateStrategy/type",
 		Message: "with strategy OnDelete each pod keeps its revision until you delete it"}
 }
+
+// NativeOnDelete returns why a workload with strategy OnDelete and these labels is not updated in place; nil if they ask for that.
+func NativeOnDelete(labels map[string]string) *Reason {
+	if KeptOnDelete(labels) != nil {
+		return nil
+	}
+	return &Reason{Code: CodeStrategy, Path: "/spec/updateStrategy/type",
+		Message: "with strategy OnDelete the user decides when a pod is updated"}
+}

@@ -98,11 +98,8 @@ func (kind) Beside(pod *corev1.Pod, seen engine.Snapshot) engine.Snapshot {
 // Strategy implements controllerrevisions.Kind.
 func (k kind) Strategy() *inplace.Reason {
 	switch {
-	case k.kept() != nil:
-		return nil // maxSurge says nothing of OnDelete
-	case k.DaemonSet.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
-		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/type",
-			Message: "with strategy OnDelete the user decides when a pod is updated"}
+	case k.DaemonSet.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType: // then maxSurge says nothing
+		return inplace.NativeOnDelete(k.DaemonSet.Labels)
 	case k.DaemonSet.Surges():
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/rollingUpdate/maxSurge",
 			Message: "maxSurge asks for a new pod before the old one goes"}

@@ -48,19 +48,15 @@ func (kind) PodLabel(revision *apps.ControllerRevision) string { return revision
 
 // Strategy implements controllerrevisions.Kind. The API server sets RollingUpdate where a manifest names none.
 func (k kind) Strategy() *inplace.Reason {
-	reason := &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/type"}
 	switch strategy := k.StatefulSet.Spec.UpdateStrategy.Type; strategy {
 	case "", appsv1.RollingUpdateStatefulSetStrategyType:
 		return nil
 	case appsv1.OnDeleteStatefulSetStrategyType:
-		if k.kept() != nil {
-			return nil
-		}
-		reason.Message = "with strategy OnDelete the user decides when a pod is updated"
+		return inplace.NativeOnDelete(k.StatefulSet.Labels)
 	default:
-		reason.Message = fmt.Sprintf("strategy %s is not known", strategy)
+		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/type",
+			Message: fmt.Sprintf("strategy %s is not known", strategy)}
 	}
-	return reason
 }
 
 // Housekeeping implements controllerrevisions.Native: it returns why the StatefulSet controller deletes the pod whatever its revision is
