@@ -32,6 +32,12 @@ import (
 // A resize that is not done within the deadline, for whatever reason, ends the update at once (readiness.Move.Overdue). The pods for which
 // there was capacity have been resized by then, since a pod that waits for capacity keeps no other from its turn.
 
+// resizeInProgress reports whether a noted resize is yet to be written, or to be done by the kubelet. A note for another edit, whose resize
+// was never written, says nothing about the pod.
+func (s *State) resizeInProgress() bool {
+	return len(s.Move.Resize) > 0 && (s.MidResize() || !s.Move.Resized(s.Pod))
+}
+
 // ResizeDeadline returns how long a kubelet has for a resize: the workload's progressDeadlineSeconds, or their default where the workload
 // has none. 0 means that there is no deadline, as natively (HasProgressDeadline in pkg/controller/deployment/util).
 func ResizeDeadline(progressDeadlineSeconds *int32) time.Duration {

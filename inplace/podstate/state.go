@@ -73,7 +73,7 @@ func StateOf(
 	applied, wait := s.Move.Applied(pod, now)
 	// A pod that waits for capacity is unchanged, unless a container restarts as soon as there is capacity.
 	unchanged := applied && s.Move.AwaitsCapacity(pod) && (!s.Move.RestartsForResize() || s.Move.Refused(pod) != "")
-	applied = applied && (len(s.Move.Resize) == 0 || !s.Resizing)
+	applied = applied && !s.resizeInProgress()
 	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
 	lasting, longer := ahead.Lasting(pod, readyLasts, now)
 	s.oldStopped, _ = s.MayReopen(now)
