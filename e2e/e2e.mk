@@ -50,8 +50,8 @@ systems-build:
 	done
 
 .PHONY: e2e-systems
-e2e-systems: cluster install systems-build ## etcd and NATS on attached volumes, under acknowledged writes, in place beside native; UPDATES=10 for more than 3, RUN=etcd for one system
-	UPDATES=$(UPDATES) go test -tags e2e,systems -v -count=1 -timeout 180m ./e2e -run '^TestSystems$$/$(RUN)'
+e2e-systems: cluster install systems-build ## etcd and NATS on attached volumes, under acknowledged writes, in place beside native; UPDATES=10 for more than 3, NATIVE=3 for fewer natively, RUN=etcd for one system
+	UPDATES=$(UPDATES) NATIVE=$(NATIVE) go test -tags e2e,systems -v -count=1 -timeout 180m ./e2e -run '^TestSystems$$/$(RUN)'
 
 .PHONY: test-systems
 test-systems: ## what e2e-systems uses: the CSI driver with csi-test, and the writer with etcd and NATS; needs root, and no cluster

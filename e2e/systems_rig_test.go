@@ -35,7 +35,8 @@ const driverName = "systems.stayput.dev"
 // rig is the CSI driver and the images that all systems need.
 type rig struct {
 	*testing.T
-	updates   int
+	updates   int    // in place
+	native    int    // natively
 	namespace string // of the driver's controller
 	volumes   string // the folder with the volumes
 	nodes     []string
@@ -47,15 +48,17 @@ type rig struct {
 func programOf(name string) string { return filepath.Join(binaries, "systems", name) }
 
 // newRig pushes the images, and starts the driver: a node service for each node, and its controller with the external-attacher in a pod.
-func newRig(t *testing.T, updates int) *rig {
+func newRig(t *testing.T, updates, native int) *rig {
 	t.Helper()
-	r := &rig{T: t, updates: updates, volumes: filepath.Join(repository, ".cluster", "data", "systems"), tag: map[string]string{}}
+	r := &rig{T: t, updates: updates, native: native, tag: map[string]string{},
+		volumes: filepath.Join(repository, ".cluster", "data", "systems")}
 	if err := os.MkdirAll(r.volumes, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	r.namespace = createNamespace(t, nil)
 	t.Cleanup(func() { deleteNamespace(t, r.namespace) })
-	for name, versions := range map[string]int{"etcd": updates + 1, "nats": updates + 1, "member": 1, "csi": 1, "attacher": 1} {
+	most := max(updates, native)
+	for name, versions := range map[string]int{"etcd": most + 1, "nats": most + 1, "member": 1, "csi": 1, "attacher": 1} {
 		r.push(name, versions)
 	}
 	r.announce()
