@@ -23,8 +23,25 @@ type way struct {
 	replicas int32
 	labels   map[string]string
 	knobs    []knob
-	rounds   int // of benchRounds updates each
+	policy   statefulKnob // of a StatefulSet; nil is a Deployment
+	rounds   int          // of benchRounds updates each
 	costs    []servingCost
+}
+
+// deploy creates the workload. It returns its name, and that of the Service.
+func (w *way) deploy(s *stage) (name, app string) {
+	s.Helper()
+	knobs := append([]knob{realistic}, w.knobs...)
+	if w.policy == nil {
+		s.create(web(w.replicas, knobs...))
+		return "web", "web"
+	}
+	sts := db(w.replicas, w.policy)
+	for _, turn := range knobs {
+		ofTemplate(turn)(sts)
+	}
+	s.form(sts)
+	return members, "db"
 }
 
 // servingCost is the cost of some updates under load.
@@ -34,7 +51,7 @@ type servingCost struct {
 	created float64
 }
 
-// benchServing updates Deployments under the same load in several ways, in turns. In place there are ten updates at each size.
+// benchServing updates workloads under the same load in several ways, in turns. In place there are ten updates at each size.
 func benchServing(t *testing.T) {
 	ways := []*way{
 		{name: "6 native", replicas: 6, labels: unlabelled, rounds: 1},
@@ -42,6 +59,13 @@ func benchServing(t *testing.T) {
 		{name: "6 in place", replicas: 6, labels: surging, rounds: 2},
 		{name: "3 in place", replicas: 3, labels: surging, rounds: 2},
 		{name: "1 in place", replicas: 1, labels: surging, rounds: 2},
+		{name: "3 native, OrderedReady", replicas: 3, labels: unlabelled, policy: policies["OrderedReady"], rounds: 1},
+		{name: "3 native, OrderedReady, preStop", replicas: 3, labels: unlabelled, policy: policies["OrderedReady"], knobs: []knob{preStop},
+			rounds: 1},
+		{name: "3 in place, OrderedReady", replicas: 3, labels: stateful, policy: policies["OrderedReady"], rounds: 1},
+		{name: "3 in place, OrderedReady, preStop", replicas: 3, labels: stateful, policy: policies["OrderedReady"], knobs: []knob{preStop},
+			rounds: 1},
+		{name: "3 in place, Parallel", replicas: 3, labels: stateful, policy: policies["Parallel"], rounds: 1},
 	}
 	defer func() {
 		var all []column
@@ -64,14 +88,14 @@ func benchServing(t *testing.T) {
 // update makes several updates under one load. It creates a namespace, and so new pods: see benchRounds.
 func (w *way) update(t *testing.T) {
 	s := newStage(t, asShipped(w.labels))
-	s.create(web(w.replicas, append([]knob{realistic}, w.knobs...)...))
-	l := s.load(s.expose("web"))
+	name, app := w.deploy(s)
+	l := s.load(s.expose(app))
 	began, cost := time.Now(), servingCost{}
 	for number := range benchRounds {
 		fmt.Printf("update %d of %d under load: %s\n", number+1, benchRounds, nameOf(t))
 		from := time.Now()
-		s.setImage("web", fmt.Sprintf("app=v%d", number+2))
-		s.completes("web")
+		s.setImage(name, fmt.Sprintf("app=v%d", number+2))
+		s.completes(name)
 		cost.took = append(cost.took, time.Since(from).Seconds())
 	}
 	if cost.Traffic = s.unload(l); cost.Lost > 0 {
@@ -79,7 +103,7 @@ func (w *way) update(t *testing.T) {
 	}
 	cost.created = births(s.since(began))
 	w.costs = append(w.costs, cost)
-	s.kubectl("", "delete", "deployment", "web", "--cascade=foreground", "--timeout="+patience.String())
+	s.kubectl("", "delete", ref(name), "--cascade=foreground", "--timeout="+patience.String())
 }
 
 // figures returns the figures of all rounds; requests and pods are summed.
