@@ -51,22 +51,32 @@ type servingCost struct {
 	created float64
 }
 
-// benchServing updates workloads under the same load in several ways, in turns. In place there are ten updates at each size.
+// benchServing updates Deployments under the same load in several ways, in turns. In place there are ten updates at each size.
 func benchServing(t *testing.T) {
-	ways := []*way{
+	underLoad(t, fmt.Sprintf("Updates under %d requests/s", loadRate), []*way{
 		{name: "6 native", replicas: 6, labels: unlabelled, rounds: 1},
 		{name: "6 native, preStop", replicas: 6, labels: unlabelled, knobs: []knob{preStop}, rounds: 1},
 		{name: "6 in place", replicas: 6, labels: surging, rounds: 2},
 		{name: "3 in place", replicas: 3, labels: surging, rounds: 2},
 		{name: "1 in place", replicas: 1, labels: surging, rounds: 2},
-		{name: "3 native, OrderedReady", replicas: 3, labels: unlabelled, policy: policies["OrderedReady"], rounds: 1},
-		{name: "3 native, OrderedReady, preStop", replicas: 3, labels: unlabelled, policy: policies["OrderedReady"], knobs: []knob{preStop},
-			rounds: 1},
-		{name: "3 in place, OrderedReady", replicas: 3, labels: stateful, policy: policies["OrderedReady"], rounds: 1},
-		{name: "3 in place, OrderedReady, preStop", replicas: 3, labels: stateful, policy: policies["OrderedReady"], knobs: []knob{preStop},
-			rounds: 1},
-		{name: "3 in place, Parallel", replicas: 3, labels: stateful, policy: policies["Parallel"], rounds: 1},
-	}
+	})
+}
+
+// benchMembers does the same with StatefulSets of three pods.
+func benchMembers(t *testing.T) {
+	ordered, parallel, waits := policies["OrderedReady"], policies["Parallel"], []knob{preStop}
+	underLoad(t, fmt.Sprintf("StatefulSets under %d requests/s", loadRate), []*way{
+		{name: "OrderedReady, native", replicas: 3, labels: unlabelled, policy: ordered, rounds: 2},
+		{name: "OrderedReady, in place", replicas: 3, labels: stateful, policy: ordered, rounds: 2},
+		{name: "OrderedReady, preStop, native", replicas: 3, labels: unlabelled, policy: ordered, knobs: waits, rounds: 2},
+		{name: "OrderedReady, preStop, in place", replicas: 3, labels: stateful, policy: ordered, knobs: waits, rounds: 2},
+		{name: "Parallel, native", replicas: 3, labels: unlabelled, policy: parallel, rounds: 2},
+		{name: "Parallel, in place", replicas: 3, labels: stateful, policy: parallel, rounds: 2},
+	})
+}
+
+// underLoad updates in several ways, in turns, and prints the cost of each.
+func underLoad(t *testing.T, title string, ways []*way) {
 	defer func() {
 		var all []column
 		for _, way := range ways {
@@ -74,7 +84,7 @@ func benchServing(t *testing.T) {
 				all = append(all, column{name: way.name, figures: way.figures()})
 			}
 		}
-		present(t, fmt.Sprintf("Updates under %d requests/s", loadRate), all)
+		present(t, title, all)
 	}()
 	for round := range 2 {
 		for _, way := range ways {

@@ -23,6 +23,7 @@ func TestBench(t *testing.T) {
 	t.Run("pods", benchPods)
 	t.Run("resizes", benchResizes)
 	t.Run("serving", benchServing)
+	t.Run("members", benchMembers)
 	t.Run("gate", benchGate)
 	t.Run("cold image", benchCold)
 	t.Run("crowd", benchCrowd)
