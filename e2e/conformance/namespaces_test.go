@@ -20,21 +20,21 @@ import (
 )
 
 // namespaces are those of the running test. Only one test runs in a process: ginkgo runs parallel tests in several processes.
-var namespaces testNamespaces
+var namespaces = testNamespaces{labels: labels{}}
 
 type testNamespaces struct {
-	label   label
+	labels  labels
 	client  clientset.Interface
 	created []string
 }
 
-// create replaces the framework's function that makes namespaces. It adds Stayput's label. Namespaces that tests make without the framework
-// do not get it.
-func (n *testNamespaces) create(ctx context.Context, name string, client clientset.Interface, labels map[string]string,
+// create replaces the framework's function that makes namespaces. It adds Stayput's labels. Namespaces that tests make without the framework
+// do not get them.
+func (n *testNamespaces) create(ctx context.Context, name string, client clientset.Interface, asked map[string]string,
 ) (*corev1.Namespace, error) {
-	labels = maps.Clone(labels)
-	n.label.addTo(labels)
-	namespace, err := framework.CreateTestingNS(ctx, name, client, labels)
+	all := maps.Clone(asked)
+	maps.Copy(all, n.labels)
+	namespace, err := framework.CreateTestingNS(ctx, name, client, all)
 	if namespace != nil {
 		n.client = client
 		n.created = append(n.created, namespace.Name)
@@ -78,15 +78,24 @@ func TestNamespacesAreLabelledAndRead(t *testing.T) {
 	framework.TestContext.VerifyServiceAccount = false // no controller creates one
 	t.Cleanup(func() { framework.TestContext.VerifyServiceAccount = verify })
 	client := fake.NewClientset()
-	tested := testNamespaces{label: label{"stayput.dev/update", "in-place"}}
+	tested := testNamespaces{labels: labels{}}
+	for _, label := range []string{"stayput.dev/update=in-place", "stayput.dev/statefulsets=in-place"} {
+		if err := tested.labels.Set(label); err != nil {
+			t.Fatal(err)
+		}
+	}
 
 	asked := map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
 	namespace, err := tested.create(t.Context(), "deployment", client, asked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if namespace.Labels["stayput.dev/update"] != "in-place" || namespace.Labels["pod-security.kubernetes.io/enforce"] != "baseline" {
-		t.Errorf("labels are %v, want the requested ones, and Stayput's", namespace.Labels)
+	for key, want := range map[string]string{
+		"stayput.dev/update": "in-place", "stayput.dev/statefulsets": "in-place", "pod-security.kubernetes.io/enforce": "baseline",
+	} {
+		if got := namespace.Labels[key]; got != want {
+			t.Errorf("label %s is %q, want %q", key, got, want)
+		}
 	}
 	if len(asked) != 1 {
 		t.Errorf("the framework's own labels have become %v", asked)
@@ -103,22 +112,24 @@ func TestNamespacesAreLabelledAndRead(t *testing.T) {
 	}
 }
 
-// label is the value of a flag, KEY=VALUE.
-type label struct{ key, value string }
+func TestLabelsWithoutKeyAreRefused(t *testing.T) {
+	for _, text := range []string{"stayput.dev/update", "=in-place"} {
+		if err := (labels{}).Set(text); err == nil {
+			t.Errorf("%q is taken as a label", text)
+		}
+	}
+}
 
-func (l *label) String() string { return l.key + "=" + l.value }
+// labels are the values of a flag that may be given several times, each KEY=VALUE.
+type labels map[string]string
 
-func (l *label) Set(text string) error {
+func (l labels) String() string { return fmt.Sprint(map[string]string(l)) }
+
+func (l labels) Set(text string) error {
 	key, value, found := strings.Cut(text, "=")
 	if !found || key == "" {
 		return fmt.Errorf("a label is KEY=VALUE, and this is %q", text)
 	}
-	l.key, l.value = key, value
+	l[key] = value
 	return nil
-}
-
-func (l *label) addTo(labels map[string]string) {
-	if l.key != "" {
-		labels[l.key] = l.value
-	}
 }

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	config.CopyFlags(config.Flags, flag.CommandLine)
 	framework.RegisterCommonFlags(flag.CommandLine)
 	framework.RegisterClusterFlags(flag.CommandLine)
-	flag.Var(&namespaces.label, "namespace-label", "KEY=VALUE, a label that the namespaces of the tests get")
+	flag.Var(namespaces.labels, "namespace-label", "KEY=VALUE, a label that the namespaces of the tests get; may be given several times")
 	flag.Parse()
 	framework.TestContext.CreateTestingNS = namespaces.create
 	framework.NewFrameworkExtensions = append(framework.NewFrameworkExtensions, namespaces.record)
