@@ -28,8 +28,8 @@ type testNamespaces struct {
 	created []string
 }
 
-// create replaces the framework's function that makes namespaces. It adds Stayput's labels. Namespaces that tests make without the framework
-// do not get them.
+// create replaces the framework's function that makes namespaces. It adds Stayput's labels. Namespaces that tests make without the
+// framework do not get them.
 func (n *testNamespaces) create(ctx context.Context, name string, client clientset.Interface, asked map[string]string,
 ) (*corev1.Namespace, error) {
 	all := maps.Clone(asked)

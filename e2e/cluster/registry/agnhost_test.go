@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -31,7 +32,7 @@ func TestStandInsForAgnhost(t *testing.T) {
 	files := contents(t, first)
 	want := map[string]string{
 		"agnhost": "agnhost", "bin/busybox": string(must(os.ReadFile(busybox))(t)), "bin/sh": "-> busybox", "bin/cat": "-> busybox",
-		"tmp/": "dtrwxrwxrwx", "var/tmp/": "dtrwxrwxrwx",
+		"tmp/": "dtrwxrwxrwx", "var/tmp/": "dtrwxrwxrwx", "localhost.crt": "a certificate\n", "usr/local/apache2/htdocs/index.html": "a page\n",
 	}
 	for name, content := range want {
 		if files[name] != content {
@@ -40,6 +41,13 @@ func TestStandInsForAgnhost(t *testing.T) {
 	}
 	if len(files) != len(want) {
 		t.Errorf("the image has %v, want no more than %v", files, want)
+	}
+}
+
+func TestStandInForHttpdServesItsPage(t *testing.T) {
+	config := runs("127.0.0.1:5000/e2e-test-images/httpd:2.4.38-4")
+	if config.Entrypoint != nil || config.Cmd[0] != "/bin/sh" || !strings.Contains(config.Cmd[2], filepath.Dir(webPage)) {
+		t.Errorf("the image runs %q %q, want a shell that serves %s", config.Entrypoint, config.Cmd, webPage)
 	}
 }
 

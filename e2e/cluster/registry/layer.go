@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// entry is one name in a layer: a program, a symbolic link, or else a folder that every user may write to.
-type entry struct{ name, file, link string }
+// entry is one name in a layer: a program, a text, a symbolic link, or else a folder that every user may write to.
+type entry struct{ name, file, text, link string }
 
 // layerOf packs entries in their order.
 func layerOf(entries ...entry) (v1.Layer, error) {
@@ -35,6 +35,8 @@ func (e entry) write(to *tar.Writer) error {
 	switch {
 	case e.file != "":
 		return e.writeFile(to)
+	case e.text != "":
+		return e.writeContent(to, 0o644, []byte(e.text))
 	case e.link != "":
 		return to.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: e.name, Linkname: e.link, Mode: 0o777, ModTime: created})
 	}
@@ -46,9 +48,13 @@ func (e entry) writeFile(to *tar.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := to.WriteHeader(&tar.Header{Name: e.name, Mode: 0o755, Size: int64(len(content)), ModTime: created}); err != nil {
+	return e.writeContent(to, 0o755, content)
+}
+
+func (e entry) writeContent(to *tar.Writer, mode int64, content []byte) error {
+	if err := to.WriteHeader(&tar.Header{Name: e.name, Mode: mode, Size: int64(len(content)), ModTime: created}); err != nil {
 		return err
 	}
-	_, err = to.Write(content)
+	_, err := to.Write(content)
 	return err
 }
