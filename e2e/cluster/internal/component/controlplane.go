@@ -122,6 +122,7 @@ users:
 `
 )
 
+// controllerManager makes folders of the machine for the claims of make conformance. The nodes share the machine.
 func controllerManager(dir layout.Dir) Component {
 	return controller(dir, "kube-controller-manager", "127.0.0.1:10257", append([]string{
 		"--use-service-account-credentials", // each controller has its own user name
@@ -131,6 +132,7 @@ func controllerManager(dir layout.Dir) Component {
 		"--root-ca-file=" + dir.PKI(pki.CA+".crt"),
 		"--service-account-private-key-file=" + dir.PKI(pki.ServiceAccountKey+".key"),
 		"--service-cluster-ip-range=" + plan.ServiceCIDR,
+		"--enable-hostpath-provisioner",
 		"--flex-volume-plugin-dir=" + dir.Data("kube-controller-manager", "volume-plugins"), // otherwise it makes one in /usr/libexec
 	}, authorities(dir)...))
 }
