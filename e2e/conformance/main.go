@@ -1,5 +1,5 @@
-// Command conformance compares the results of Kubernetes' own end-to-end tests of Deployments, ReplicaSets, DaemonSets and
-// ControllerRevisions. They ran once natively and once in namespaces with Stayput's label. Those tests are this package's own test binary.
+// Command conformance compares the results of Kubernetes' own end-to-end tests of Deployments, ReplicaSets, DaemonSets, StatefulSets and
+// ControllerRevisions. They ran once natively and once in namespaces with Stayput's labels. Those tests are this package's own test binary.
 //
 // This is a module of its own, with a go.mod for each release of Kubernetes: the tests are those of the cluster's release, unchanged.
 package main

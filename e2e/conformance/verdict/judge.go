@@ -8,7 +8,7 @@ import (
 )
 
 // kinds begin the names of the tests that must have run. The value says whether their pods are updated in place.
-var kinds = map[string]bool{"Deployment": true, "Daemon set": true, "ReplicaSet": false, "ControllerRevision": false}
+var kinds = map[string]bool{"Deployment": true, "Daemon set": true, "StatefulSet": true, "ReplicaSet": false, "ControllerRevision": false}
 
 // moved is the reason of the event about a pod that was updated in place. Tests end before the event about the complete update.
 const moved = "UpdatedInPlace"

@@ -34,6 +34,7 @@ const (
 	rollover = "Deployment deployment should support rollover"
 	scaling  = "Deployment deployment should support proportional scaling"
 	rollback = "Daemon set should rollback without unnecessary restarts"
+	canary   = "StatefulSet Basic StatefulSet functionality should perform canary updates"
 )
 
 func TestVerdict(t *testing.T) {
@@ -43,7 +44,7 @@ func TestVerdict(t *testing.T) {
 		some            bool
 		want            string // a part of the output, which means a failure if it begins with "FAIL"
 	}{
-		"in place as natively": {want: "ok: 6 tests, in place as natively but for the 2 that"},
+		"in place as natively": {want: "ok: 7 tests, in place as natively but for the 2 that"},
 		"fails in place": {
 			inPlace: func(r *reported) { r.fail(rollover, "no new ReplicaSet\nmore") },
 			want:    "FAIL: " + rollover + ": fails in place: no new ReplicaSet\n",
@@ -81,6 +82,10 @@ func TestVerdict(t *testing.T) {
 			inPlace: func(r *reported) { r.say("Daemon set should update pod"); r.say(rollover) },
 			want:    "FAIL: in no test of a Daemon set a pod was updated in place: is Stayput installed?\nFAIL: in no test of a Deployment a",
 		},
+		"StatefulSets are native": {
+			inPlace: func(r *reported) { r.say(canary) },
+			want:    "FAIL: in no test of a StatefulSet a pod was updated in place: is Stayput installed?",
+		},
 		"no tests of a kind": {
 			native: func(r *reported) { r.remove("ReplicaSet should adopt") }, inPlace: func(r *reported) { r.remove("ReplicaSet should adopt") },
 			want: "FAIL: no test of a ReplicaSet ran in place",
@@ -95,7 +100,7 @@ func TestVerdict(t *testing.T) {
 		},
 		"skipped tests are left out": {
 			native: func(r *reported) { r.add("Deployment needs a cloud", types.SpecStateSkipped) },
-			want:   "ok: 6 tests",
+			want:   "ok: 7 tests",
 		},
 	}
 	for name, test := range tests {
@@ -148,7 +153,7 @@ type reported struct{ types.Report }
 
 func natively() *reported {
 	r := &reported{}
-	for _, each := range []string{rollover, scaling, rollback, "Daemon set should update pod", "ReplicaSet should adopt",
+	for _, each := range []string{rollover, scaling, rollback, canary, "Daemon set should update pod", "ReplicaSet should adopt",
 		"ControllerRevision should manage"} {
 		r.add(each, types.SpecStatePassed)
 	}
@@ -159,6 +164,7 @@ func inPlace() *reported {
 	r := natively()
 	r.say(rollover, "InPlaceUpdateCompleted", "InPlaceUpdateCompleted", moved)
 	r.say("Daemon set should update pod", moved)
+	r.say(canary, moved)
 	for _, each := range []string{scaling, rollback} {
 		r.fail(each, "an image is missing")
 		r.say(each, "ImagePullFailed")
