@@ -5,6 +5,8 @@ CONFORMANCE_MODFILE := $(or $(wildcard $(CONFORMANCE)/go-$(KUBERNETES_VERSION).m
 # The tests of each kind are a file upstream. A test runs if both its file and its name match, so that RUN=StatefulSet is a kind.
 CONFORMANCE_FILES := /e2e/apps/(deployment|replica_set|daemon_set|statefulset|controller_revision)\.go$$
 CONFORMANCE_REPORTS := $(CURDIR)/.cluster/conformance
+# Tests mostly wait, so as many run at a time. PROCESSES=1 runs one after the other.
+PROCESSES ?= 3
 conformance_build = cd $(CONFORMANCE) && $(CLUSTER_ENV)
 
 conformance: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
@@ -27,10 +29,10 @@ conformance_storage = trap '$(BIN)/kubectl delete -f $(CONFORMANCE)/storage.yaml
 # The output of the tests goes to a file; the user reads the table of the command verdict. That command also decides about tests that fail.
 # In 1.37 the test of an application, which runs its image, has no label Feature.
 conformance_run = echo "running $(1), see $(CONFORMANCE_REPORTS)/$(1).log"; KUBE_TEST_REPO_LIST=$(CONFORMANCE_REPOSITORIES) \
-	$(CONFORMANCE_BIN)/upstream.test > $(CONFORMANCE_REPORTS)/$(1).log 2>&1 --provider skeleton --kubectl-path $(BIN)/kubectl \
-	--ginkgo.focus-file '$(CONFORMANCE_FILES)' --ginkgo.focus '$(RUN)' --ginkgo.label-filter 'Feature: isEmpty' \
-	--ginkgo.skip 'Deploy clustered applications' --ginkgo.no-color --ginkgo.timeout 2h \
-	--ginkgo.json-report $(CONFORMANCE_REPORTS)/$(1).json --test.run TestUpstream
+	$(CONFORMANCE_BIN)/ginkgo run --procs $(PROCESSES) --focus-file '$(CONFORMANCE_FILES)' --focus '$(RUN)' \
+	--label-filter 'Feature: isEmpty' --skip 'Deploy clustered applications' --no-color --timeout 2h \
+	--json-report $(1).json --output-dir $(CONFORMANCE_REPORTS) $(CONFORMANCE_BIN)/upstream.test > $(CONFORMANCE_REPORTS)/$(1).log 2>&1 \
+	-- --provider skeleton --kubectl-path $(BIN)/kubectl --test.run TestUpstream
 CONFORMANCE_REPOSITORIES := $(CURDIR)/$(CONFORMANCE)/repositories.yaml
 
 .PHONY: conformance-images
@@ -40,7 +42,7 @@ conformance-images: $(BIN)/standins $(CONFORMANCE_BIN)/agnhost $(CONFORMANCE_BIN
 		grep -E '^$(REGISTRY)/(.*/)?(agnhost|busybox|httpd|nginx|pause):')
 
 .PHONY: conformance-build
-conformance-build: conformance-packages $(BIN)/standins $(addprefix $(CONFORMANCE_BIN)/,agnhost upstream.test verdict)
+conformance-build: conformance-packages $(BIN)/standins $(addprefix $(CONFORMANCE_BIN)/,agnhost ginkgo upstream.test verdict)
 
 .PHONY: conformance-packages
 conformance-packages: kubernetes-release
@@ -49,6 +51,10 @@ conformance-packages: kubernetes-release
 $(CONFORMANCE_BIN)/agnhost: $(CONFORMANCE_MODFILE)
 	@echo "building agnhost of Kubernetes $(KUBERNETES_VERSION)"
 	@$(conformance_build) $(CLUSTER_BUILD) -modfile=$(notdir $<) -ldflags '$(STRIP)' -o $@ k8s.io/kubernetes/test/images/agnhost
+
+# It runs tests in several processes.
+$(CONFORMANCE_BIN)/ginkgo: $(CONFORMANCE_MODFILE)
+	@$(conformance_build) $(CLUSTER_BUILD) -modfile=$(notdir $<) -ldflags '$(STRIP)' -o $@ github.com/onsi/ginkgo/v2/ginkgo
 
 $(CONFORMANCE_BIN)/upstream.test: $(CONFORMANCE_MODFILE) $(wildcard $(CONFORMANCE)/*_test.go) $(call go_files,$(CONFORMANCE)/verdict)
 	@echo "building the tests of Kubernetes $(KUBERNETES_VERSION)"

@@ -2,7 +2,10 @@ module github.com/stayput/stayput/e2e/conformance
 
 go 1.26.0
 
-tool k8s.io/kubernetes/test/images/agnhost
+tool (
+	github.com/onsi/ginkgo/v2/ginkgo
+	k8s.io/kubernetes/test/images/agnhost
+)
 
 require (
 	github.com/onsi/ginkgo/v2 v2.32.0
