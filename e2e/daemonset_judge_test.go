@@ -9,17 +9,18 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 // nativeWriter is the field manager of the native controllers.
 const nativeWriter = "kube-controller-manager"
 
-// revisionBy finds a revision of a DaemonSet by its hash, even after its deletion. It returns nil if there never was one.
-func (j *judge) revisionBy(ds types.UID, hash string) *appsv1.ControllerRevision {
+// revisionBy finds the revision of a DaemonSet or StatefulSet that the label of a pod stands for, even after its deletion. It returns nil if
+// there never was one.
+func (j *judge) revisionBy(of metav1.Object, pod *corev1.Pod,
+	stands func(*corev1.Pod, *appsv1.ControllerRevision) bool) *appsv1.ControllerRevision {
 	for _, revision := range j.written {
-		if revision.Labels[daemonHashLabel] == hash && metav1.IsControlledBy(revision, &metav1.ObjectMeta{UID: ds}) {
+		if stands(pod, revision) && metav1.IsControlledBy(revision, of) {
 			return revision
 		}
 	}
@@ -34,28 +35,24 @@ func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 	if e.what == watch.Deleted || !alive(pod) || ds == nil {
 		return
 	}
-	j.daemonFrozen(e, pod)
-	hash := pod.Labels[daemonHashLabel]
-	revision := j.revisionBy(ds.UID, hash)
+	j.revisionFrozen(e, pod)
+	revision := j.revisionBy(ds, pod, isOf)
 	if revision == nil {
 		if gated(pod) && len(j.listed[called(ds)]) == 0 && !strings.Contains(pod.Annotations[moveAnnotation], `"resize":`) {
-			j.violation(e, "has the hash %q of no revision", hash)
+			j.violation(e, "has the hash %q of no revision", pod.Labels[daemonHashLabel])
 		}
 		return
 	}
 	template := templateIn(revision)
-	for key, value := range template.Labels {
-		if pod.Labels[key] != value {
-			j.violation(e, "is of %s, but its label %s is %q instead of %q", revision.Name, key, pod.Labels[key], value)
-		}
-	}
+	j.hasLabels(e, pod, "of "+revision.Name, template)
 	if gated(pod) && !hasImages(pod, template.Spec) {
 		j.violation(e, "is of %s, but has images %v instead of %v", revision.Name, imagesOf(pod.Spec), imagesOf(template.Spec))
 	}
 	j.arrival(e, pod, revision.Name, template.Spec)
 }
 
-func (j *judge) daemonFrozen(e event, pod *corev1.Pod) {
+// revisionFrozen checks that a pod of a DaemonSet or StatefulSet keeps its revision where nothing may move.
+func (j *judge) revisionFrozen(e event, pod *corev1.Pod) {
 	before, now := j.owners[pod.UID], placeOf(pod)
 	if j.phaseAt(e.version, j.workloadOf(pod)).rules.FrozenBut != "" && before != "" && before != now {
 		j.violation(e, "moved to revision %s, although nothing may move", pod.Labels[daemonHashLabel])

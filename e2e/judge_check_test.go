@@ -16,10 +16,11 @@ import (
 // story is a small update as events: Deployment d, ReplicaSets old and new, pods p1 and p2. Each test spoils one thing.
 type story struct {
 	events []event
+	later  time.Duration // of the next event after the first
 }
 
 func (s *story) tell(what watch.EventType, object metav1.Object) {
-	s.events = append(s.events, event{version: uint64(len(s.events) + 1), at: time.Unix(1000, 0), what: what, object: object})
+	s.events = append(s.events, event{version: uint64(len(s.events) + 1), at: time.Unix(1000, 0).Add(s.later), what: what, object: object})
 }
 
 func template(version string) corev1.PodTemplateSpec {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +65,8 @@ type phase struct {
 	rules            Rules
 	from             uint64
 	created, deleted []string
-	peak             int // most pods unavailable at a time
+	peak             int           // most pods unavailable at a time
+	lag              time.Duration // longest time for which the status of a StatefulSet differed from the labels of its pods
 }
 
 func (p *phase) String() string {
@@ -86,6 +88,7 @@ type judge struct {
 	served     map[types.UID]string       // pod → lifeOf(pod) when it was last Ready
 	listed     map[string]map[string]bool // by workload, the containers that were ever auxiliary
 	floor      map[types.UID]int          // available pods of each workload so far: scaling up does not raise it, available pods that stay do
+	differs    map[types.UID]time.Time    // StatefulSet → since when its status differs from the labels of its pods
 	violations []string
 }
 
@@ -102,6 +105,7 @@ func decided(events []event, phases []phase) ([]phase, []string) {
 		served:  map[types.UID]string{},
 		listed:  map[string]map[string]bool{},
 		floor:   map[types.UID]int{},
+		differs: map[types.UID]time.Time{},
 	}
 	for _, e := range events {
 		j.observe(e)
@@ -132,6 +136,7 @@ func (j *judge) observe(e event) {
 		j.outage(e, j.deploymentOf(object))
 		j.daemonOutage(e, j.daemonSetOf(object))
 		j.memberOutage(e, j.statefulSetOf(object))
+		j.memberCounts(e, j.statefulSetOf(object))
 	case *appsv1.ReplicaSet:
 		j.untouched(e, before, object)
 	case *appsv1.Deployment:
@@ -151,6 +156,7 @@ func (j *judge) observe(e event) {
 		j.spec(e, object)
 		j.memberStatus(e, object)
 		j.memberOutage(e, j.statefulSets[object.UID])
+		j.memberCounts(e, j.statefulSets[object.UID])
 	}
 }
 
@@ -221,16 +227,21 @@ func (j *judge) agreement(e event, pod *corev1.Pod) {
 	if set == nil {
 		return // garbage collection deletes owners first
 	}
-	for key, value := range set.Spec.Template.Labels {
-		if pod.Labels[key] != value {
-			j.violation(e, "is under %s, but its label %s is %q instead of %q", set.Name, key, pod.Labels[key], value)
-		}
-	}
+	j.hasLabels(e, pod, "under "+set.Name, set.Spec.Template)
 	if template := set.Spec.Template.Spec; gated(pod) && !hasImages(pod, j.awaited(pod, template)) {
 		j.violation(e, "is under %s, but has images %v instead of %v", set.Name, imagesOf(pod.Spec), imagesOf(template))
 	}
 	j.arrival(e, pod, set.Name, set.Spec.Template.Spec)
 	j.frozen(e, pod, set)
+}
+
+// hasLabels checks that the pod has the labels of the template.
+func (j *judge) hasLabels(e event, pod *corev1.Pod, place string, template corev1.PodTemplateSpec) {
+	for key, value := range template.Labels {
+		if pod.Labels[key] != value {
+			j.violation(e, "is %s, but its label %s is %q instead of %q", place, key, pod.Labels[key], value)
+		}
+	}
 }
 
 func (j *judge) frozen(e event, pod *corev1.Pod, set *appsv1.ReplicaSet) {

@@ -180,10 +180,3 @@ func stateOfMember(sts *appsv1.StatefulSet, pod *corev1.Pod, target *appsv1.Cont
 	}
 	return state
 }
-
-// runsWhatItSays reports whether the status of the pod has the images of its spec.
-func runsWhatItSays(pod *corev1.Pod) bool {
-	return !slices.ContainsFunc(statusesOf(pod), func(status corev1.ContainerStatus) bool {
-		return strings.Replace(status.Image, mirror, registry, 1) != strings.Replace(imagesOf(pod.Spec)[status.Name], mirror, registry, 1)
-	})
-}

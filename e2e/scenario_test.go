@@ -138,6 +138,11 @@ func (s *stage) judge() {
 	}
 	events := s.recorder.inOrder()
 	phases, violations := decided(events, slices.Clone(s.recorder.phases))
+	for i := range phases {
+		if phases[i].lag > 0 {
+			s.Logf("phase %s: the status of a StatefulSet differed from the labels of its pods for %s at most", &phases[i], phases[i].lag)
+		}
+	}
 	for i, violation := range violations {
 		if i == 10 {
 			s.Errorf("and %d more", len(violations)-i)

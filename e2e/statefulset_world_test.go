@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -173,47 +174,140 @@ func describeStatefulSet(sts *appsv1.StatefulSet) string {
 		shortImages(sts.Spec.Template.Spec))
 }
 
-// memberAgreement checks that the label of a StatefulSet's live pod agrees with its spec, if it names a revision: in between a pod has a
-// label of none.
+// inBetween is the label of a pod that is patched, and whose containers have not restarted. No revision has that name.
+const inBetween = "updating-in-place"
+
+// memberAgreement checks that the label of a StatefulSet's live pod agrees with its other labels and its spec, and with the containers that
+// run if the pod is Ready. In between a pod has a label of no revision.
 func (j *judge) memberAgreement(e event, pod *corev1.Pod) {
 	sts := j.statefulSetOf(pod)
 	if e.what == watch.Deleted || !alive(pod) || sts == nil {
 		return
 	}
-	for _, revision := range j.written {
-		if !metav1.IsControlledBy(revision, sts) || revision.Name != pod.Labels[daemonHashLabel] {
-			continue
+	j.revisionFrozen(e, pod)
+	revision := j.revisionBy(sts, pod, isMemberOf)
+	if revision == nil {
+		if hash := pod.Labels[daemonHashLabel]; hash != inBetween {
+			j.violation(e, "has the label %q of no revision", hash)
 		}
-		template := templateIn(revision)
-		if !hasImages(pod, template.Spec) {
-			j.violation(e, "is of %s, but has images %v instead of %v", revision.Name, imagesOf(pod.Spec), imagesOf(template.Spec))
-		}
-		j.arrival(e, pod, revision.Name, template.Spec)
+		return
 	}
+	template := templateIn(revision)
+	j.hasLabels(e, pod, "of "+revision.Name, template)
+	if !hasImages(pod, template.Spec) {
+		j.violation(e, "is of %s, but has images %v instead of %v", revision.Name, imagesOf(pod.Spec), imagesOf(template.Spec))
+	}
+	if ready(pod) && !runsWhatItSays(pod) {
+		j.violation(e, "is Ready and of %s, but runs %v instead of %v", revision.Name, runningImages(pod), imagesOf(pod.Spec))
+	}
+	j.arrival(e, pod, revision.Name, template.Spec)
+}
+
+// runsWhatItSays reports whether the containers that the kubelet reports have the images of the pod's spec, under any name of the registry,
+// with or without a digest.
+func runsWhatItSays(pod *corev1.Pod) bool {
+	said := imagesOf(pod.Spec)
+	for name, image := range runningImages(pod) {
+		if known := said[name] != ""; known && plainName(image) != plainName(said[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// runningImages returns the images that the kubelet reports.
+func runningImages(pod *corev1.Pod) map[string]string {
+	images := map[string]string{}
+	for _, status := range statusesOf(pod) {
+		images[status.Name] = status.Image
+	}
+	return images
+}
+
+// plainName returns the image's name in the registry, without a digest.
+func plainName(image string) string {
+	name, _, _ := strings.Cut(strings.Replace(image, mirror, registry, 1), "@")
+	return name
 }
 
 // memberStatus checks that `kubectl rollout status` reports success only when the update is complete, and that updatedReplicas and
 // currentReplicas are numbers that have been true.
 func (j *judge) memberStatus(e event, sts *appsv1.StatefulSet) {
-	status := sts.Status
-	if e.what == watch.Deleted || sts.DeletionTimestamp != nil || status.ObservedGeneration < sts.Generation {
+	if e.what == watch.Deleted || !observed(sts) {
 		return
 	}
-	for revision, pods := range map[string]int32{
-		status.CurrentRevision: status.CurrentReplicas, status.UpdateRevision: status.UpdatedReplicas,
-	} {
-		if pods > 0 && !j.counts[daemonPlace(sts.UID, revision)][int(pods)] {
+	for revision, pods := range countsOf(sts) {
+		if pods > 0 && !j.counts[daemonPlace(sts.UID, revision)][pods] {
 			j.violation(e, "says that %d pods are of %s, which has never been true", pods, revision)
 		}
 	}
 	if done, _ := membersRolledOut(sts); !done {
 		return
 	}
-	for _, pod := range j.members(sts) {
+	pods := j.members(sts)
+	if wanted := replicasOfStatefulSet(sts); len(pods) < wanted && !j.phaseAt(e.version, called(sts)).rules.Outage {
+		j.violation(e, "says it is rolled out with %d live pods of %d", len(pods), wanted)
+	}
+	for _, pod := range pods {
 		if ordinalOf(pod) >= partitionOf(sts) && (!isMemberOf(pod, j.updateRevisionOf(sts)) || !j.hasServed(pod)) {
 			j.violation(e, "says it is rolled out before pod %s is (%s)", pod.Name, describePod(pod))
 		}
 	}
+}
+
+// observed reports whether the status is about the spec, of a StatefulSet that stays.
+func observed(sts *appsv1.StatefulSet) bool {
+	return sts.DeletionTimestamp == nil && sts.Status.ObservedGeneration >= sts.Generation
+}
+
+// countsOf returns how many pods the status counts, by revision.
+func countsOf(sts *appsv1.StatefulSet) map[string]int {
+	counts := map[string]int{sts.Status.CurrentRevision: int(sts.Status.CurrentReplicas)}
+	counts[sts.Status.UpdateRevision] = int(sts.Status.UpdatedReplicas)
+	return counts
+}
+
+// mostLag is how long the status of a StatefulSet may differ from the labels of its pods. Its controller needs less than a second where
+// the machine is not busy.
+const mostLag = 10 * time.Second
+
+// memberCounts checks that currentReplicas and updatedReplicas follow the labels of the pods. It records the longest time for which they
+// did not.
+func (j *judge) memberCounts(e event, sts *appsv1.StatefulSet) {
+	if sts == nil {
+		return
+	}
+	since, differed := j.differs[sts.UID]
+	if !observed(sts) {
+		delete(j.differs, sts.UID)
+		return
+	}
+	wrong := j.wrongCount(sts)
+	if wrong != "" && !differed {
+		j.differs[sts.UID] = e.at
+		return
+	}
+	if differed {
+		in, lag := j.phaseAt(e.version, called(sts)), e.at.Sub(since)
+		in.lag = max(in.lag, lag)
+		if lag > mostLag {
+			j.violation(e, "the status of %s differs from its pods for %s: %s", sts.Name, lag, wrong)
+		}
+	}
+	if wrong == "" {
+		delete(j.differs, sts.UID)
+	}
+}
+
+// wrongCount says in what the status differs from the labels of the pods. It is empty if it does not. A terminating pod may be counted.
+func (j *judge) wrongCount(sts *appsv1.StatefulSet) string {
+	for revision, pods := range countsOf(sts) {
+		place := daemonPlace(sts.UID, revision)
+		if live := j.livePods(place); pods < live || pods > j.scheduledPods(place) {
+			return fmt.Sprintf("it counts %d pods of %s, and there are %d", pods, revision, live)
+		}
+	}
+	return ""
 }
 
 // memberOutage checks availability as for Deployments.
