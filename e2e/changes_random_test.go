@@ -52,9 +52,9 @@ type laboratory struct {
 	*testing.T
 	namespace string
 	stayput   client.Client
-	// owner is a DaemonSet that Stayput does not manage, without pods. It exists because Stayput's service account may patch only pods that
-	// such a workload controls.
-	owner *appsv1.DaemonSet
+	// owners are a DaemonSet and a StatefulSet that Stayput does not manage, without pods of their own. They take turns, because Stayput's
+	// service account may patch only pods that a workload controls.
+	owners []metav1.OwnerReference
 }
 
 func newLaboratory(t *testing.T) *laboratory {
@@ -69,8 +69,43 @@ func newLaboratory(t *testing.T) *laboratory {
 		t.Fatal(err)
 	}
 	template, _ := templates.Pair(0)
-	l.owner = l.daemonSet(template, metav1.CreateOptions{})
+	apps := appsv1.SchemeGroupVersion
+	l.owners = []metav1.OwnerReference{
+		*metav1.NewControllerRef(l.daemonSet(template, metav1.CreateOptions{}), apps.WithKind("DaemonSet")),
+		*metav1.NewControllerRef(l.statefulSet(template), apps.WithKind("StatefulSet")),
+	}
 	return l
+}
+
+// testFinalizer keeps the StatefulSet when it has been deleted.
+const testFinalizer = "e2e.stayput.dev/kept"
+
+// statefulSet returns a StatefulSet that is being deleted until the test ends. The controller of one that
+// stays would release its pods, because of their names (ClaimObject in pkg/controller/controller_ref_manager.go).
+func (l *laboratory) statefulSet(template corev1.PodTemplateSpec) *appsv1.StatefulSet {
+	l.Helper()
+	all := clients.AppsV1().StatefulSets(l.namespace)
+	made, err := all.Create(l.Context(), &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "random-", Labels: map[string]string{updateLabel: "recreate"}, Finalizers: []string{testFinalizer}},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: new(int32),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{templates.AppLabel: templates.App}},
+			Template: template,
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() {
+		if _, err := all.Patch(context.Background(), made.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+			metav1.PatchOptions{}); err != nil {
+			l.Error(err)
+		}
+	})
+	if err := all.Delete(l.Context(), made.Name, metav1.DeleteOptions{}); err != nil {
+		l.Fatal(err)
+	}
+	return made
 }
 
 // daemonSet returns a DaemonSet with that template, as the API server returns it.
@@ -107,13 +142,14 @@ func (l *laboratory) tries(seed uint64) bool {
 	if !plan.Possible() {
 		return false
 	}
-	pod := l.pod(from, metav1.CreateOptions{})
-	err := l.makes(plan, pod, l.pod(to, onlyTried))
+	owner := l.owners[seed%uint64(len(l.owners))]
+	pod := l.pod(owner, from, metav1.CreateOptions{})
+	err := l.makes(plan, pod, l.pod(owner, to, onlyTried))
 	if err == nil && templates.OneWay(from, to) == "" {
-		err = l.makes(l.planOf(to, from), pod, l.pod(from, onlyTried))
+		err = l.makes(l.planOf(to, from), pod, l.pod(owner, from, onlyTried))
 	}
 	if err != nil {
-		l.Errorf("seed %d: %s: %v\nfrom %s\nto %s", seed, plan, err, templates.Text(from), templates.Text(to))
+		l.Errorf("seed %d, %s: %s: %v\nfrom %s\nto %s", seed, owner.Kind, plan, err, templates.Text(from), templates.Text(to))
 	}
 	l.forget(pod)
 	return true
@@ -143,13 +179,13 @@ func (l *laboratory) makes(plan templates.Plan, pod, fresh *corev1.Pod) error {
 	return errors.Join(plan.Restarted(before, pod), templates.Same(pod, fresh))
 }
 
-// pod returns a pod of that template, as the API server returns it.
-func (l *laboratory) pod(template corev1.PodTemplateSpec, options metav1.CreateOptions) *corev1.Pod {
+// pod returns a pod of that template and owner, as the API server returns it.
+func (l *laboratory) pod(owner metav1.OwnerReference, template corev1.PodTemplateSpec, options metav1.CreateOptions) *corev1.Pod {
 	l.Helper()
 	made, err := clients.CoreV1().Pods(l.namespace).Create(l.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: "random-", Labels: template.Labels, Annotations: template.Annotations,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(l.owner, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))},
+			OwnerReferences: []metav1.OwnerReference{owner},
 		},
 		Spec: template.Spec,
 	}, options)

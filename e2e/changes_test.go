@@ -20,7 +20,8 @@ import (
 	"github.com/stayput/stayput/e2e/changes"
 )
 
-// templateChanges makes every change of docs/reference/changes.md in both kinds, and random changes. The same rules apply to both kinds.
+// templateChanges makes every change of docs/reference/changes.md in a Deployment and in a DaemonSet, and random changes. The same rules
+// apply to all kinds. So a StatefulSet, whose pods change in another way, has all changes in place, and only one group of the others.
 func templateChanges(t *testing.T) {
 	scenarios := map[string]func(*testing.T){"random": randomChanges}
 	var lasting []string
@@ -29,9 +30,12 @@ func templateChanges(t *testing.T) {
 			continue // see changesByFlags
 		}
 		for kind, install := range ofOnePod {
+			if kind == "StatefulSet" && !scenario.InPlace() && scenario.Name != firstRecreated {
+				continue
+			}
 			name := kind + ", " + scenario.Name
 			scenarios[name] = func(t *testing.T) { makeChanges(t, install, scenario) }
-			if kind == "DaemonSet" || !inMakeTest(scenario) {
+			if !inMakeTest(kind, scenario) {
 				lasting = append(lasting, name)
 			}
 		}
@@ -39,12 +43,21 @@ func templateChanges(t *testing.T) {
 	together(t, lengthy(scenarios, lasting...))
 }
 
-// inMakeTest reports whether make test makes the changes of the scenario. It makes those that running pods take, except those with a
-// workload of their own that other scenarios use as well, and one group of those that recreate pods. The unit tests of inplace/edit cover
-// the others.
-func inMakeTest(scenario changes.Scenario) bool {
-	single := []string{"lower limit of memory", "CPU and `kubectl rollout restart` together"}
-	return strings.HasPrefix(scenario.Name, "in place ") || scenario.Name == "recreated 1" || slices.Contains(single, scenario.Name)
+// firstRecreated is a group of changes that recreate pods.
+const firstRecreated = "recreated 1"
+
+// inMakeTest reports whether make test makes the changes of the scenario in that kind. It makes those that running pods take, except those
+// with a workload of their own that other scenarios use as well, and one group of those that recreate pods. The unit tests of inplace/edit
+// cover the others. In a StatefulSet, it makes those that need no workload of their own.
+func inMakeTest(kind string, scenario changes.Scenario) bool {
+	single := []string{"lower limit of memory", "CPU and `kubectl rollout restart` together", firstRecreated}
+	switch shared := strings.HasPrefix(scenario.Name, "in place "); kind {
+	case "Deployment":
+		return shared || slices.Contains(single, scenario.Name)
+	case "StatefulSet":
+		return shared
+	}
+	return false
 }
 
 // changesByFlags makes the changes for which the managers need flags.
@@ -67,7 +80,7 @@ func changesByFlags(t *testing.T) {
 
 // makeChanges makes the changes one after another.
 func makeChanges(t *testing.T, install func(*stage, changes.Scenario) string, scenario changes.Scenario) {
-	s := newStage(t, labelled)
+	s := newStage(t, stateful)
 	name := install(s, scenario)
 	for _, c := range scenario.Cases {
 		edit := func() { s.told(name, c, s.editTemplate(name, c.Edit)) }
@@ -122,6 +135,8 @@ func (s *stage) templateOf(name string) *corev1.PodTemplateSpec {
 		return object.Spec.Template.DeepCopy()
 	case *appsv1.DaemonSet:
 		return object.Spec.Template.DeepCopy()
+	case *appsv1.StatefulSet:
+		return object.Spec.Template.DeepCopy()
 	default:
 		s.Fatalf("%s is a %T", name, object)
 		return nil
@@ -143,6 +158,13 @@ var ofOnePod = map[string]func(*stage, changes.Scenario) string{
 		ds.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: onlyOn(s.realNodes()[0])}
 		s.install(ds)
 		return agents
+	},
+	"StatefulSet": func(s *stage, scenario changes.Scenario) string {
+		s.Cleanup(s.nativeDeletesAreTrue)
+		sts := db(1)
+		sts.Spec.Template = changing(sts, scenario)
+		s.form(sts)
+		return members
 	},
 }
 

@@ -15,8 +15,8 @@ import (
 // nativeWriter is the field manager of the native controllers.
 const nativeWriter = "kube-controller-manager"
 
-// revisionBy finds the revision of a DaemonSet or StatefulSet that the label of a pod stands for, even after its deletion. It returns nil if
-// there never was one.
+// revisionBy finds the revision of a DaemonSet or StatefulSet that the label of a pod stands for, even after its deletion. It returns nil
+// if there never was one.
 func (j *judge) revisionBy(of metav1.Object, pod *corev1.Pod,
 	stands func(*corev1.Pod, *appsv1.ControllerRevision) bool) *appsv1.ControllerRevision {
 	for _, revision := range j.written {

@@ -15,7 +15,7 @@
 //	partition_test.go  updates that stop at a partition until it is lowered
 //	timeline_test.go   what is printed when a test fails, with diagnosis_test.go
 //	scenario_test.go   what a user does: create, edit, wait
-//	changes            the table of docs/reference/changes.md; changes_test.go makes each change, in both kinds
+//	changes            the table of docs/reference/changes.md; changes_test.go makes each change, in each kind
 //	daemonset_*.go     the same for DaemonSets, where they differ, and their scenarios
 //	meeting_test.go    failures of shared components, with a Deployment and a DaemonSet; leader_test.go, in each phase of a pod's update
 //	examples_test.go   each file of examples is applied, and updated by the commands in its comment

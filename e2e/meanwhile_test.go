@@ -25,8 +25,8 @@ type inPlaceChange struct {
 	edit      func(s *stage, name string) string
 	// taken reports whether a pod has the change.
 	taken func(*corev1.Pod) bool
-	// undo are the rules for an undo in the middle of the update.
-	undo Rules
+	// oneWay: running pods do not take an undo.
+	oneWay bool
 }
 
 // inPlaceChanges are all kinds of changes except images alone, which the other scenarios test. A new kind is a new row.
@@ -34,35 +34,35 @@ var inPlaceChanges = map[string]inPlaceChange{
 	"restart": {
 		has: func(*appsv1.Deployment) {}, container: "app",
 		edit:  func(s *stage, name string) string { return s.rollout("restart", name) },
-		taken: func(pod *corev1.Pod) bool { return pod.Annotations[restartedAt] != "" }, undo: inPlace,
+		taken: func(pod *corev1.Pod) bool { return pod.Annotations[restartedAt] != "" },
 	},
 	"sidecar": {
 		has: withMesh, container: sidecar,
 		edit:  func(s *stage, name string) string { return s.setImage(name, sidecar+"=v2") },
-		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)[sidecar] == appImage("v2") }, undo: inPlace,
+		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)[sidecar] == appImage("v2") },
 	},
 	"auxiliary": {
 		has: withAuxiliarySide, container: "side",
 		edit:  func(s *stage, name string) string { return s.setImage(name, "side=v2") },
-		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["side"] == appImage("v2") }, undo: inPlace,
+		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["side"] == appImage("v2") },
 	},
 	"annotation": {
 		has:       func(d *appsv1.Deployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, listAnnotation, note) },
 		container: "app",
 		edit:      func(s *stage, name string) string { return s.annotateTemplate(name, `"1"`, toImage("v2")) },
-		taken:     func(pod *corev1.Pod) bool { return pod.Annotations[note] == "1" }, undo: inPlace,
+		taken:     func(pod *corev1.Pod) bool { return pod.Annotations[note] == "1" },
 	},
 	"resize": {
 		has: sizedToResize, container: "app",
 		edit: func(s *stage, name string) string {
 			return s.patchApp(name, `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`)
 		},
-		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["app"] == appImage("v2") && asks(pod, "20m") }, undo: inPlace,
+		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["app"] == appImage("v2") && asks(pod, "20m") },
 	},
 	"resize with a restart": {
 		has: func(d *appsv1.Deployment) { sizedToResize(d); restartsForCPU(d) }, container: "app",
 		edit:  func(s *stage, name string) string { return s.setResources(name, "--requests=cpu=20m") },
-		taken: func(pod *corev1.Pod) bool { return asks(pod, "20m") }, undo: inPlace,
+		taken: func(pod *corev1.Pod) bool { return asks(pod, "20m") },
 	},
 	"toleration": {
 		has: func(*appsv1.Deployment) {}, container: "app",
@@ -70,7 +70,7 @@ var inPlaceChanges = map[string]inPlaceChange{
 		taken: func(pod *corev1.Pod) bool {
 			return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == noTaint })
 		},
-		undo: recreated, // a toleration cannot be removed from a pod
+		oneWay: true, // a toleration cannot be removed from a pod
 	},
 }
 
@@ -91,6 +91,8 @@ func meanwhile(t *testing.T) {
 		"toleration of a Deployment, undo", "toleration of a DaemonSet, undo",
 		"resize of a Deployment, undo", "resize of a DaemonSet, undo", "resize with a restart of a DaemonSet, undo",
 		"restart, paused", "sidecar, paused", "annotation, paused", "toleration, paused", "resize, paused", "resize with a restart, paused",
+		"restart of a StatefulSet, undo", "sidecar of a StatefulSet, undo", "auxiliary of a StatefulSet, undo",
+		"annotation of a StatefulSet, undo", "toleration of a StatefulSet, undo", "resize with a restart of a StatefulSet, undo",
 		"toleration, scaled", "sidecar, scaled", "auxiliary, scaled", "annotation, scaled", "resize, scaled", "resize with a restart, scaled"))
 }
 
@@ -157,12 +159,16 @@ func (c inPlaceChange) undone(t *testing.T, kind kindOfWorkload) {
 	kind.create(s, c.lasting("6s"))
 	before := s.pods(kind.name)
 	c.begin(s, kind.name)
-	s.begin("undo", c.undo)
+	rules := inPlace
+	if c.oneWay {
+		rules = kind.recreated
+	}
+	s.begin("undo", rules)
 	s.rollout("undo", kind.name)
 	s.completes(kind.name)
 	s.metWhen(kind.name, c.partial)
 	c.nowhere(s, kind.name)
-	if c.undo == inPlace {
+	if !c.oneWay {
 		s.kept(kind.name, before, restarts{c.container: {0, 2}})
 		s.someNeverRestarted(kind.name)
 	}

@@ -202,8 +202,11 @@ func containsAll(text string, parts []string) bool {
 // eventsOn returns the Kubernetes events about a workload.
 func (s *stage) eventsOn(ctx context.Context, name string) ([]corev1.Event, error) {
 	kind, short := "Deployment", name
-	if isDaemonSet(name) {
+	switch {
+	case isDaemonSet(name):
 		kind, short = "DaemonSet", strings.TrimPrefix(name, daemonSetPrefix)
+	case strings.HasPrefix(name, statefulSetPrefix):
+		kind, short = "StatefulSet", strings.TrimPrefix(name, statefulSetPrefix)
 	}
 	found, err := clients.CoreV1().Events(s.namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + short,

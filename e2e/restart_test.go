@@ -16,22 +16,27 @@ import (
 // restarting are labels with which a rollout restart restarts containers in place.
 var restarting = with(labelled, restartLabel, "in-place")
 
-// kindOfWorkload is what scenarios for both kinds need to know of a kind.
+// kindOfWorkload is what scenarios for several kinds need to know of a kind.
 type kindOfWorkload struct {
 	name  string
 	stage func(t *testing.T, labels map[string]string) *stage
+	// recreated are the rules for an update with new pods.
+	recreated Rules
 	// create creates a workload of three pods.
 	create func(s *stage, knobs ...knob)
 }
 
 var kindsOfWorkloads = map[string]kindOfWorkload{
-	"Deployment": {"web", newStage, func(s *stage, knobs ...knob) { s.create(web(3, knobs...)) }},
-	"DaemonSet": {agents, newDaemonStage, func(s *stage, knobs ...knob) {
-		var all []daemonKnob
+	"Deployment": {"web", newStage, recreated, func(s *stage, knobs ...knob) { s.create(web(3, knobs...)) }},
+	"DaemonSet": {agents, newDaemonStage, recreated, func(s *stage, knobs ...knob) {
+		s.install(agent(allTemplated(knobs)...))
+	}},
+	"StatefulSet": {members, newAskingStage, recreatedMembers, func(s *stage, knobs ...knob) {
+		var all []statefulKnob
 		for _, turn := range knobs {
-			all = append(all, templated(turn))
+			all = append(all, ofTemplate(turn))
 		}
-		s.install(agent(all...))
+		s.form(db(3, all...))
 	}},
 }
 
@@ -46,7 +51,8 @@ func restart(t *testing.T) {
 		"crash just before":      restartAfterCrash,
 		"stops only when killed": restartOfTheStubborn,
 	}
-	for kind, of := range kindsOfWorkloads {
+	for _, kind := range []string{"Deployment", "DaemonSet"} { // membersRestarted and meanwhile restart StatefulSets
+		of := kindsOfWorkloads[kind]
 		for name, scenario := range map[string]func(*testing.T, kindOfWorkload){
 			"fresh configuration": restartIsFresh,
 			"again and again":     restartAgain,
@@ -122,6 +128,8 @@ func (of workload) template() map[string]string {
 	case *appsv1.Deployment:
 		return workload.Spec.Template.Annotations
 	case *appsv1.DaemonSet:
+		return workload.Spec.Template.Annotations
+	case *appsv1.StatefulSet:
 		return workload.Spec.Template.Annotations
 	}
 	return nil

@@ -191,7 +191,7 @@ func on(name string, condition func(world, *appsv1.Deployment) error) func(world
 	}
 }
 
-// of returns a condition on one workload of either kind.
+// of returns a condition on one workload of any kind.
 func of(name string, condition func(workload) error) func(world) error {
 	return func(w world) error {
 		found, err := w.workload(name)
@@ -448,7 +448,7 @@ func (s *stage) deployment(name string) *appsv1.Deployment {
 	return d
 }
 
-// workload returns a workload of either kind, with its pods, as it is now.
+// workload returns a workload of any kind, with its pods, as it is now.
 func (s *stage) workload(name string) workload {
 	s.Helper()
 	var now workload

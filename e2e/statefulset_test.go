@@ -109,6 +109,12 @@ func newStatefulStage(t *testing.T, labels map[string]string) *stage {
 	return s
 }
 
+// newAskingStage is newStatefulStage where StatefulSets are updated in place.
+func newAskingStage(t *testing.T, labels map[string]string) *stage {
+	t.Helper()
+	return newStatefulStage(t, with(labels, statefulSetsLabel, "in-place"))
+}
+
 // nativeDeletesAreTrue checks the events of the StatefulSet controller: as many deletions as there were, and no refusal but Stayput's.
 func (s *stage) nativeDeletesAreTrue() {
 	found, err := clients.CoreV1().Events(s.namespace).List(context.Background(), metav1.ListOptions{

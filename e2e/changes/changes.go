@@ -84,5 +84,8 @@ func together(name string, which func(Case) bool) []Scenario {
 // Template returns the template that the scenario's first case begins with.
 func (s Scenario) Template() corev1.PodTemplateSpec { return s.Cases[0].Template() }
 
+// InPlace reports whether running pods take the changes of the scenario.
+func (s Scenario) InPlace() bool { return s.Cases[0].InPlace() }
+
 // Flags returns the managers' flags that the scenario needs.
 func (s Scenario) Flags() []string { return s.Cases[0].Flags }
