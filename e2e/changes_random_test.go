@@ -86,7 +86,8 @@ func (l *laboratory) statefulSet(template corev1.PodTemplateSpec) *appsv1.Statef
 	l.Helper()
 	all := clients.AppsV1().StatefulSets(l.namespace)
 	made, err := all.Create(l.Context(), &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "random-", Labels: map[string]string{updateLabel: "recreate"}, Finalizers: []string{testFinalizer}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "random-", Labels: map[string]string{updateLabel: "recreate"},
+			Finalizers: []string{testFinalizer}},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: new(int32),
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{templates.AppLabel: templates.App}},

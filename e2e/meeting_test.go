@@ -95,10 +95,14 @@ func (m meeting) phase(name string, deployment, daemonSet Rules) {
 	m.begin(name, daemonSet.of(agents))
 }
 
-// setImages edits both workloads with one command.
+// setImages edits all workloads with one command.
 func (m meeting) setImages(tag string) {
 	m.Helper()
-	m.kubectl("", "set", "image", ref("web"), ref(agents), "app="+appImage(tag))
+	arguments := []string{"set", "image"}
+	for _, name := range m.names {
+		arguments = append(arguments, ref(name))
+	}
+	m.kubectl("", append(arguments, "app="+appImage(tag))...)
 }
 
 // partial begins both updates to v2, and waits until each has one pod in progress, besides done and untouched ones. Then both budgets are
@@ -134,7 +138,7 @@ func (m meeting) podsOfEach() map[string]map[types.UID]*corev1.Pod {
 	return pods
 }
 
-// end waits until both workloads run this version.
+// end waits until all workloads run this version.
 func (m meeting) end(tag string) {
 	m.Helper()
 	m.each(m.completes)

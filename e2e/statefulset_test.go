@@ -5,9 +5,11 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,19 +49,16 @@ func statefulSets(t *testing.T) {
 			"one of two containers":    membersOfTwoContainers,
 			"label only":               membersRelabelled,
 			"undo":                     membersUndone,
-			"undo half-way":            membersUndoneHalfway,
 			"undo of a crashing image": membersUndoCrashing,
 			"native partition":         membersAtPartition,
-			"scaled half-way":          membersScaled,
-			"deleted by hand half-way": membersLost,
-			"label removed half-way":   membersHandedOver,
 		} {
 			scenarios[policy+", "+name] = func(t *testing.T) { scenario(t, knob) }
 		}
 	}
+	maps.Copy(scenarios, membersHalfway)
 	together(t, lengthy(scenarios, "OrderedReady, minReadySeconds", "Parallel, minReadySeconds", "Parallel, one of two containers",
-		"Parallel, label only", "Parallel, undo", "OrderedReady, undo half-way", "Parallel, native partition", "Parallel, scaled half-way",
-		"OrderedReady, deleted by hand half-way", "Parallel, label removed half-way", "asked for by itself", "OnDelete", "environment"))
+		"Parallel, label only", "Parallel, undo", "Parallel, native partition", "asked for by itself", "OnDelete", "environment",
+		"edited half-way", "edited beyond what is possible", "waiting for minutes"))
 }
 
 // statefulKnob changes a StatefulSet before it is created.
@@ -123,16 +122,19 @@ func (s *stage) nativeDeletesAreTrue() {
 		s.Error(err)
 		return
 	}
+	refused := map[string]int{}
 	for _, e := range found.Items {
+		refused[e.InvolvedObject.Name] += timesOf([]corev1.Event{e}, "FailedDelete")
 		switch {
 		case e.Reason == "FailedDelete" && !strings.Contains(e.Message, "held: stayput"):
 			s.Errorf("the StatefulSet controller warns: %s", e.Message)
 		case e.Reason == "SuccessfulDelete" && !ever(s.recorder, func(pod *corev1.Pod) bool {
-			return pod.DeletionTimestamp != nil && strings.Contains(e.Message, pod.Name)
+			return !alive(pod) && strings.Contains(e.Message, pod.Name)
 		}):
 			s.Errorf("the StatefulSet controller says: %s", e.Message)
 		}
 	}
+	s.Logf("refused DELETEs of pods, by StatefulSet: %v", refused)
 }
 
 // form creates the StatefulSet and waits until it is rolled out.
@@ -207,28 +209,19 @@ func membersUndone(t *testing.T, policy statefulKnob) {
 	s.history(members, "2", "3")
 }
 
-func membersUndoneHalfway(t *testing.T, policy statefulKnob) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy, ofTemplate(slow)))
-	s.inPlace(members, restarts{"app": {0, 2}}, func() {
-		s.setImage(members, "app=v2")
-		s.reaches(members, partly)
-		s.rollout("undo", members)
-	})
-	s.met(members, partly)
-	s.runs(members, "v1")
-}
-
 // membersUndoCrashing checks that the undo reaches the pod with the bad image. Natively the StatefulSet controller waits for that pod for
 // ever (kubernetes#67250).
 func membersUndoCrashing(t *testing.T, policy statefulKnob) {
 	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
 	s.form(db(3, policy))
+	var undone time.Time
 	s.inPlace(members, restarts{"app": anyNumber}, func() {
 		s.setImage(members, "app=crash")
 		s.fails(members, "CrashLoopBackOff")
+		undone = time.Now()
 		s.rollout("undo", members)
 	})
+	t.Logf("complete %s after the undo", time.Since(undone).Round(time.Second/10))
 	s.runs(members, "v1")
 	s.someNeverRestarted(members)
 }
@@ -250,7 +243,7 @@ func membersWaitForTheUnready(t *testing.T) {
 	s := newStatefulStage(t, stateful)
 	s.form(db(2, ofTemplate(readyAfter("app", "20s"))))
 	s.begin("one starts slowly", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
-	lost := s.member(0)
+	lost := s.member(members, 0)
 	deleteByHand(s, lost)
 	s.gone(lost)
 	s.wait("the new pod to run", of(members, func(now workload) error {
@@ -285,15 +278,15 @@ func (s *stage) startedOnlyWhenReady(tag string) {
 	}
 }
 
-// member returns the pod with that ordinal.
-func (s *stage) member(ordinal int) *corev1.Pod {
+// member returns the pod of the StatefulSet with that ordinal.
+func (s *stage) member(name string, ordinal int) *corev1.Pod {
 	s.Helper()
-	for _, pod := range s.workload(members).pods {
+	for _, pod := range s.workload(name).pods {
 		if ordinalOf(pod) == ordinal {
 			return pod
 		}
 	}
-	s.Fatalf("there is no pod with ordinal %d", ordinal)
+	s.Fatalf("%s has no pod with ordinal %d", name, ordinal)
 	return nil
 }
 
@@ -304,58 +297,10 @@ func membersAtPartition(t *testing.T, policy statefulKnob) {
 	s.begin("in stages", inPlace)
 	s.setImage(members, "app=v2")
 	s.completes(members)
-	for ordinal, image := range []string{"v1", "v1", "v2"} {
-		if got := imagesOf(s.member(ordinal).Spec)["app"]; got != appImage(image) {
-			t.Errorf("at partition 2 the pod with ordinal %d has %s", ordinal, got)
-		}
-	}
-	s.patch(members, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+	s.haveImages(members, "v1", "v1", "v2")
+	s.setPartition(members, 0)
 	s.completes(members)
 	s.kept(members, before, once)
-	s.runs(members, "v2")
-}
-
-// membersScaled scales up and down in the middle of an update, which is not held.
-func membersScaled(t *testing.T, policy statefulKnob) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy, ofTemplate(slow)))
-	before := s.pods(members)
-	s.begin("scaled", Rules{Created: exactly(2), Deleted: exactly(2)})
-	s.setImage(members, "app=v2")
-	s.reaches(members, partly)
-	s.kubectl("", "scale", members, "--replicas=5")
-	s.completes(members)
-	s.kubectl("", "scale", members, "--replicas=3")
-	s.completes(members)
-	s.kept(members, before, once)
-	s.runs(members, "v2")
-}
-
-func membersLost(t *testing.T, policy statefulKnob) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy, ofTemplate(slow)))
-	before := s.pods(members)
-	s.begin("a pod is lost", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
-	s.setImage(members, "app=v2")
-	s.reaches(members, partly)
-	lost := s.untouched(members)
-	deleteByHand(s, lost)
-	s.gone(lost)
-	s.completes(members)
-	s.runs(members, "v2")
-	delete(before, lost.UID)
-	s.survived(members, before)
-}
-
-// membersHandedOver checks that the StatefulSet controller finishes what Stayput has begun.
-func membersHandedOver(t *testing.T, policy statefulKnob) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy, ofTemplate(slow)))
-	s.begin("handed over", Rules{Created: some, Deleted: some, Outage: true})
-	s.setImage(members, "app=v2")
-	s.reaches(members, partly)
-	s.label(statefulSetsLabel + "-")
-	s.completes(members)
 	s.runs(members, "v2")
 }
 
