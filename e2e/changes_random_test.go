@@ -80,8 +80,8 @@ func newLaboratory(t *testing.T) *laboratory {
 // testFinalizer keeps the StatefulSet when it has been deleted.
 const testFinalizer = "e2e.stayput.dev/kept"
 
-// statefulSet returns a StatefulSet that is being deleted until the test ends. The controller of one that
-// stays would release its pods, because of their names (ClaimObject in pkg/controller/controller_ref_manager.go).
+// statefulSet returns a StatefulSet that is being deleted until the test ends. The controller of one that stays would release its pods,
+// because of their names (ClaimObject in pkg/controller/controller_ref_manager.go).
 func (l *laboratory) statefulSet(template corev1.PodTemplateSpec) *appsv1.StatefulSet {
 	l.Helper()
 	all := clients.AppsV1().StatefulSets(l.namespace)

@@ -15,34 +15,36 @@ import (
 )
 
 // kubeletStopped checks that the pod of an unreachable node counts as unavailable. Without budget left no pod is updated. With budget for
-// one more the other pods are updated one after another. The pod itself is updated when its node returns.
+// one more the other pods of a DaemonSet are updated one after another. The pod itself is updated when its node returns. StatefulSets of
+// both pod management policies, with a pod on each node as well, have no more budget.
 func kubeletStopped(t *testing.T) {
 	long(t)
-	s := newDaemonStage(t, labelled)
+	s := meeting{newDaemonStage(t, stateful), []string{agents, members, caches}}
+	t.Cleanup(s.nativeDeletesAreTrue)
 	down := s.spareNode()
 	s.submitDaemonSet(agent())
+	s.submitPolicies(3, ofTemplate(oneOnEachNode))
 	s.create(web(1, named("clock"), onNode(s.otherNode(down))))
-	s.completes(agents)
-	before := s.pods(agents)
+	s.each(s.completes)
+	before := s.podsOfEach()
 	s.stopKubelet(down)
-	s.wait("the pod to be reported as not Ready", of(agents, func(now workload) error {
-		if unready := now.tally().moving + now.tally().midway; unready != 1 {
-			return errors.New(now.tally().String())
-		}
-		return nil
-	}))
+	s.each(func(name string) {
+		s.reaches(name, moment{"without one pod", func(t tally) bool { return t.moving+t.midway == 1 }})
+	})
 
 	s.begin("no budget", frozenBut("clock"))
-	s.setImage(agents, "app=v2")
+	s.setImages("v2")
 	s.tick("v2")
 	s.begin("budget for one more", inPlace)
 	s.patch(agents, `{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":2}}}}`)
 	s.reaches(agents, moment{"updated but for the node that is down", func(t tally) bool { return t == tally{done: 2, moving: 1} }})
+	for _, name := range []string{members, caches} {
+		s.kept(name, before[name], nil)
+	}
 	s.begin("the node is back", inPlace)
 	startKubelet(t, down)
-	s.completes(agents)
-	s.kept(agents, before, once)
-	s.runs(agents, "v2")
+	s.end("v2")
+	s.each(func(name string) { s.kept(name, before[name], once) })
 }
 
 // onNode restricts a Deployment's pods to a node.

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"errors"
-	"maps"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,23 +27,24 @@ var stepsOfLeader = []step{
 }
 
 // leaderKilled kills the leader at a phase of a pod's update. The next leader finds the pod in that phase. As in managerKilled, native
-// writes may bypass the dead webhook. The update completes in any case, and no gate stays closed.
+// writes may bypass the dead webhook. The update completes in any case, and no gate stays closed. StatefulSets of both pod management
+// policies are updated at the same time.
 func leaderKilled(t *testing.T, step step) {
 	long(t)
-	labels := maps.Clone(labelled)
-	labels[drainLabel] = step.drain
-	s := newStage(t, labels)
+	s := meeting{newStatefulStage(t, with(stateful, drainLabel, step.drain)), []string{"web", members, caches}}
 	s.followSlices()
-	s.create(web(4, step.knobs...))
+	s.submit(web(4, step.knobs...))
+	s.submitPolicies(2, allOfTemplate(step.knobs)...)
+	s.each(s.completes)
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster) // without a Service no pod waits for a drain
 	s.offered("web")
 	t.Cleanup(func() { mended(t) })
-	before, leader := s.pods("web"), managerProcess(s, s.leader())
+	before, leader := s.pods("web"), managerProcess(s.stage, s.leader())
 	if leader == 0 {
 		t.Fatal("the leader is not on this machine")
 	}
 	s.begin("killed", anyChurn)
-	s.setImage("web", "app=v2")
+	s.setImages("v2")
 	s.wait("a pod that is "+string(step.phase), of("web", func(now workload) error {
 		for _, pod := range now.pods {
 			if was := before[pod.UID]; was != nil && phaseOf(was, pod, now.updated(pod)) == step.phase {
@@ -53,9 +53,8 @@ func leaderKilled(t *testing.T, step step) {
 		}
 		return errors.New(now.tally().String())
 	}))
-	kill(s, leader)
-	s.completes("web")
-	s.runs("web", "v2")
+	kill(s.stage, leader)
+	s.end("v2")
 }
 
 // stopping makes every pod take seconds to stop. For that time it is patched and runs the old containers.

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -247,10 +248,19 @@ func controllerManagerRestarted(t *testing.T) {
 }
 
 // uninstalled uninstalls Stayput in the middle of an update. The native controllers replace the pods that are not updated yet, and nothing
-// of Stayput affects the pods.
+// of Stayput affects the pods. Two pods of a StatefulSet take as long as the other updates, up to the moment when Stayput is uninstalled.
 func uninstalled(t *testing.T) {
-	m := meetHalfway(t)
+	m := meeting{newDaemonStage(t, stateful), slices.Concat(both, []string{members, caches})}
+	m.submit(web(3, outlasting))
+	m.submitDaemonSet(agent(templated(outlasting)))
+	m.submitPolicies(2, ofTemplate(outlasting))
+	m.each(m.completes)
+	m.begin("in place", inPlace)
+	m.partial()
 	t.Cleanup(func() { build(t, "install"); mended(t) })
+	for _, name := range []string{members, caches} {
+		m.begin("native", Rules{Of: name, Created: anyNumber, Deleted: anyNumber, Outage: true})
+	}
 	m.phase("native", recreated, anyChurn) // the pod of stayput uninstall has to start first, and three agents may be done before that
 	build(t, "uninstall")
 	m.end("v2")

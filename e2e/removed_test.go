@@ -47,22 +47,22 @@ func installBuilt(t *testing.T) {
 	}
 }
 
-// removedAtRandom installs Stayput, begins two updates, and removes Stayput after a random time. Gates are closed then: pods drain, stop
+// removedAtRandom installs Stayput, begins four updates, and removes Stayput after a random time. Gates are closed then: pods drain, stop
 // and start.
 func removedAtRandom(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	installBuilt(t)
-	s := &bereft{T: t, namespace: createNamespace(t, with(labelled, drainLabel, "2s")), installed: installedObjects(t), client: newClient(t)}
+	s := &bereft{T: t, namespace: createNamespace(t, with(stateful, drainLabel, "2s")), installed: installedObjects(t), client: newClient(t)}
 	t.Cleanup(func() { deleteNamespace(t, s.namespace) })
 	s.create()
-	s.kubectl("set", "image", ref("web"), ref(agents), "app="+appImage("v2"))
+	s.kubectl("set", "image", ref("web"), ref(agents), members, caches, "app="+appImage("v2"))
 	time.Sleep(time.Duration(random.Int64N(int64(9 * time.Second))))
 	began := time.Now()
 	s.follow()
 	s.remove(random)
 	s.eventually("every pod to run v2 and to be Ready", s.served)
 	s.eventually("nothing of Stayput to be left", s.cleared)
-	for _, workload := range []string{ref("web"), ref(agents)} {
+	for _, workload := range []string{ref("web"), ref(agents), members, caches} {
 		s.kubectl("rollout", "status", workload, "--timeout=10s")
 	}
 	t.Logf("the rollouts ended and all was gone after %s", time.Since(began).Round(time.Second))
@@ -91,7 +91,8 @@ func (s *bereft) follow() {
 	}
 }
 
-// bereft is a namespace with a Deployment and a DaemonSet, in whose cluster Stayput is removed.
+// bereft is a namespace with a Deployment, a DaemonSet, and a StatefulSet of each pod management policy, in whose cluster Stayput is
+// removed.
 type bereft struct {
 	*testing.T
 	namespace string
@@ -113,7 +114,8 @@ func (s *bereft) create() {
 		stopsAfter("2s", 10)(d)
 		readyAfter("app", "2s")(d)
 	}
-	objects := []client.Object{web(4, rolling("50%", "25%"), lasting), agent(templated(lasting), budget("2", "0"))}
+	objects := []client.Object{web(4, rolling("50%", "25%"), lasting), agent(templated(lasting), budget("2", "0")),
+		db(2, ofTemplate(lasting)), db(2, policies["Parallel"], ofTemplate(lasting), ofTemplate(named("cache")))}
 	for _, object := range slices.Clone(objects) {
 		objects = append(objects, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}, Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"app": object.GetName()}, Ports: []corev1.ServicePort{{Port: 80}}}})
@@ -125,7 +127,9 @@ func (s *bereft) create() {
 		}
 	}
 	s.eventually("every pod to run v1 with an open gate", func(ctx context.Context) error {
-		return s.each(ctx, "v1", func(pod *corev1.Pod) error { return gatesOpen(pod, true) })
+		return s.each(ctx, "v1", func(pod *corev1.Pod) error {
+			return gatesOpen(pod, metav1.GetControllerOf(pod).Kind != "StatefulSet") // which has a gate in some cases only
+		})
 	})
 }
 
@@ -196,13 +200,14 @@ func (s *bereft) eventually(what string, condition func(context.Context) error) 
 	if err == nil {
 		return
 	}
-	state, _, _ := kubectl(context.Background(), "", "-n", s.namespace, "get", "pods,replicasets,deployments,daemonsets", "-o", "wide")
+	state, _, _ := kubectl(context.Background(), "", "-n", s.namespace, "get",
+		"pods,replicasets,deployments,daemonsets,statefulsets", "-o", "wide")
 	events, _, _ := kubectl(context.Background(), "", "-n", s.namespace, "get", "events", "--sort-by=.metadata.creationTimestamp", "-o",
 		"custom-columns=TIME:.metadata.creationTimestamp,BY:.source.component,OF:.involvedObject.name,REASON:.reason,MESSAGE:.message")
 	s.Fatalf("waited in vain for %s: %v\n%s\n%s", what, err, state, events)
 }
 
-// served returns nil if both rollouts are complete, as their status says and as their pods are.
+// served returns nil if all rollouts are complete, as their status says and as their pods are.
 func (s *bereft) served(ctx context.Context) error {
 	d, err := clients.AppsV1().Deployments(s.namespace).Get(ctx, "web", metav1.GetOptions{})
 	if err != nil {
@@ -219,6 +224,15 @@ func (s *bereft) served(ctx context.Context) error {
 	if ds.Status.ObservedGeneration < ds.Generation || ds.Status.UpdatedNumberScheduled < wanted || ds.Status.NumberAvailable < wanted {
 		return fmt.Errorf("agent: %+v", ds.Status)
 	}
+	all, err := clients.AppsV1().StatefulSets(s.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range all.Items {
+		if done, why := membersRolledOut(&all.Items[i]); !done {
+			return fmt.Errorf("%s: %s", all.Items[i].Name, why)
+		}
+	}
 	return s.each(ctx, "v2", func(pod *corev1.Pod) error { return gatesOpen(pod, false) })
 }
 
@@ -232,7 +246,8 @@ func (s *bereft) each(ctx context.Context, tag string, and func(*corev1.Pod) err
 	if err != nil {
 		return err
 	}
-	if want := 4 + int(ds.Status.DesiredNumberScheduled); len(pods.Items) != want || want == 4 {
+	const others = 4 + 2 + 2
+	if want := others + int(ds.Status.DesiredNumberScheduled); len(pods.Items) != want || want == others {
 		return fmt.Errorf("there are %d pods instead of %d", len(pods.Items), want)
 	}
 	for i := range pods.Items {

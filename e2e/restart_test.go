@@ -32,11 +32,7 @@ var kindsOfWorkloads = map[string]kindOfWorkload{
 		s.install(agent(allTemplated(knobs)...))
 	}},
 	"StatefulSet": {members, newAskingStage, recreatedMembers, func(s *stage, knobs ...knob) {
-		var all []statefulKnob
-		for _, turn := range knobs {
-			all = append(all, ofTemplate(turn))
-		}
-		s.form(db(3, all...))
+		s.form(db(3, allOfTemplate(knobs)...))
 	}},
 }
 

@@ -93,6 +93,14 @@ func ofTemplate(turn knob) statefulKnob {
 	}
 }
 
+func allOfTemplate(turns []knob) []statefulKnob {
+	var all []statefulKnob
+	for _, turn := range turns {
+		all = append(all, ofTemplate(turn))
+	}
+	return all
+}
+
 func toPartition(ordinal int32) statefulKnob {
 	return func(sts *appsv1.StatefulSet) {
 		sts.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType,
