@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,10 @@ func (s *side) patchTemplate(e podEdit) (int64, error) {
 		ds, err := apps.DaemonSets(s.namespace).Patch(s.Context(), s.name[len(daemonSetPrefix):], kind, patch, metav1.PatchOptions{})
 		return ds.GetGeneration(), err
 	}
+	if name, is := strings.CutPrefix(s.name, statefulSetPrefix); is {
+		sts, err := apps.StatefulSets(s.namespace).Patch(s.Context(), name, kind, patch, metav1.PatchOptions{})
+		return sts.GetGeneration(), err
+	}
 	d, err := apps.Deployments(s.namespace).Patch(s.Context(), s.name, kind, patch, metav1.PatchOptions{})
 	return d.GetGeneration(), err
 }
@@ -125,6 +130,8 @@ func toldSo(w world, name string, generation int64) error {
 		done, why = rolledOut(object)
 	case *appsv1.DaemonSet:
 		done, why = daemonsRolledOut(object)
+	case *appsv1.StatefulSet:
+		done, why = membersRolledOut(object)
 	}
 	if now.GetGeneration() < generation || !done {
 		return fmt.Errorf("generation %d: %s", now.GetGeneration(), why)

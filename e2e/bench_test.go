@@ -34,7 +34,7 @@ func TestBench(t *testing.T) {
 // race is a workload of real pods that is updated in several ways, in turns. So a slow phase of the machine slows down all ways.
 type race struct {
 	name    string
-	object  func(lane int) any // *appsv1.Deployment or *appsv1.DaemonSet; each way has its own lane
+	object  func(lane int) any // *appsv1.Deployment, *appsv1.DaemonSet or *appsv1.StatefulSet; each way has its own lane
 	before  func(*stage)       // creates what the pods need; nil if nothing
 	native  bool               // the native rollout can complete
 	service bool
@@ -51,6 +51,8 @@ type bareWay struct {
 
 func races() []race {
 	daemons := func(int) any { return agent() }
+	ordered := func(int) any { return db(3) }
+	parallel := func(int) any { return db(3, policies["Parallel"]) }
 	few := func(int) any { return web(4) }
 	many := func(int) any { return web(20) }
 	claiming := func(int) any { return web(1, mounting("data")) }
@@ -58,6 +60,8 @@ func races() []race {
 	claim := func(s *stage) { s.volume("data", corev1.ReadWriteOnce) }
 	return []race{
 		{name: "DaemonSet of 3 nodes, no Service", object: daemons, native: true, bare: floor(1)},
+		{name: "StatefulSet of 3 pods, OrderedReady, no Service", object: ordered, native: true, bare: floor(1)},
+		{name: "StatefulSet of 3 pods, Parallel, no Service", object: parallel, native: true, bare: floor(1)},
 		{name: "4 pods, no Service", object: few, native: true, bare: floor(1)},
 		{name: "4 pods, Service, drain 0.5 s", object: few, service: true, drain: time.Second / 2, bare: floor(1)},
 		{name: "20 pods, no Service", object: many, native: true, bare: floor(5)},
@@ -102,9 +106,9 @@ func (r race) run(t *testing.T) {
 
 // sides returns a namespace for each way.
 func (r race) sides(t *testing.T) []*side {
-	labels := asShipped(surging)
+	labels := with(asShipped(surging), statefulSetsLabel, "in-place")
 	if r.drain > 0 {
-		labels = with(surging, drainLabel, r.drain.String())
+		labels[drainLabel] = r.drain.String()
 	}
 	var sides []*side
 	if r.native {

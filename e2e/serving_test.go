@@ -109,7 +109,7 @@ func (of serving) run(t *testing.T) string {
 	return row
 }
 
-// deploy creates a workload of either kind, waits until it is rolled out, and returns its name.
+// deploy creates a workload of any kind, waits until it is rolled out, and returns its name.
 func (s *stage) deploy(object any) string {
 	s.Helper()
 	switch of := object.(type) {
@@ -119,6 +119,10 @@ func (s *stage) deploy(object any) string {
 	case *appsv1.DaemonSet:
 		s.install(of)
 		return daemonSetPrefix + of.Name
+	case *appsv1.StatefulSet:
+		s.submitStatefulSet(of)
+		s.completes(called(of))
+		return called(of)
 	}
 	s.Fatalf("%T is no workload", object)
 	return ""

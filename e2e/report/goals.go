@@ -9,6 +9,8 @@ import (
 // The names of benches and figures in e2e/bench_*_test.go.
 const (
 	daemonSet    = "DaemonSet of 3 nodes, no Service"
+	ordered      = "StatefulSet of 3 pods, OrderedReady, no Service"
+	parallel     = "StatefulSet of 3 pods, Parallel, no Service"
 	four         = "4 pods, no Service"
 	fourServing  = "4 pods, Service, drain 0.5 s"
 	twenty       = "20 pods, no Service"
@@ -27,6 +29,7 @@ const (
 	seconds      = "seconds until rolled out, p50"
 	writes       = "API writes per pod, without events"
 	refused      = "API writes per pod, refused"
+	held         = "native writes held per pod"
 	deadlines    = "progress deadlines passed"
 	milliseconds = "milliseconds of the managers' CPU per pod"
 	memory       = "MiB of the larger manager"
@@ -79,6 +82,8 @@ func goals() []goal {
 			[]cause{refusing}},
 		{"refused writes per pod, Deployment of 20, no Service", []bound{plain(twenty, refused, 3, "")}, []cause{refusing}},
 		{"refused writes per pod, DaemonSet of three nodes", []bound{plain(daemonSet, refused, 1.5, "")}, []cause{refusing}},
+		{"writes of the StatefulSet controller refused per pod, three pods, OrderedReady; Parallel",
+			[]bound{plain(ordered, held, 2, ""), plain(parallel, held, 4, "")}, nil},
 		{"DaemonSet, 1,000 nodes, 10 %: seconds; API writes", []bound{
 			ratio(simulatedDaemonSet(1000), seconds, native, 1), ratio(simulatedDaemonSet(1000), writes, native, 1)}, []cause{refusing}},
 		{"Deployment of 3,000, 10 %: seconds; API writes; refused ones per pod", []bound{
