@@ -17,6 +17,7 @@
 //	scenario_test.go   what a user does: create, edit, wait
 //	changes            the table of docs/reference/changes.md; changes_test.go makes each change, in each kind
 //	daemonset_*.go     the same for DaemonSets, where they differ, and their scenarios
+//	statefulset_*.go   the same for StatefulSets; statefulset_halfway_test.go has one of each pod management policy in every scenario
 //	meeting_test.go    failures of shared components, with a Deployment and a DaemonSet; leader_test.go, in each phase of a pod's update
 //	examples_test.go   each file of examples is applied, and updated by the commands in its comment
 //	pages_test.go      the commands of README and tutorials; reader_test.go runs them, and pages reads them out of the pages

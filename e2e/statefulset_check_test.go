@@ -82,6 +82,8 @@ func TestJudgeAcceptsAStatefulSetUpdatedInPlace(t *testing.T) {
 func TestJudgeRecordsLag(t *testing.T) {
 	s := membersBegun()
 	s.movesMember("d-1", 1, 1)
+	s.later += time.Minute
+	s.movesMember("d-0", 0, 2)
 	phases, _ := decided(s.events, []phase{{name: "edit", rules: anyChurn}})
 	if phases[0].lag != time.Second {
 		t.Errorf("the lag is %s", phases[0].lag)
@@ -104,7 +106,7 @@ func TestJudgeFindsWhatIsWrongWithAStatefulSet(t *testing.T) {
 		"early success":        {func(s *story) { s.movesMember("d-1", 0, 2) }, "rolled out before pod d-0"},
 		"success without pods": {successWithoutPods, "rolled out with 1 live pods of 2"},
 		"invented count":       {func(s *story) { s.tell(watch.Modified, aStatefulSet("v2", 2, 2, 1)) }, "which has never been true"},
-		"updated too late":     {func(s *story) { s.countsLate(2, 0) }, "the status of d differs from its pods for 11s: it counts"},
+		"updated too late":     {func(s *story) { s.countsLate(1, 0) }, "the status of d differs from its pods for 11s: it counts 0 pods of new"},
 		"current too late":     {func(s *story) { s.countsLate(2, 1) }, "it counts 2 pods of old, and there are 1"},
 		"data rewritten":       {func(s *story) { s.tell(watch.Modified, aMemberRevision("old", "v2", 1)) }, "has other data"},
 	} {
@@ -124,6 +126,15 @@ func TestJudgeFindsThatAMemberMoves(t *testing.T) {
 	s.movesMember("d-1", 1, 1)
 	if decision := s.verdictUnder(frozenBut("clock")); !strings.Contains(decision, "although nothing may move") {
 		t.Errorf("it says %q", decision)
+	}
+}
+
+// TestJudgeGrantsLagWithoutStayput: any number of pods may be replaced, as where managers are killed.
+func TestJudgeGrantsLagWithoutStayput(t *testing.T) {
+	s := membersBegun()
+	s.countsLate(2, 0)
+	if decision := s.verdictUnder(anyChurn); decision != "" {
+		t.Error(decision)
 	}
 }
 

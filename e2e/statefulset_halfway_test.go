@@ -32,7 +32,7 @@ var membersHalfway = map[string]func(*testing.T){
 	"label removed half-way": func(t *testing.T) {
 		membersHandedOver(t, func(s *stage, _ string) { s.label(statefulSetsLabel + "-") })
 	},
-	"edited beyond what is possible": func(t *testing.T) {
+	"edited beyond possibility half-way": func(t *testing.T) {
 		membersHandedOver(t, func(s *stage, name string) { s.setEnv(name, "COLOUR=green") })
 	},
 	"two at a time":       membersTwoAtATime,
@@ -276,8 +276,8 @@ func (s *stage) passes(duration time.Duration) {
 	}
 }
 
-// refusedDeletes returns how many DELETEs of pods Stayput has refused the StatefulSet controller, which reports each of them as an event. Its
-// client drops events of an object after 25 (tools/record/events_cache.go of client-go).
+// refusedDeletes returns how many DELETEs of pods Stayput has refused the StatefulSet controller, which reports each of them as an event.
+// Its client drops events of an object after 25 (tools/record/events_cache.go of client-go).
 func (s *stage) refusedDeletes(name string) int {
 	s.Helper()
 	events, err := s.eventsOn(context.Background(), name)

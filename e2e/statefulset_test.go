@@ -58,7 +58,7 @@ func statefulSets(t *testing.T) {
 	maps.Copy(scenarios, membersHalfway)
 	together(t, lengthy(scenarios, "OrderedReady, minReadySeconds", "Parallel, minReadySeconds", "Parallel, one of two containers",
 		"Parallel, label only", "Parallel, undo", "Parallel, native partition", "asked for by itself", "OnDelete", "environment",
-		"edited half-way", "edited beyond what is possible", "waiting for minutes"))
+		"edited half-way", "edited beyond possibility half-way", "waiting for minutes"))
 }
 
 // statefulKnob changes a StatefulSet before it is created.
