@@ -83,11 +83,10 @@ func scaledByCPU(t *testing.T) {
 	s.completes("web")
 	s.managed("web")
 	s.begin("warned", frozenBut("none"))
-	const said = "HorizontalPodAutoscaler by-cpu scales by cpu: what restarted containers use to start counts as load."
 	edit := []string{"set", "image", "deployment/web", "app=" + appImage("v2"), "--dry-run=server"}
-	s.kubectl(scalerByCPU, "apply", "-f", "-")
-	s.expectIn(s.kubectl("", edit...), "Warning: stayput: in place: restarts app", "Warning: stayput: "+said)
-	s.answers(manifest(t, web(2, image("v2"))), 0, []string{"deployment/web in place restarts app in 2 pods, 1 at a time", said},
+	s.kubectl(scalerByCPU("Deployment", "web"), "apply", "-f", "-")
+	s.expectIn(s.kubectl("", edit...), "Warning: stayput: in place: restarts app", "Warning: stayput: "+saidByCPU)
+	s.answers(manifest(t, web(2, image("v2"))), 0, []string{"deployment/web in place restarts app in 2 pods, 1 at a time", saidByCPU},
 		"plan", "-f", "-", s.editor())
 	s.kubectl("", "patch", "hpa", "by-cpu", "--type=merge", "-p", `{"spec":{"behavior":{"scaleUp":{"stabilizationWindowSeconds":300}}}}`)
 	if again := s.kubectl("", edit...); strings.Contains(again, "HorizontalPodAutoscaler") {
@@ -95,10 +94,14 @@ func scaledByCPU(t *testing.T) {
 	}
 }
 
-// scalerByCPU never scales here, because the cluster has no metrics.
-const scalerByCPU = `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"by-cpu"},"spec":{"maxReplicas":5,
-	"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},
+const saidByCPU = "HorizontalPodAutoscaler by-cpu scales by cpu: what restarted containers use to start counts as load."
+
+// scalerByCPU returns an autoscaler of the workload. It never scales here, because the cluster has no metrics.
+func scalerByCPU(kind, name string) string {
+	return `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"by-cpu"},"spec":{"maxReplicas":5,
+	"scaleTargetRef":{"apiVersion":"apps/v1","kind":"` + kind + `","name":"` + name + `"},
 	"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":70}}}]}}`
+}
 
 func toZero(t *testing.T) {
 	s := newStage(t, labelled)

@@ -41,6 +41,7 @@ func statefulSets(t *testing.T) {
 		"resize":                                          membersResized,
 		"restart":                                         membersRestarted,
 		"warnings and events":                             membersTell,
+		"scaled by CPU":                                   membersScaledByCPU,
 	}
 	for policy, knob := range policies {
 		for name, scenario := range map[string]func(*testing.T, statefulKnob){
@@ -232,6 +233,21 @@ func membersUndoCrashing(t *testing.T, policy statefulKnob) {
 	t.Logf("complete %s after the undo", time.Since(undone).Round(time.Second/10))
 	s.runs(members, "v1")
 	s.someNeverRestarted(members)
+}
+
+// membersScaledByCPU: kubectl and the plugin warn of an autoscaler of the StatefulSet, as they do for Deployments.
+func membersScaledByCPU(t *testing.T) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(2))
+	s.managed(members)
+	s.begin("warned", frozenBut("none"))
+	s.kubectl(scalerByCPU("StatefulSet", "db"), "apply", "-f", "-")
+	s.expectIn(s.kubectl("", "set", "image", members, "app="+appImage("v2"), "--dry-run=server"),
+		"Warning: stayput: in place: restarts app", "Warning: stayput: "+saidByCPU)
+	edited := db(2, ofTemplate(image("v2")))
+	edited.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}
+	s.answers(manifest(t, edited), 0, []string{"statefulset/db in place restarts app in 2 pods, 1 at a time", saidByCPU},
+		"plan", "-f", "-", s.editor())
 }
 
 // membersBootstrapped: the first pod never runs, so the others are not created, until the image is edited.

@@ -9,45 +9,48 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-func scalerOf(namespace, name, deployment string) *autoscalingv2.HorizontalPodAutoscaler {
+func scalerOf(namespace, name, kind, target string) *autoscalingv2.HorizontalPodAutoscaler {
 	return &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: deployment},
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: kind, Name: target},
 			Metrics:        []autoscalingv2.MetricSpec{{Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU}}},
 		},
 	}
 }
 
-// TestAutoscalersComeInPages checks that the reader lists autoscalers of the Deployment's namespace only, a page at a
-// time, until it finds one, and no more than mostScalers. It lists none where nothing restarts.
+// TestAutoscalersComeInPages checks that the reader lists autoscalers of the workload's namespace only, a page at a
+// time, until it finds one, and no more than mostScalers. It lists none where nothing restarts, or no autoscaler can
+// scale the workload.
 func TestAutoscalersComeInPages(t *testing.T) {
-	web := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	image := edit.Change{Containers: edit.ContainerChanges{{Container: "app", Image: edit.ImageChange{From: "app:1", To: "app:2"}}}}
 	for name, test := range map[string]struct {
+		kind      Kind
 		namespace string
 		before    int
 		change    edit.Change
 		finds     bool
 		pages     int
 	}{
-		"the first":            {"shop", 0, image, true, 1},
-		"on the third page":    {"shop", 2 * scalersAtATime, image, true, 3},
-		"behind too many":      {"shop", mostScalers, image, false, mostScalers / scalersAtATime},
-		"in another namespace": {"other", 0, image, false, 1},
-		"nothing restarts":     {"shop", 0, edit.Change{}, false, 0},
+		"the first":            {Deployments, "shop", 0, image, true, 1},
+		"of a StatefulSet":     {StatefulSets.Kind, "shop", 0, image, true, 1},
+		"of a DaemonSet":       {DaemonSets.Kind, "shop", 0, image, false, 0},
+		"on the third page":    {Deployments, "shop", 2 * scalersAtATime, image, true, 3},
+		"behind too many":      {Deployments, "shop", mostScalers, image, false, mostScalers / scalersAtATime},
+		"in another namespace": {Deployments, "other", 0, image, false, 1},
+		"nothing restarts":     {Deployments, "shop", 0, edit.Change{}, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := []client.Object{scalerOf(test.namespace, "z", "web")}
+			objects := []client.Object{scalerOf(test.namespace, "z", test.kind.Workload.Name, "web")}
 			for i := range test.before {
-				objects = append(objects, scalerOf("shop", fmt.Sprintf("a-%03d", i), "api"))
+				objects = append(objects, scalerOf("shop", fmt.Sprintf("a-%03d", i), test.kind.Workload.Name, "api"))
 			}
 			pages := 0
 			paged := builder(t, objects...).WithInterceptorFuncs(interceptor.Funcs{
@@ -61,7 +64,8 @@ func TestAutoscalersComeInPages(t *testing.T) {
 					return nil
 				},
 			}).Build()
-			about, err := Reader{Reader: paged}.AboutAutoscalers(t.Context(), web, test.change)
+			web := types.NamespacedName{Namespace: "shop", Name: "web"}
+			about, err := Reader{Reader: paged}.AboutAutoscalers(t.Context(), test.kind, web, test.change)
 			finds := strings.HasPrefix(about, "HorizontalPodAutoscaler z scales by cpu")
 			if err != nil || finds != test.finds || pages != test.pages {
 				t.Errorf("got %q, %v, after %d pages; want a line: %t, after %d pages", about, err, pages, test.finds, test.pages)

@@ -29,6 +29,7 @@ var Deployments = Kind{
 			return rs.ObjectMeta.Size() + rs.Spec.Size() + rs.Spec.Template.Size() + rs.Status.Size()
 		},
 		outlineOfReplicaSet),
+	Scaled:  true,
 	nudgers: nudgersOfDeployments,
 }
 

@@ -27,6 +27,8 @@ type Kind struct {
 	Workload, Revision Type
 	// OnEveryNode: an update depends on all nodes, and not only on those of the workload's pods.
 	OnEveryNode bool
+	// Scaled: the workload has the subresource scale, so an autoscaler may scale it.
+	Scaled bool
 	// optedIn reports whether the user asked for updates in place of this kind; nil if the kind needs no opt-in.
 	optedIn func(inplace.Settings) bool
 	// nudgers returns the rollouts of all workloads of this kind in a namespace, with what Nudge needs.

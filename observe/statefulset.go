@@ -19,6 +19,7 @@ var StatefulSets = revised(
 			func(_ *apps.StatefulSet, form metav1.ObjectMeta) *apps.StatefulSet {
 				return &apps.StatefulSet{ObjectMeta: form}
 			}),
+		Scaled:  true,
 		optedIn: func(settings inplace.Settings) bool { return settings.StatefulSets },
 	},
 	statefulsets.Of, func(s *apps.StatefulSet) *metav1.LabelSelector { return s.Spec.Selector })

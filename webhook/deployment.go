@@ -59,24 +59,8 @@ func (h Handlers) decideDeployment(ctx context.Context, req admission.Request, b
 	}
 	h.addBudgets(ctx, req, &rollout.Seen)
 	decided := editDecisionOf(rollout.DecideEdit(before.Spec.Template))
-	decided.kept, decided.Autoscaler = kept, h.aboutAutoscalers(ctx, stored, decided)
+	decided.kept = kept
 	return decided, nil
-}
-
-// aboutAutoscalers returns a line about the namespace's autoscalers if the edit restarts containers in place. No cache has autoscalers:
-// each changes its status up to four times a minute, and edits of templates are rare. A decision never waits longer for them than for other
-// asides.
-func (h Handlers) aboutAutoscalers(ctx context.Context, d *apps.Deployment, decided editDecision) string {
-	if !decided.InPlace() {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, asidePatience)
-	defer cancel()
-	about, err := h.Live.AboutAutoscalers(ctx, d, decided.Change)
-	if err != nil {
-		h.Log.V(1).Info("Autoscalers could not be read", "namespace", d.Namespace, "deployment", d.Name, "reason", err.Error())
-	}
-	return about
 }
 
 // undone reads the rollout of an edited Deployment. If the edit is an undo, it also returns the annotations that stay as they were. A

@@ -22,6 +22,7 @@ import (
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/observe"
 )
 
 // workload is what all kinds have in common.
@@ -119,10 +120,28 @@ func edits(req admission.Request, now, before *workload) bool {
 func (h Handlers) decideEdit(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
 	for _, kind := range kinds {
 		if kind.Workload.Name == req.Kind.Kind {
-			return kind.decideEdit(h, ctx, req, before)
+			decided, err := kind.decideEdit(h, ctx, req, before)
+			decided.Autoscaler = h.aboutAutoscalers(ctx, kind.Kind, req, decided)
+			return decided, err
 		}
 	}
 	return editDecision{}, nil
+}
+
+// aboutAutoscalers returns a line about the namespace's autoscalers if the edit restarts containers in place. No cache has autoscalers:
+// each changes its status up to four times a minute, and edits of templates are rare. A decision never waits longer for them than for other
+// asides.
+func (h Handlers) aboutAutoscalers(ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision) string {
+	if !decided.InPlace() {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, asidePatience)
+	defer cancel()
+	about, err := h.Live.AboutAutoscalers(ctx, kind, key(req), decided.Change)
+	if err != nil {
+		h.Log.V(1).Info("Autoscalers could not be read", "namespace", req.Namespace, "name", req.Name, "reason", err.Error())
+	}
+	return about
 }
 
 // addBudgets adds the PodDisruptionBudgets to what was observed. They are only worth a warning: a decision never waits longer for them.

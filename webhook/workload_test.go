@@ -63,13 +63,14 @@ func hurried(of *apps.Deployment) *apps.Deployment {
 	return hurried
 }
 
-// running serves a Deployment and a DaemonSet with one revision each, and a pod of the DaemonSet, in a namespace of that mode, and other
-// objects.
+// running serves a Deployment, a DaemonSet and a StatefulSet with one revision each, and pods of the last two, in a namespace of that mode,
+// and other objects.
 func running(t *testing.T, mode inplace.Mode, besides ...client.Object) client.Reader {
 	t.Helper()
 	return reader(t, append(besides, namespace(mode),
 		deployment(t, v1Template), revision(t, "web-1", v1Template, "3"),
-		daemonSet(t, v1Template), controllerRevision(t, "1", v1Template), daemon("agent-x", "1"))...)
+		daemonSet(t, v1Template), controllerRevision(t, "1", v1Template), daemon("agent-x", "1"),
+		statefulSet(t, v1Template, ""), memberRevision(t, "a", v1Template), member("db-0", "db-a"))...)
 }
 
 // scaler returns an autoscaler by CPU that waits for so many seconds before it scales up.
@@ -214,6 +215,15 @@ func TestDecisionRecorded(t *testing.T) {
 			annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
 		"what is recreated beside an autoscaler": {beside(scaler("Deployment", "web", 0)), editing(t, env, v1),
 			annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
+		"image of a StatefulSet beside an autoscaler by CPU": {
+			beside(scaler("StatefulSet", "db", 0)),
+			request(t, "jane", admissionv1.Update, statefulSet(t, v2Template, ""), statefulSet(t, v1Template, "")),
+			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app; stayput: HorizontalPodAutoscaler by-cpu scales by cpu: " +
+				"what restarted containers use to start counts as load. " +
+				"behavior.scaleUp.stabilizationWindowSeconds beyond the update's length keeps it from scaling up for that"},
+		"image of a StatefulSet beside one of a Deployment": {beside(scaler("Deployment", "db", 0)),
+			request(t, "jane", admissionv1.Update, statefulSet(t, v2Template, ""), statefulSet(t, v1Template, "")),
+			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
 		"DaemonSets have no autoscaler": {beside(scaler("DaemonSet", "agent", 0)),
 			request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)),
 			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},

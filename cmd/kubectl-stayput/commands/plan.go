@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/openapi3"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -203,9 +204,25 @@ type preview func(ctx context.Context, reader observe.Reader, stored, applied *u
 
 // previews are the functions that preview an edit, by kind of workload.
 var previews = map[string]preview{
-	"Deployment":  previewDeployment,
-	"DaemonSet":   previewRevised(observe.DaemonSets),
-	"StatefulSet": previewRevised(observe.StatefulSets),
+	"Deployment":  besideAutoscalers(observe.Deployments, previewDeployment),
+	"DaemonSet":   besideAutoscalers(observe.DaemonSets.Kind, previewRevised(observe.DaemonSets)),
+	"StatefulSet": besideAutoscalers(observe.StatefulSets.Kind, previewRevised(observe.StatefulSets)),
+}
+
+// besideAutoscalers returns the preview with a line about an autoscaler of the workload, if the user may list them: custom roles may not
+// allow it.
+func besideAutoscalers(kind observe.Kind, of preview) preview {
+	return func(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
+		preview, err := of(ctx, reader, stored, applied)
+		if err != nil {
+			return preview, err
+		}
+		key := client.ObjectKeyFromObject(applied)
+		if preview.Autoscaler, err = reader.AboutAutoscalers(ctx, kind, key, preview.Change); apierrors.IsForbidden(err) {
+			err = nil
+		}
+		return preview, err
+	}
 }
 
 func previewDeployment(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
@@ -224,11 +241,7 @@ func previewDeployment(ctx context.Context, reader observe.Reader, stored, appli
 	if err := addBudgets(ctx, reader, will.Namespace, &rollout.Seen); err != nil {
 		return steps.Preview{}, err
 	}
-	preview := rollout.Preview(was.Spec.Template)
-	if preview.Autoscaler, err = reader.AboutAutoscalers(ctx, will, preview.Change); apierrors.IsForbidden(err) {
-		err = nil // custom roles may not allow users to list autoscalers
-	}
-	return preview, err
+	return rollout.Preview(was.Spec.Template), nil
 }
 
 // previewRevised previews an edit of a workload whose revisions are ControllerRevisions.

@@ -43,6 +43,16 @@ func agent() *appsv1.DaemonSet {
 	}
 }
 
+func db() *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db",
+			Labels: map[string]string{inplace.LabelStatefulSets: string(inplace.ModeInPlace)}},
+		Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3)), Template: template(),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}
+}
+
 func template() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst,
@@ -194,13 +204,13 @@ func TestPlanOfWhatIsRefused(t *testing.T) {
 	}
 }
 
-// scaler returns an autoscaler of web by CPU. It waits for the window, in seconds, before it scales up.
-func scaler(window int32) *autoscalingv2.HorizontalPodAutoscaler {
+// scaler returns an autoscaler of that workload by CPU. It waits for the window, in seconds, before it scales up.
+func scaler(kind, name string, window int32) *autoscalingv2.HorizontalPodAutoscaler {
 	return &autoscalingv2.HorizontalPodAutoscaler{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-cpu"},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: kind, Name: name},
 			Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType,
 				Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU}}},
 			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{
@@ -231,7 +241,7 @@ func TestPlanBesideAnAutoscaler(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := stored("in-place")
-			objects[scalersPath+"/by-cpu"] = scaler(test.window)
+			objects[scalersPath+"/by-cpu"] = scaler("Deployment", "web", test.window)
 			s := serve(t, objects)
 			s.warnings, s.forbidden = test.answers, test.forbidden
 			told, code := s.run("plan", "-n", "shop", "-f", s.file(written("Deployment", "web", test.container)))
@@ -239,6 +249,24 @@ func TestPlanBesideAnAutoscaler(t *testing.T) {
 				t.Errorf("%q is said %d times instead of %d, exit code %d: %s %s", said, got, test.want, code, told.out, told.err)
 			}
 		})
+	}
+}
+
+// TestPlanOfEachKindBesideAnAutoscaler checks that autoscalers of Deployments and of StatefulSets are found; DaemonSets have none.
+func TestPlanOfEachKindBesideAnAutoscaler(t *testing.T) {
+	for kind, test := range map[string]struct {
+		name string
+		want bool
+	}{"Deployment": {"web", true}, "StatefulSet": {"db", true}, "DaemonSet": {"agent", false}} {
+		objects := stored("in-place")
+		objects[dbPath], objects[scalersPath+"/by-cpu"] = db(), scaler(kind, test.name, 0)
+		s := serve(t, objects)
+		told, code := s.run("plan", "-n", "shop", "-f", s.file(written(kind, test.name, otherImage)))
+		said := strings.Join(strings.Fields(told.out), " ")
+		says := strings.Contains(said, "HorizontalPodAutoscaler by-cpu scales by cpu: ")
+		if says != test.want || code != 0 || !strings.Contains(said, "in place restarts app in ") {
+			t.Errorf("%s: exit code %d: %s %s", kind, code, told.out, told.err)
+		}
 	}
 }
 

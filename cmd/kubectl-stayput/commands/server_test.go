@@ -43,6 +43,7 @@ const (
 	shopPath    = "/api/v1/namespaces/shop"
 	webPath     = inShop + "deployments/web"
 	agentPath   = inShop + "daemonsets/agent"
+	dbPath      = inShop + "statefulsets/db"
 	scalersPath = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
 	schemasPath = "/openapi/v3/apis/apps/v1"
 )
@@ -164,6 +165,7 @@ func (s *server) describe(w http.ResponseWriter, r *http.Request) {
 const schemas = `{"openapi":"3.0.0","components":{"schemas":{
   "Deployment":{"x-kubernetes-group-version-kind":[{"group":"apps","version":"v1","kind":"Deployment"}],"properties":{"metadata":{"$ref":"#/components/schemas/Metadata"},"spec":{"$ref":"#/components/schemas/Spec"}}},
   "DaemonSet":{"x-kubernetes-group-version-kind":[{"group":"apps","version":"v1","kind":"DaemonSet"}],"properties":{"metadata":{"$ref":"#/components/schemas/Metadata"},"spec":{"$ref":"#/components/schemas/Spec"}}},
+  "StatefulSet":{"x-kubernetes-group-version-kind":[{"group":"apps","version":"v1","kind":"StatefulSet"}],"properties":{"metadata":{"$ref":"#/components/schemas/Metadata"},"spec":{"$ref":"#/components/schemas/Spec"}}},
   "Spec":{"properties":{"selector":{"type":"object","properties":{"matchLabels":{"type":"object"}}},"strategy":{"type":"object","properties":{"rollingUpdate":{"type":"object"}}},"template":{"$ref":"#/components/schemas/Template"}}},
   "Template":{"properties":{"metadata":{"$ref":"#/components/schemas/Metadata"},"spec":{"$ref":"#/components/schemas/PodSpec"}}},
   "Metadata":{"properties":{"labels":{"type":"object"},"annotations":{"type":"object"}}},

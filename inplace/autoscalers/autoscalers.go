@@ -1,4 +1,4 @@
-package deployments
+package autoscalers
 
 import (
 	"fmt"
@@ -7,31 +7,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// An autoscaler that scales by CPU ignores pods that are not Ready in their first minutes, counted from the pod's startTime (groupPods in
-// pkg/controller/podautoscaler/replica_calculator.go):
-//
-//   - up to five minutes (--horizontal-pod-autoscaler-cpu-initialization-period): while the pod is not Ready, and its first sample after
-//     that;
-//   - later: only if the pod is not Ready, and has not been Ready since its first 30 s.
-//
-// A container that restarts does not change that time, which the kubelet writes, so the CPU that it uses to start counts. For all other
-// metrics, including memory, starts count natively as well. e2e/conformance/autoscaler runs the native controller on given pods. It shows
-// what that wants here and natively, and that stabilizationWindowSeconds helps as long as starts do not outlast it.
-//
-// Stayput only tells the user, for an autoscaler that scales up at once by CPU of pods, or of a container that restarts: as a warning of
-// the edit, and in kubectl stayput plan. It does not pace by it. maxUnavailable says how many pods start at a time, as it does natively
-// together with maxSurge. With fewer at a time the starts would be seen for longer, and one is enough: for ten pods of which one uses 400 %
-// to start, the autoscaler wants fourteen. And an update that waited for the metrics to fall could be held up by any load.
+// Target is a workload that autoscalers may scale.
+type Target struct{ Kind, Name string }
 
-// AboutAutoscaler returns one line about the autoscaler, if it scales the Deployment and counts as load what containers use to start
-// after this change; empty if not.
-func AboutAutoscaler(scaler *autoscalingv2.HorizontalPodAutoscaler, d *apps.Deployment, change edit.Change) string {
-	if !scales(scaler.Spec.ScaleTargetRef, d) {
+// About returns one line about the autoscaler, if it scales the target and counts as load what containers use to start after this change;
+// empty if not.
+func About(scaler *autoscalingv2.HorizontalPodAutoscaler, target Target, change edit.Change) string {
+	if !target.is(scaler.Spec.ScaleTargetRef) {
 		return ""
 	}
 	counts, why := countsStarts(&scaler.Spec, change)
@@ -42,9 +28,9 @@ func AboutAutoscaler(scaler *autoscalingv2.HorizontalPodAutoscaler, d *apps.Depl
 		"behavior.scaleUp.stabilizationWindowSeconds beyond the update's length keeps it from scaling up for that", scaler.Name, why)
 }
 
-func scales(ref autoscalingv2.CrossVersionObjectReference, d *apps.Deployment) bool {
+func (t Target) is(ref autoscalingv2.CrossVersionObjectReference) bool {
 	group := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
-	return group == schema.GroupKind{Group: "apps", Kind: "Deployment"} && ref.Name == d.Name
+	return group == schema.GroupKind{Group: "apps", Kind: t.Kind} && ref.Name == t.Name
 }
 
 // countsStarts reports whether the autoscaler counts as load what containers use to start, and which part of its spec decides that.

@@ -1,4 +1,4 @@
-package deployments
+package autoscalers
 
 import (
 	"strings"
@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace/amounts"
-	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -70,25 +69,25 @@ func TestWhichAutoscalersCountStarts(t *testing.T) {
 	}
 }
 
-// TestAboutAutoscalerOfAnotherWorkload: autoscalers of workloads with the same name but another kind, or with another name.
-func TestAboutAutoscalerOfAnotherWorkload(t *testing.T) {
-	web := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+// TestAboutOfAnotherTarget: autoscalers of workloads with the same name but another kind, or with another name.
+func TestAboutOfAnotherTarget(t *testing.T) {
+	web := Target{Kind: "StatefulSet", Name: "web"}
 	change := edit.Change{Containers: edit.ContainerChanges{{Container: "app", Restart: true}}}
 	for ref, speaks := range map[autoscalingv2.CrossVersionObjectReference]bool{
-		{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}:                 true,
-		{APIVersion: "apps/v1beta1", Kind: "Deployment", Name: "web"}:            true,
-		{APIVersion: "apps/v1", Kind: "Deployment", Name: "api"}:                 false,
-		{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web"}:                false,
-		{APIVersion: "apps.example.com/v1", Kind: "Deployment", Name: "web"}:     false,
-		{APIVersion: "no/group/version/at/all", Kind: "Deployment", Name: "web"}: false,
-		{APIVersion: "", Kind: "Deployment", Name: "web"}:                        false,
+		{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web"}:                 true,
+		{APIVersion: "apps/v1beta1", Kind: "StatefulSet", Name: "web"}:            true,
+		{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "api"}:                 false,
+		{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}:                  false,
+		{APIVersion: "apps.example.com/v1", Kind: "StatefulSet", Name: "web"}:     false,
+		{APIVersion: "no/group/version/at/all", Kind: "StatefulSet", Name: "web"}: false,
+		{APIVersion: "", Kind: "StatefulSet", Name: "web"}:                        false,
 	} {
 		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "by-cpu"},
 			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: ref,
 				Metrics: []autoscalingv2.MetricSpec{byResource(corev1.ResourceCPU)}}}
-		about := AboutAutoscaler(scaler, web, change)
+		about := About(scaler, web, change)
 		if strings.HasPrefix(about, "HorizontalPodAutoscaler by-cpu scales by cpu: ") != speaks {
-			t.Errorf("scaleTargetRef %+v: AboutAutoscaler returns %q", ref, about)
+			t.Errorf("scaleTargetRef %+v: About returns %q", ref, about)
 		}
 	}
 }
