@@ -47,17 +47,26 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 	case s.Kept, s.AtPartition && replaces == "":
 		return AtPartition, "the partition to be lowered or removed"
 	case s.Infeasible != "":
-		return Waiting, "other pods; it is replaced after them: " + s.Infeasible
+		return Waiting, replacement(replaces) + ": " + s.Infeasible
 	case s.Updated, s.PartiallyPatched():
 		return Updating, s.awaits()
 	case replaces != "":
-		return Waiting, "its replacement by the " + replaces
+		return Waiting, replacement(replaces)
 	case readiness.Closed(s.Pod):
 		return Updating, "its drain"
 	case before != "":
 		return Waiting, before
 	}
 	return Waiting, "its turn"
+}
+
+// replacement returns what a pod waits for that is replaced. Without a controller that replaces it now, other pods come first, or its turn
+// does: that differs between kinds.
+func replacement(by string) string {
+	if by == "" {
+		return "its turn to be replaced"
+	}
+	return "its replacement by the " + by
 }
 
 // awaits returns what a pod that has all it needs waits for until it is available.
