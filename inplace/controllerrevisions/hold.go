@@ -60,7 +60,7 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 // revision that it takes for the current one, and those that labels of pods name in its cache (cleanupHistory in
 // pkg/controller/daemon/update.go, truncateHistory in pkg/controller/statefulset/stateful_set_control.go). The label of a partially patched
 // pod names no revision. Labels of other pods name a revision, or are about to, that the controller's cache does not show yet. Without
-// their revision, these pods would have to be replaced.
+// their revision, these pods would have to be replaced. With strategy OnDelete, where no controller replaces them, they would be stuck.
 func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.Reason) {
 	if !r.Seen.Mode.Manages() {
 		return false, *r.Seen.Mode.Reason()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -90,6 +91,28 @@ func TestHoldsNothingOnDelete(t *testing.T) {
 				t.Errorf("held is %t, %+v", held, why)
 			}
 		})
+	}
+}
+
+// TestHoldsCleanupOnDelete: no deletion of a pod is held, but that of a revision is as long as a pod is on its way to it. The label of that
+// pod names no revision. Without its revision the pod could not go on, and no controller would replace it.
+func TestHoldsCleanupOnDelete(t *testing.T) {
+	m := fixture.NewMembers(t, 1, onDeleteInPlace)
+	m.Edit(fixture.App{Image: "v2"})
+	second := m.Of().UpdateRevision()
+	m.Once()
+	m.Once()
+	m.Edit(fixture.App{Image: "v3"})
+	second.Labels = nil // as if another client had removed the mark
+	if label := m.Member(0).Labels[inplace.LabelRevisionHash]; label != podstate.HashPartial {
+		t.Fatalf("db-0 has label %s", label)
+	}
+	if held, why := m.Of().HoldsCleanup(second); !held || why.Message != "pod db-0 has the ControllerRevision" {
+		t.Errorf("the deletion of %s is held %t: %s", second.Name, held, why.Message)
+	}
+	m.Rest()
+	if held, why := m.Of().HoldsCleanup(second); held {
+		t.Errorf("in the end the deletion of %s is held: %s", second.Name, why.Message)
 	}
 }
 
