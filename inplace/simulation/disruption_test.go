@@ -1,9 +1,11 @@
 package simulation
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 )
 
 // TestBudgetSimulation is TestSimulation with a PodDisruptionBudget, whose requirement changes, and from which evictions take, too. No step
@@ -24,6 +26,33 @@ func TestBudgetSimulation(t *testing.T) {
 		w.require(max(0, int(apps.Desired(w.deployment()))-1))
 		w.finish()
 		return outcome{w.failed, w.describe(), w.trace}
+	})
+}
+
+// TestStatefulSetsBudgetSimulation is the same for StatefulSets of three pods, of which up to three may be unavailable, with both pod
+// management policies. No pod is deleted for the update.
+func TestStatefulSetsBudgetSimulation(t *testing.T) {
+	forEnsembles(t, func(e *ensemble) string {
+		fixture.Rolling(0, fmt.Sprint(1+e.random.IntN(3)))(e.Members)
+		p := e.protect(e.random.IntN(5))
+		wrong := func() string {
+			if len(e.deleted) > 0 {
+				return fmt.Sprintf("deleted: %q", e.deleted)
+			}
+			return p.wrong
+		}
+		for _, image := range []string{"v2", "bad", "v3"}[e.random.IntN(3):] {
+			e.trace("image %s", image)
+			e.Edit(fixture.App{Image: image})
+			for range e.random.IntN(150) {
+				e.act()
+				if wrong := e.check() + wrong(); wrong != "" {
+					return wrong
+				}
+			}
+		}
+		p.calm()
+		return e.until(3000, wrong) + e.comesToRest(1000)
 	})
 }
 

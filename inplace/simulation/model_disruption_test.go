@@ -42,25 +42,31 @@ func (w *world) require(required int) {
 
 func (c *disruptionController) run() {
 	current := c.budgets.objects["web"]
+	next := synced(current, c.pods.list(), c.now)
+	if !equality.Semantic.DeepEqual(current.Status, next.Status) {
+		put(c.world, c.budgets, next)
+		c.logf("disruption controller: %d healthy, %d allowed", next.Status.CurrentHealthy, next.Status.DisruptionsAllowed)
+	}
+}
+
+// synced returns the PodDisruptionBudget with the status that follows from those pods.
+func synced(current *policyv1.PodDisruptionBudget, pods []*corev1.Pod, now time.Time) *policyv1.PodDisruptionBudget {
 	next := current.DeepCopy()
 	status := &next.Status
 	status.DisruptedPods, status.CurrentHealthy, status.ExpectedPods = nil, 0, 0
-	for _, pod := range c.pods.list() {
+	for _, pod := range pods {
 		status.ExpectedPods++
 		at, evicted := current.Status.DisruptedPods[pod.Name]
 		switch {
 		case pod.DeletionTimestamp != nil:
-		case evicted && at.Add(evictionLasts).After(c.now):
+		case evicted && at.Add(evictionLasts).After(now):
 			status.DisruptedPods = map[string]metav1.Time{pod.Name: at}
 		case apps.IsTrue(pod, corev1.PodReady):
 			status.CurrentHealthy++
 		}
 	}
 	status.DisruptionsAllowed = max(0, status.CurrentHealthy-status.DesiredHealthy)
-	if !equality.Semantic.DeepEqual(current.Status, next.Status) {
-		put(c.world, c.budgets, next)
-		c.logf("disruption controller: %d healthy, %d allowed", status.CurrentHealthy, status.DisruptionsAllowed)
-	}
+	return next
 }
 
 // evictionLasts is DeletionTimeout.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +30,10 @@ type ensemble struct {
 	// deleted are the pods that the native controller has deleted and did not have to.
 	deleted []string
 	traces  []string
+	// protection is the PodDisruptionBudget of these pods; nil if there is none.
+	protection *protection
+	// others act, too.
+	others []func()
 }
 
 func newEnsemble(t *testing.T, seed uint64) *ensemble {
@@ -54,11 +57,13 @@ func (e *ensemble) trace(format string, arguments ...any) {
 // act lets one of them act.
 func (e *ensemble) act() {
 	e.Fleet.Seen.Now = e.Fleet.Seen.Now.Add(300 * time.Millisecond)
-	switch of := e.random.IntN(3); {
+	switch of := e.random.IntN(3 + len(e.others)); {
 	case of == 0 && e.alive:
 		e.stayput(-1)
 	case of == 1:
 		e.controller()
+	case of > 2:
+		e.others[of-3]()
 	case len(e.Fleet.Seen.Pods) > 0:
 		e.kubelet(e.Fleet.Seen.Pods[e.random.IntN(len(e.Fleet.Seen.Pods))])
 	}
@@ -66,12 +71,14 @@ func (e *ensemble) act() {
 
 // stayput carries out the first steps of a plan; all of them if that is negative.
 func (e *ensemble) stayput(most int) {
-	e.Steps = nil
+	e.Steps, e.Rollout.Seen.Disruption = nil, e.protection.cache()
 	for i, step := range e.Of().Plan().Steps {
 		if i == most {
 			break
 		}
-		e.CarryOut(step)
+		if e.protection.allows(step) {
+			e.CarryOut(step)
+		}
 	}
 	for _, step := range e.Steps {
 		e.trace("stayput: %s", step)
@@ -196,6 +203,11 @@ func (e *ensemble) terminate(pod *corev1.Pod, forUpdate bool) {
 		e.deleted = append(e.deleted, pod.Name)
 	}
 	e.trace("controller: deletes %s, which is %s", pod.Name, pod.Labels[inplace.LabelRevisionHash])
+	e.remove(pod)
+}
+
+// remove begins the deletion of the pod.
+func (e *ensemble) remove(pod *corev1.Pod) {
 	gone := pod.DeepCopy()
 	now := pod.CreationTimestamp
 	now.Time = e.Fleet.Seen.Now
@@ -268,12 +280,11 @@ func (e *ensemble) until(most int, each func() string) string {
 // forEnsembles runs a scenario with many seeds: even ones are OrderedReady, odd ones Parallel.
 func forEnsembles(t *testing.T, scenario func(e *ensemble) string) {
 	t.Helper()
-	for seed := range uint64(200) {
-		e := newEnsemble(t, seed)
-		if wrong := scenario(e); wrong != "" {
-			t.Fatalf("seed %d: %s after\n\t%s", seed, wrong, strings.Join(e.traces, "\n\t"))
-		}
-	}
+	runSeeds(t, func(seed int64, _ bool) outcome {
+		e := newEnsemble(t, uint64(seed))
+		wrong := scenario(e)
+		return outcome{wrong, "", e.traces}
+	})
 }
 
 // TestStatefulSetsStayPut: with a living manager no pod is deleted, and no more than one is unavailable.
