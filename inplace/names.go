@@ -63,6 +63,11 @@ const (
 	AnnotationSurgePod = "stayput.dev/surge-pod"
 	// AnnotationNudged nudges the controller of a pod, where Stayput cannot write a revision. Its value is the time, in Unix seconds.
 	AnnotationNudged = "stayput.dev/nudged"
+	// AnnotationAdmitted says on a pod without Stayput's readiness gate that a webhook was asked about its creation. A pod that is created in
+	// the middle of an update with neither shows that the API server does not call the webhooks.
+	//
+	// Set by the mutating webhook; see controllerrevisions/bypass.go.
+	AnnotationAdmitted = "stayput.dev/admitted"
 	// ConditionServing is the readiness gate with which the pods of managed workloads are created.
 	ConditionServing corev1.PodConditionType = "stayput.dev/serving"
 	// Finalizer is on the objects that give the managers their rights: their ServiceAccount, Role and ClusterRole, and the two bindings. It

@@ -28,7 +28,7 @@ type kind struct {
 	podsBy string
 	// decideEdit decides what the edit of a template will do.
 	decideEdit func(h Handlers, ctx context.Context, req admission.Request, before *workload) (editDecision, error)
-	// ungated reports whether new pods of a workload of this kind get no gate; nil if all get one.
+	// ungated reports whether new pods of a workload of this kind get no gate, but inplace.AnnotationAdmitted; nil if all get a gate.
 	ungated func(h Handlers, workload client.Object) bool
 	// stays reports whether a pod that podsBy deletes is to stay.
 	stays func(h Handlers, ctx context.Context, pod *corev1.Pod) (bool, error)

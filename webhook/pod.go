@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/apps"
@@ -18,8 +20,9 @@ import (
 
 var errHeldCreation = errors.New("stayput updates the pods of this workload in place, and its ReplicaSet has all its pods already")
 
-// mutatePod adds the readiness gate to a new pod of a managed workload: gates cannot be added later. In every mode it also removes the
-// marks that came with the template: this pod has not moved, and it is no surge pod. It denies a pod that its ReplicaSet does not need.
+// mutatePod adds the readiness gate to a new pod of a managed workload: gates cannot be added later. A pod that gets no gate, because of its
+// kind, gets an annotation: one of the two shows that this webhook was asked. In every mode it also removes the marks that came with the
+// template: this pod has not moved, and it is no surge pod. It denies a pod that its ReplicaSet does not need.
 func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
 	kind := kindBy(req, admissionv1.Create)
 	if kind == nil {
@@ -36,24 +39,39 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	if needless {
 		return deny(held, apierrors.NewConflict(corev1.Resource("pods"), req.Name, errHeldCreation)), nil
 	}
+	workload, err := h.managed(ctx, kind, pod)
+	if err != nil {
+		return allow(), err
+	}
+	if workload != nil && kind.ungated != nil && kind.ungated(h, workload) {
+		return patchIfAny(creation.Admit(pod)), nil
+	}
 	unmoved := creation.WithoutMove(pod)
-	switch gates, err := h.gates(ctx, kind, pod); {
+	switch gates, err := h.gates(ctx, workload); {
 	case err != nil:
 		return allow(), err
 	case gates:
 		return patch(gated, append(unmoved, creation.AddGate(pod)...)), nil
-	case len(unmoved) > 0:
-		return patch(uncounted, unmoved), nil
 	}
-	return allow(), nil
+	return patchIfAny(unmoved), nil
 }
 
-// gates reports whether the pod gets the gate: its workload is managed, and this process could open the gate.
-func (h Handlers) gates(ctx context.Context, kind *kind, pod *corev1.Pod) (bool, error) {
-	if !h.GateReady() {
+// patchIfAny returns the answer with these operations; without any, the object is allowed as it is.
+func patchIfAny(operations []jsonpatch.Operation) answer {
+	if len(operations) == 0 {
+		return allow()
+	}
+	return patch(uncounted, operations)
+}
+
+// gates reports whether a pod of the workload gets the gate: the workload is managed, this process could open the gate, and no write is
+// refused that would open it.
+func (h Handlers) gates(ctx context.Context, workload client.Object) (bool, error) {
+	if workload == nil || !h.GateReady() {
 		return false, nil
 	}
-	return h.managed(ctx, kind, pod)
+	fallback, err := h.Hold.PersistedFallback(ctx, workload.GetUID())
+	return !fallback.Unwritable(), err
 }
 
 // needless reports whether the ReplicaSet of the pod has all its pods already, and a leader is alive.
@@ -64,25 +82,23 @@ func (h Handlers) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return h.full(ctx, pod)
 }
 
-// managed reports whether the workload of the pod is managed, and its pods are taken out of service by a gate. It asks the cache, and the
-// API server only about a workload that is too new for the cache.
-func (h Handlers) managed(ctx context.Context, kind *kind, pod *corev1.Pod) (bool, error) {
+// managed returns the workload of the pod if it is managed; nil if not. It asks the cache, and the API server only about a workload that is
+// too new for the cache.
+func (h Handlers) managed(ctx context.Context, kind *kind, pod *corev1.Pod) (client.Object, error) {
 	for _, reader := range []observe.Reader{h.Cached, h.Live} {
 		workload, err := reader.WorkloadOf(ctx, pod)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if workload != nil {
 			mode, err := reader.Mode(ctx, kind.Kind, pod.Namespace, workload.GetLabels())
-			if err != nil || !mode.Manages() || kind.ungated != nil && kind.ungated(h, workload) {
-				return false, err
+			if err != nil || !mode.Manages() {
+				return nil, err
 			}
-			// The writes that may be refused are those that would open the gate.
-			fallback, err := h.Hold.PersistedFallback(ctx, workload.GetUID())
-			return !fallback.Unwritable(), err
+			return workload, nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
 // validatePod holds deletions by which native controllers would replace pods that are updated in place.

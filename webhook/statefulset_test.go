@@ -141,30 +141,47 @@ func TestRevisionOfAMemberStays(t *testing.T) {
 	}
 }
 
-// TestGateOfAMember: a gate of an OrderedReady pod would keep the next pod from being created, and could block the StatefulSet for ever.
+// TestGateOfAMember: a gate of an OrderedReady pod would keep the next pod from being created, and could block the StatefulSet for ever. A
+// pod without one is noted as admitted.
 func TestGateOfAMember(t *testing.T) {
-	unasked := statefulSet(t, v1Template, `,"podManagementPolicy":"Parallel"`)
+	const (
+		gate  = `[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"stayput.dev/serving"}]}]`
+		noted = `{"op":"add","path":"/metadata/annotations/stayput.dev~1admitted","value":"true"}]`
+		fresh = `[{"op":"add","path":"/metadata/annotations","value":{}},` + noted
+	)
+	parallel := func() *apps.StatefulSet { return statefulSet(t, v1Template, `,"podManagementPolicy":"Parallel"`) }
+	unasked := parallel()
 	unasked.Labels = nil
 	for name, test := range map[string]struct {
 		set                 *apps.StatefulSet
 		apiServerOpensGates bool
-		gated               bool
+		notReady            bool
+		annotations         map[string]string
+		patch               string
 	}{
-		"OrderedReady":                    {statefulSet(t, v1Template, ""), true, false},
-		"OrderedReady, explicit":          {statefulSet(t, v1Template, `,"podManagementPolicy":"OrderedReady"`), true, false},
-		"Parallel":                        {statefulSet(t, v1Template, `,"podManagementPolicy":"Parallel"`), true, true},
-		"Parallel, only managers open it": {statefulSet(t, v1Template, `,"podManagementPolicy":"Parallel"`), false, false},
-		"Parallel, not asked for":         {unasked, true, false},
+		"OrderedReady":                       {statefulSet(t, v1Template, ""), true, false, nil, fresh},
+		"OrderedReady, explicit":             {statefulSet(t, v1Template, `,"podManagementPolicy":"OrderedReady"`), true, false, nil, fresh},
+		"OrderedReady, no gate can be given": {statefulSet(t, v1Template, ""), true, true, nil, fresh},
+		"OrderedReady, noted in the template": {statefulSet(t, v1Template, ""), true, false,
+			map[string]string{inplace.AnnotationAdmitted: "true"}, ""},
+		"OrderedReady, with marks from the template": {statefulSet(t, v1Template, ""), true, false,
+			map[string]string{inplace.AnnotationMove: "{}"}, `[{"op":"remove","path":"/metadata/annotations/stayput.dev~1move"},` + noted},
+		"Parallel": {parallel(), true, false, nil, gate},
+		"Parallel, noted in the template": {parallel(), true, false, map[string]string{inplace.AnnotationAdmitted: "true"},
+			`[{"op":"remove","path":"/metadata/annotations/stayput.dev~1admitted"},` + gate[1:]},
+		"Parallel, only managers open it": {parallel(), false, false, nil, fresh},
+		"Parallel, not asked for":         {unasked, true, false, nil, ""},
+		"not asked for, noted in the template": {unasked, true, false, map[string]string{inplace.AnnotationAdmitted: "true"},
+			`[{"op":"remove","path":"/metadata/annotations/stayput.dev~1admitted"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := reader(t, namespace(inplace.ModeInPlace), test.set)
 			h := handlers(t, live, live)
-			h.APIServerOpensGates = test.apiServerOpensGates
-			given, err := h.mutatePod(t.Context(),
-				request(t, statefulSetController, admissionv1.Create, member("db-0", "db-a"), nil))
-			if err != nil || given.made == gated != test.gated {
-				t.Errorf("the decision is %q: %v", given.made, err)
-			}
+			h.APIServerOpensGates, h.GateReady = test.apiServerOpensGates, func() bool { return !test.notReady }
+			created := member("db-0", "db-a")
+			created.Annotations = test.annotations
+			req := request(t, statefulSetController, admissionv1.Create, created, nil)
+			expectPatch(t, h.handle(t.Context(), req, h.mutatePod), test.patch)
 		})
 	}
 }

@@ -12,26 +12,25 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// bypass is what is known of pods that were created in the middle of the update without a gate. The API server did not ask the webhooks
-// about the creation of such a pod, and so neither about the deletion of the pod before it. That deletion alone shows nothing, since every
-// user may delete a pod.
+// bypass is what is known of pods that were created in the middle of the update without a webhook being asked: they have neither a gate nor
+// inplace.AnnotationAdmitted. So no webhook was asked about the deletion of the pod before it either. That deletion alone shows nothing,
+// since every user may delete a pod.
 type bypass struct {
 	// first and last are the first and the last of these pods; nil if there are none.
 	first, last *corev1.Pod
 	now         time.Time
 }
 
-// bypassed finds the pods that show a bypass. Where not every new pod has a gate, a bypass is not noticed. Where
-// the native controller replaces no pod, there is none.
+// bypassed finds the pods that show a bypass. Where the native controller replaces no pod, there is none.
 func (o *observed) bypassed() bypass {
 	b := bypass{now: o.seen.Now}
-	if !o.updating() || !o.kind.Gates() || o.update.Workload.Kept != nil {
+	if !o.updating() || o.update.Workload.Kept != nil {
 		return b
 	}
 	begun := revisions.StartedAt(o.updateRevision.Labels[inplace.LabelUpdating])
 	for _, m := range o.live {
 		created := m.Pod.CreationTimestamp
-		if forgotten, _ := times.Since(created.Time, podstate.BypassMemory, b.now); forgotten || readiness.Gated(m.Pod) || !created.After(begun) {
+		if forgotten, _ := times.Since(created.Time, podstate.BypassMemory, b.now); forgotten || admitted(m.Pod) || !created.After(begun) {
 			continue
 		}
 		if b.first == nil || created.Before(&b.first.CreationTimestamp) {
@@ -42,6 +41,11 @@ func (o *observed) bypassed() bypass {
 		}
 	}
 	return b
+}
+
+// admitted reports whether a webhook was asked about the creation of the pod.
+func admitted(pod *corev1.Pod) bool {
+	return readiness.Gated(pod) || pod.Annotations[inplace.AnnotationAdmitted] != ""
 }
 
 // again reports whether there was more than one bypass; there may have been only one if such pods were created within a short time.
@@ -63,5 +67,5 @@ func (b bypass) String() string {
 	if b.last == nil {
 		return ""
 	}
-	return "pod " + b.last.Name + " was created without its readiness gate"
+	return "no webhook was asked about the creation of pod " + b.last.Name
 }

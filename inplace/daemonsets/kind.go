@@ -55,9 +55,6 @@ func (kind) Kept(*corev1.Pod) bool { return false }
 // Drains implements controllerrevisions.Kind.
 func (kind) Drains() bool { return true }
 
-// Gates implements controllerrevisions.Kind.
-func (kind) Gates() bool { return true }
-
 // InOrder implements controllerrevisions.Kind.
 func (kind) InOrder() bool { return false }
 

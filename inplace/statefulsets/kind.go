@@ -99,9 +99,6 @@ func (kind) Beside(_ *corev1.Pod, seen engine.Snapshot) engine.Snapshot { return
 // Drains implements controllerrevisions.Kind: see the package's comment.
 func (k kind) Drains() bool { return !k.StatefulSet.Ordered() }
 
-// Gates implements controllerrevisions.Kind: see the package's comment.
-func (kind) Gates() bool { return false }
-
 // InOrder implements controllerrevisions.Kind: the highest ordinal comes first.
 func (kind) InOrder() bool { return true }
 

@@ -172,7 +172,7 @@ func moreTolerations(from, to corev1.PodTemplateSpec) bool {
 }
 
 // Same returns an error if one pod differs from the other in what templates say of pods. The order of tolerations does not count, nor
-// does Stayput's mark, which no template has. A container may have another name of its image: see edit.IsNameOf.
+// do Stayput's marks, which no template has. A container may have another name of its image: see edit.IsNameOf.
 func Same(is, want *corev1.Pod) error {
 	a, b := said(is), said(want)
 	for container := range edit.EachLiving(&a.Spec) {
@@ -191,6 +191,7 @@ func said(pod *corev1.Pod) corev1.PodTemplateSpec {
 	var all corev1.PodTemplateSpec
 	all.Labels, all.Annotations, all.Spec = pod.Labels, maps.Clone(pod.Annotations), *pod.Spec.DeepCopy()
 	delete(all.Annotations, inplace.AnnotationMove)
+	delete(all.Annotations, inplace.AnnotationAdmitted)
 	slices.SortFunc(all.Spec.Tolerations, func(a, b corev1.Toleration) int { return slices.Compare([]byte(Text(a)), []byte(Text(b))) })
 	return all
 }
