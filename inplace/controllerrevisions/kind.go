@@ -32,7 +32,7 @@ type Kind interface {
 	Drains() bool
 	// Next returns those of the pods without the update revision that go on, or begin if the partition and the budget allow it, in that order.
 	Next(pending []*Pod, budget int) []*Pod
-	// InOrder reports whether a pod that waits for a PodDisruptionBudget has those after it wait, too.
+	// InOrder reports whether a pod that waits for a PodDisruptionBudget has those after it wait, too, if they serve.
 	InOrder() bool
 	// ReplacementWaits returns why the native controller may not replace the pod now, which cannot be updated in place; empty if it may.
 	ReplacementWaits(r Replacement) string

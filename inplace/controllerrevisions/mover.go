@@ -32,17 +32,21 @@ func (v *mover) move(next []*Pod) podstate.Turns {
 	v.keepTurns()
 	for _, m := range next {
 		switch replaced := m.WhyReplaced() != nil; {
+		case m.Available && v.keepsOrder():
 		case replaced && !m.Available:
 			v.partition.Take(&m.State) // it may be replaced at any moment
 		case replaced:
 		case v.update.Reachable(m.Pod):
 			v.moveOne(m)
 		}
-		if v.kind.InOrder() && v.update.Plan.Result.AwaitsBudget != "" {
-			break
-		}
 	}
 	return v.turns
+}
+
+// keepsOrder reports whether pods that serve wait because one before them waits for a PodDisruptionBudget. Pods that do not serve go on: the
+// PodDisruptionBudget may wait for them.
+func (v *mover) keepsOrder() bool {
+	return v.kind.InOrder() && v.update.Plan.Result.AwaitsBudget != ""
 }
 
 // keepTurns keeps the turns of pods whose gates are closed, unless the user raises the partition, or wants an image that is not on the

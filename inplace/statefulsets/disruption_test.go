@@ -11,6 +11,8 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -84,6 +86,35 @@ func TestLowerOrdinalsWait(t *testing.T) {
 	if plan := m.Of().Plan(); len(disrupted(plan.Steps)) > 0 || plan.Phase != steps.PhaseBudget {
 		t.Errorf("%v are taken: %s %s", disrupted(plan.Steps), plan.Phase, plan.Message)
 	}
+}
+
+// TestBadPodsNeedNoAllowance: two pods have begun when the template is edited again. The higher one serves, and may not restart. The lower one
+// has a bad image: it goes on all the same, or no pod would ever become healthy that the PodDisruptionBudget requires.
+func TestBadPodsNeedNoAllowance(t *testing.T) {
+	for name, change := range map[string]func(*fixture.Members){"OrderedReady": func(*fixture.Members) {}, "Parallel": fixture.Parallel} {
+		m := fixture.NewMembers(t, 3, fixture.Rolling(0, "2"), change)
+		m.Edit(fixture.App{Image: "bad"})
+		second := m.Of().UpdateRevision().Name
+		m.Edit(fixture.App{Image: "v3"})
+		m.Once() // writes the mark
+		for ordinal, revision := range []string{"db-1", second, "db-1"} { // as before any pod got v3
+			m.Member(ordinal).Labels[inplace.LabelRevisionHash] = revision
+			m.Member(ordinal).Spec.Containers[0].Image = map[string]string{"db-1": "v1", second: "bad"}[revision]
+		}
+		fixture.Unready(m.Member(1))
+		partial(m.Member(2), "db-1")
+		partial(m.Member(1), second)
+		m.Rollout.Seen.Disruption = fixture.Protected(2, 2, m.Fleet.Seen.Pods)
+		if plan := m.Of().Plan(); !slices.Equal(disrupted(plan.Steps), []string{"db-1"}) {
+			t.Errorf("%s: %v are taken, want db-1: %s", name, disrupted(plan.Steps), plan.Message)
+		}
+	}
+}
+
+// partial makes the pod one that was patched on its way to the revision, and that runs what it was patched to.
+func partial(pod *corev1.Pod, revision string) {
+	pod.Labels[inplace.LabelRevisionHash] = podstate.HashPartial
+	pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: revision}.String()}
 }
 
 // TestLabelsNeedNoAllowance: a pod in which nothing restarts gets its labels whatever a PodDisruptionBudget says.
