@@ -52,7 +52,10 @@ func TestStatefulSetsBudgetSimulation(t *testing.T) {
 			}
 		}
 		p.calm()
-		return e.until(3000, wrong) + e.comesToRest(1000)
+		if wrong := e.until(3000, wrong); wrong != "" {
+			return wrong
+		}
+		return e.comesToRest(1000)
 	})
 }
 
