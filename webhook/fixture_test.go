@@ -206,6 +206,8 @@ func updating(t testing.TB) []client.Object {
 		namespace(inplace.ModeInPlaceOnly), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
 		deployment(t, v2Template), web1, markUpdating(revision(t, "web-2", v2Template, "0")), pod(web1),
 		daemonSet(t, v2Template), controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template), daemon("agent-x", "1"),
+		statefulSet(t, v2Template, ""), memberRevision(t, "a", v1Template), memberRevision(t, "b", v2Template),
+		member("db-0", "db-a"), member("db-1", "db-a"),
 	}
 }
 

@@ -40,14 +40,15 @@ var answers = map[string]struct {
 	"/mutate-replicaset": {nil, `^(/spec/replicas 0|` +
 		`/metadata/labels/stayput\.dev~1(updating|fallback|renewed|surge-replicas|replicas|bypassed|current) gone)$`},
 	"/mutate-pod": {[]int32{409}, `^(/spec/readinessGates/\d+ {"conditionType":"stayput\.dev/serving"}|` +
-		`/metadata/annotations/stayput\.dev~1(move|surge-pod|restarting|nudged) gone)$`},
+		`/metadata/annotations/stayput\.dev~1(move|surge-pod|restarting|nudged|admitted) gone|` +
+		`/metadata/annotations/stayput\.dev~1admitted "true")$`},
 	"/mutate-pod-status":      {nil, `^/status/conditions/\d+ {.*"type":"(Ready|stayput\.dev/serving)"}$`},
 	"/validate-workload":      {denies: []int32{422}},
 	"/validate-in-place-only": {denies: []int32{422, 503}},
 	"/validate-replicaset":    {denies: []int32{404, 409}},
 	"/validate-status":        {denies: []int32{409}},
-	"/validate-pod":           {denies: []int32{404}},
-	"/validate-revision":      {denies: []int32{404}},
+	"/validate-pod":           {denies: []int32{404, 409}},
+	"/validate-revision":      {denies: []int32{404, 409}},
 	"/throttle-replicaset":    {},
 	"/throttle-pod":           {},
 }
@@ -56,6 +57,7 @@ var answers = map[string]struct {
 var typed = map[string]reflect.Type{
 	"Deployment":         reflect.TypeFor[appsv1.Deployment](),
 	"DaemonSet":          reflect.TypeFor[appsv1.DaemonSet](),
+	"StatefulSet":        reflect.TypeFor[appsv1.StatefulSet](),
 	"ReplicaSet":         reflect.TypeFor[appsv1.ReplicaSet](),
 	"Scale":              reflect.TypeFor[autoscalingv1.Scale](),
 	"ControllerRevision": reflect.TypeFor[appsv1.ControllerRevision](),
@@ -185,12 +187,17 @@ func realRequests(t testing.TB) []asked {
 	created, agent := pod(web1), closed(daemon("agent-x", "1"))
 	created.Name, created.GenerateName, created.Spec.Containers = "", "web-1-", []corev1.Container{{Name: "app", Image: "web:v1"}}
 	created.Annotations = map[string]string{inplace.AnnotationMove: "{}"}
+	joined, atPartition := member("db-1", "db-b"), `,"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":1}}`
+	joined.Annotations = map[string]string{inplace.AnnotationMove: "{}"}
 	updates, kubelet := admissionv1.Update, "system:node:one"
 	return []asked{
 		{"/mutate-workload", 0, request(t, "jane", updates, deployment(t, envTemplate), v1)},
 		{"/mutate-workload", 0, request(t, "jane", updates, v1, listing)},
 		{"/mutate-workload", 0, request(t, "jane", updates, undone, numbered)},
 		{"/mutate-workload", 0, request(t, "jane", updates, daemonSet(t, v2Template), daemonSet(t, v1Template))},
+		{"/mutate-workload", 0, request(t, "jane", updates, statefulSet(t, v2Template, ""), statefulSet(t, v1Template, ""))},
+		{"/mutate-workload", 0, request(t, "jane", updates, statefulSet(t, envTemplate, atPartition), statefulSet(t, v1Template, atPartition))},
+		{"/validate-in-place-only", 422, request(t, "jane", updates, statefulSet(t, envTemplate, ""), statefulSet(t, v1Template, ""))},
 		{"/validate-workload", 422, request(t, "jane", updates, deployment(t, envTemplate), v1)},
 		{"/validate-in-place-only", 422, request(t, "jane", updates, daemonSet(t, envTemplate), daemonSet(t, v1Template))},
 		{"/mutate-replicaset", 0, request(t, deploymentController, admissionv1.Create, web2, nil)},
@@ -200,13 +207,17 @@ func realRequests(t testing.TB) []asked {
 		{"/validate-status", 409, request(t, deploymentController, updates, done, v2)},
 		{"/mutate-pod", 0, request(t, replicaSetController, admissionv1.Create, created, nil)},
 		{"/mutate-pod", 0, request(t, daemonSetController, admissionv1.Create, daemon("agent-y", "2"), nil)},
+		{"/mutate-pod", 0, request(t, statefulSetController, admissionv1.Create, joined, nil)},
 		{"/mutate-pod-status", 0, request(t, kubelet, updates, reported(t), reported(t))},
 		{"/mutate-pod-status", 0, request(t, kubelet, updates, ready(reported(t, "False")), reported(t, "False"))},
 		{"/validate-pod", 404, request(t, replicaSetController, admissionv1.Delete, nil, pod(web1))},
 		{"/validate-pod", 404, request(t, daemonSetController, admissionv1.Delete, nil, agent)},
+		{"/validate-pod", 409, request(t, statefulSetController, admissionv1.Delete, nil, member("db-1", "db-a"))},
 		{"/validate-revision", 404, request(t, daemonSetController, admissionv1.Delete, nil, controllerRevision(t, "1", v1Template))},
+		{"/validate-revision", 409, request(t, statefulSetController, admissionv1.Delete, nil, memberRevision(t, "a", v1Template))},
 		{"/throttle-pod", 0, request(t, replicaSetController, admissionv1.Delete, nil, pod(web1))},
 		{"/throttle-pod", 0, request(t, daemonSetController, admissionv1.Delete, nil, agent)},
+		{"/throttle-pod", 0, request(t, statefulSetController, admissionv1.Delete, nil, member("db-1", "db-a"))},
 	}
 }
 
@@ -373,8 +384,8 @@ var (
 	oddValues = []string{`null`, `{}`, `[]`, `""`, `"web"`, `"2030-01-01T00:00:00Z"`, `0`, `-1`, `2147483648`, `1e400`, `0.5`, `true`,
 		`{"a":null}`, `[null]`, `[{}]`}
 	oddKeys = slices.Concat(inplace.Marks, inplace.SettingAnnotations, []string{
-		inplace.AnnotationDecision, inplace.AnnotationMove, inplace.AnnotationRestarts,
-		inplace.LabelUpdate, inplace.LabelPartition, inplace.LabelDrain,
+		inplace.AnnotationDecision, inplace.AnnotationMove, inplace.AnnotationRestarts, inplace.AnnotationAdmitted,
+		inplace.LabelUpdate, inplace.LabelPartition, inplace.LabelDrain, inplace.LabelStatefulSets, inplace.LabelOnDelete,
 		"metadata", "spec", "status", "annotations", "labels", "readinessGates", "Metadata", "a/b~c"})
 )
 

@@ -105,7 +105,7 @@ func TestKindsOfRequestsMakeNoSeries(t *testing.T) {
 	before := series(t)
 	for i := range 10 {
 		for _, path := range paths {
-			for _, user := range []string{deploymentController, replicaSetController, daemonSetController} {
+			for _, user := range []string{deploymentController, replicaSetController, daemonSetController, statefulSetController} {
 				req := editing(t, deployment(t, v2Template), deployment(t, v1Template))
 				req.Kind.Kind, req.UserInfo.Username = fmt.Sprintf("Invented%d", i), user
 				req.Object.Raw, req.OldObject.Raw = []byte(`"nothing"`), []byte(`"nothing"`)
@@ -181,6 +181,10 @@ func forged(t *testing.T) []admission.Request {
 		request(t, replicaSetController, admissionv1.Delete, nil, pod(first)),
 		request(t, daemonSetController, admissionv1.Delete, nil, daemon("agent-x", "1")),
 		request(t, daemonSetController, admissionv1.Delete, nil, controllerRevision(t, "1", v1Template)),
+		request(t, "jane", admissionv1.Update, statefulSet(t, v2Template, ""), statefulSet(t, v1Template, "")),
+		request(t, statefulSetController, admissionv1.Create, member("db-1", "db-a"), nil),
+		request(t, statefulSetController, admissionv1.Delete, nil, member("db-1", "db-a")),
+		request(t, statefulSetController, admissionv1.Delete, nil, memberRevision(t, "a", v1Template)),
 	}
 }
 
@@ -223,8 +227,8 @@ func TestNamespaceThatCannotBeReadIsNoPermission(t *testing.T) {
 func TestSelectorOfRequestIsNotUsed(t *testing.T) {
 	everything := &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "all", Operator: metav1.LabelSelectorOpDoesNotExist}}}
-	wide, wideDaemons := deployment(t, v2Template), daemonSet(t, v2Template)
-	wide.Spec.Selector, wideDaemons.Spec.Selector = everything, everything
+	wide, wideDaemons, wideMembers := deployment(t, v2Template), daemonSet(t, v2Template), statefulSet(t, v2Template, "")
+	wide.Spec.Selector, wideDaemons.Spec.Selector, wideMembers.Spec.Selector = everything, everything, everything
 	wide.Status.Replicas, wide.Status.UpdatedReplicas, wide.Status.AvailableReplicas = 3, 3, 3
 	elsewhere, invented := wide.DeepCopyObject().(*apps.Deployment), wide.DeepCopyObject().(*apps.Deployment)
 	elsewhere.Namespace, invented.Name = "kube-system", "invented"
@@ -237,13 +241,15 @@ func TestSelectorOfRequestIsNotUsed(t *testing.T) {
 		"mutation":             {"/mutate-workload", editing(t, wide, deployment(t, v1Template))},
 		"validation":           {"/validate-workload", editing(t, wide, deployment(t, v1Template))},
 		"DaemonSet":            {"/validate-workload", request(t, "jane", admissionv1.Update, wideDaemons, daemonSet(t, v1Template))},
+		"StatefulSet":          {"/validate-workload", request(t, "jane", admissionv1.Update, wideMembers, statefulSet(t, v1Template, ""))},
 		"status":               {"/validate-status", status},
 		"of another namespace": {"/validate-workload", editing(t, elsewhere, deployment(t, v1Template))},
 		"invented":             {"/validate-workload", editing(t, invented, deployment(t, v1Template))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var live reads
-			stored := []client.Object{namespace(inplace.ModeInPlace), deployment(t, v1Template), daemonSet(t, v1Template)}
+			stored := []client.Object{namespace(inplace.ModeInPlace), deployment(t, v1Template), daemonSet(t, v1Template),
+				statefulSet(t, v1Template, "")}
 			ask(t, served(handlers(t, reader(t, stored...), live.counting(t, stored...))), test.path, test.request)
 			expectAll(t, live.lists, "app=web")
 			expectAll(t, live.whole, space)
