@@ -20,9 +20,9 @@ import (
 
 var errHeldCreation = errors.New("stayput updates the pods of this workload in place, and its ReplicaSet has all its pods already")
 
-// mutatePod adds the readiness gate to a new pod of a managed workload: gates cannot be added later. A pod that gets no gate, because of its
-// kind, gets an annotation: one of the two shows that this webhook was asked. In every mode it also removes the marks that came with the
-// template: this pod has not moved, and it is no surge pod. It denies a pod that its ReplicaSet does not need.
+// mutatePod adds the readiness gate to a new pod of a managed workload: gates cannot be added later. A pod that gets no gate, because of
+// its kind, gets an annotation: one of the two shows that this webhook was asked. In every mode it also removes the marks that came with
+// the template: this pod has not moved, and it is no surge pod. It denies a pod that its ReplicaSet does not need.
 func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
 	kind := kindBy(req, admissionv1.Create)
 	if kind == nil {

@@ -43,8 +43,8 @@ func (v *mover) move(next []*Pod) podstate.Turns {
 	return v.turns
 }
 
-// keepsOrder reports whether pods that serve wait because one before them waits for a PodDisruptionBudget. Pods that do not serve go on: the
-// PodDisruptionBudget may wait for them.
+// keepsOrder reports whether pods that serve wait because one before them waits for a PodDisruptionBudget. Pods that do not serve go on:
+// the PodDisruptionBudget may wait for them.
 func (v *mover) keepsOrder() bool {
 	return v.kind.InOrder() && v.update.Plan.Result.AwaitsBudget != ""
 }

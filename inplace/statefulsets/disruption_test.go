@@ -88,15 +88,15 @@ func TestLowerOrdinalsWait(t *testing.T) {
 	}
 }
 
-// TestBadPodsNeedNoAllowance: two pods have begun when the template is edited again. The higher one serves, and may not restart. The lower one
-// has a bad image: it goes on all the same, or no pod would ever become healthy that the PodDisruptionBudget requires.
+// TestBadPodsNeedNoAllowance: two pods have begun when the template is edited again. The higher one serves, and may not restart. The lower
+// one has a bad image: it goes on all the same, or no pod would ever become healthy that the PodDisruptionBudget requires.
 func TestBadPodsNeedNoAllowance(t *testing.T) {
 	for name, change := range map[string]func(*fixture.Members){"OrderedReady": func(*fixture.Members) {}, "Parallel": fixture.Parallel} {
 		m := fixture.NewMembers(t, 3, fixture.Rolling(0, "2"), change)
 		m.Edit(fixture.App{Image: "bad"})
 		second := m.Of().UpdateRevision().Name
 		m.Edit(fixture.App{Image: "v3"})
-		m.Once() // writes the mark
+		m.Once()                                                          // writes the mark
 		for ordinal, revision := range []string{"db-1", second, "db-1"} { // as before any pod got v3
 			m.Member(ordinal).Labels[inplace.LabelRevisionHash] = revision
 			m.Member(ordinal).Spec.Containers[0].Image = map[string]string{"db-1": "v1", second: "bad"}[revision]

@@ -10,8 +10,8 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// TestForgedMarkOfAMember: another client may write a mark and the label of a partially patched pod, in any mode. Stayput writes nothing into
-// the pod that no revision of the StatefulSet says.
+// TestForgedMarkOfAMember: another client may write a mark and the label of a partially patched pod, in any mode. Stayput writes nothing
+// into the pod that no revision of the StatefulSet says.
 func TestForgedMarkOfAMember(t *testing.T) {
 	for name, mark := range map[string]string{
 		"of its own revision": readiness.Move{Hash: "db-1", Containers: map[string]readiness.MovedContainer{"app": {Image: "v1"}},

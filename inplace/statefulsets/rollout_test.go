@@ -120,8 +120,8 @@ func TestFallBackNudgesByAPod(t *testing.T) {
 	}
 }
 
-// TestMembersPastTheWebhooks: a pod of a StatefulSet need not have a gate. One that was created in the middle of an update without a webhook
-// being asked shows a bypass, with either policy. After the second one the update falls back.
+// TestMembersPastTheWebhooks: a pod of a StatefulSet need not have a gate. One that was created in the middle of an update without a
+// webhook being asked shows a bypass, with either policy. After the second one the update falls back.
 func TestMembersPastTheWebhooks(t *testing.T) {
 	unasked := func(pod *corev1.Pod) { pod.Annotations, pod.Spec.ReadinessGates = nil, nil }
 	admitted := func(*corev1.Pod) {}
