@@ -53,3 +53,18 @@ func TestLeaderIsNoneForever(t *testing.T) {
 	f.Expect("mark 2 true false", "close p2", "p2 is 2 app=v2", "open p2", "close p1", "p1 is 2 app=v2", "open p1",
 		"close p3", "p3 is 2 app=v2", "open p3", "mark 2 false false")
 }
+
+// TestLeaderDoesNotHoldThePrePullOfOthers: only one node may have a pre-pull pod that waits for its turn. The pod there becomes the leader,
+// and waits for the other one, whose node has to pull.
+func TestLeaderDoesNotHoldThePrePullOfOthers(t *testing.T) {
+	f := fixture.NewFleet(t, 2)
+	f.DaemonSet.Annotations = map[string]string{inplace.AnnotationUpdateLast: "role=leader"}
+	f.PullsFirst(1)
+	f.Edit(fixture.App{Image: "v2"})
+	f.Once()
+	f.Once()
+	f.Seen.Pods[0].Labels["role"] = "leader"
+	f.Rest()
+	f.Expect("mark 2 true false", "pull n1", "pull n2", "close p2", "p2 is 2 app=v2", "open p2", "drop n2",
+		"close p1", "p1 is 2 app=v2", "open p1", "drop n1", "mark 2 false false")
+}

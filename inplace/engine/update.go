@@ -195,7 +195,7 @@ func (u *Update) againstPod(s *podstate.State) *inplace.Reason {
 func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, pods iter.Seq[*podstate.State]) *prepull.PrePull {
 	atATime := u.seen.Settings.PrePullParallelism
 	p := &prepull.PrePull{Plan: u.Plan, Pulling: u.seen.Pull, AtATime: atATime, Pulls: u.Partition.PrePulls(atATime, u.Pods()),
-		Nodes: u.NodesByName, Now: u.seen.Now, Pods: u.States, Reserve: reserved}
+		Nodes: u.NodesByName, Now: u.seen.Now, Pods: u.States, Reserve: reserved, Waits: u.WaitsToBeLast}
 	if revision := u.Decided.UpdateRevision; revision != nil {
 		p.Workload, p.Next = prepull.OwnedBy(u.Workload, revision.GetUID(), kind, controller), prepull.AllToRestart(pods)
 	}

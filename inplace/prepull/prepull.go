@@ -55,13 +55,15 @@ type PrePull struct {
 	Reserve int
 	// Pods are all live pods of the workload. Next are the pods that are to restart, in the order of their turns.
 	Pods, Next []*podstate.State
+	// Waits reports whether a pod waits for the restarts of other pods, by the order that the user asks for.
+	Waits func(*podstate.State) bool
 	// current are the pre-pull pods of the update revision, by node.
 	current map[string]*corev1.Pod
 	// running are the images that pods of the workload run, by node.
 	running map[string][]string
 	// ahead is the number of nodes with a pre-pull pod on which a pod still waits for its turn. behind is the number of those on which
-	// images are still missing.
-	ahead, behind int
+	// images are still missing, and done the number of those that have all images, and whose pods wait for the restarts of other pods.
+	ahead, behind, done int
 }
 
 // Advance decides for every pod whether its images are on its node, and plans their pulling if they are not.
@@ -350,8 +352,8 @@ func (p *PrePull) Finish(native inplace.Reasons) {
 }
 
 // create plans pre-pull pods for the pods whose turns come next. While the pods of a node have their turn, the node's pre-pull pod
-// does not count, so pulling continues ahead of the restarts. If a pod is not available, a finished pre-pull pod does not count
-// either: all other pods may be waiting for that pod.
+// does not count, so pulling continues ahead of the restarts. Nor does a finished pre-pull pod if its pod may be waiting for the one that
+// lacks images: any pod may wait for a pod that is not available, and some wait for those that go before them.
 func (p *PrePull) create(blocked podstate.Blocked) {
 	room, _ := p.quotaLeft()
 	begun := map[string]bool{}
@@ -361,8 +363,11 @@ func (p *PrePull) create(blocked podstate.Blocked) {
 			continue
 		}
 		busy := p.ahead
-		if !s.Available {
+		switch {
+		case !s.Available:
 			busy = p.behind
+		case !p.Waits(s):
+			busy -= p.done
 		}
 		if len(begun) >= min(p.Pulls-busy, room) {
 			return
@@ -396,8 +401,12 @@ func (p *PrePull) count() {
 		if works {
 			p.ahead++
 		}
-		if works && state != podDone {
+		switch {
+		case !works:
+		case state != podDone:
 			p.behind++
+		case s.Available && p.Waits(s):
+			p.done++
 		}
 	}
 }
