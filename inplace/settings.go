@@ -51,7 +51,7 @@ const (
 
 // SettingAnnotations are the settings that are annotations, since their values are too long for labels. They count on a workload only.
 var SettingAnnotations = []string{AnnotationInPlaceAnnotations, AnnotationRestartAnnotations, AnnotationAuxiliary,
-	AnnotationUpdateLast}
+	AnnotationCanaryNodes, AnnotationUpdateByTopology, AnnotationUpdateLast}
 
 // The defaults, and the largest value, of settings.
 const (

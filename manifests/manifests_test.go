@@ -166,7 +166,8 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 	for file, names := range map[string][]string{
 		"base/policy.yaml": {`"` + inplace.LabelUpdate + `"`, `"` + inplace.LabelDrain + `"`, `"` + inplace.LabelPrePullParallelism + `"`,
 			`"` + inplace.LabelSurge + `"`, `"` + inplace.LabelRestart + `"`, `"` + inplace.LabelResize + `"`,
-			`"` + inplace.AnnotationUpdateLast + `"`, `"` + inplace.UpdateLastForm + `"`,
+			`"` + inplace.AnnotationUpdateLast + `"`, `"` + inplace.SelectorForm + `"`, `"` + inplace.AnnotationCanaryNodes + `"`,
+			`"` + inplace.AnnotationUpdateByTopology + `"`, `"` + inplace.LabelKeyForm + `"`,
 			`"` + inplace.LabelOnDelete + `"`, `variables.onDelete == "` + inplace.OnDeleteInPlace + `"`,
 			`variables.restart == "` + inplace.RestartInPlace + `"`, `"` + inplace.LabelInitContainers + `"`,
 			`variables.initContainers in ["` + inplace.InitContainersInPlace + `", "` + inplace.InitContainersNative + `"]`,

@@ -51,6 +51,8 @@ func forms() map[string]form {
 		inplace.LabelOnDelete:                {onWorkload, quoted(inplace.OnDeleteInPlace), "none: native, you delete pods"},
 		inplace.AnnotationInPlaceAnnotations: keys,
 		inplace.AnnotationRestartAnnotations: keys,
+		inplace.AnnotationCanaryNodes:        {onWorkload, "a label selector", "none: no node goes first"},
+		inplace.AnnotationUpdateByTopology:   {onWorkload, "the key of a label", "none: nodes in any order"},
 		inplace.AnnotationUpdateLast:         {onWorkload, "a label selector", "none: no pod goes last"},
 		inplace.AnnotationAuxiliary:          {onWorkload, "names of containers, comma-separated", "none"},
 	}
@@ -62,7 +64,7 @@ func readSettings() (settings, error) {
 	var found []constant
 	for _, part := range []struct{ file, prefix string }{
 		{"settings.go", "Label"}, {"partition.go", "Label"}, {"ondelete.go", "Label"}, {"rules.go", "Annotation"}, {"auxiliary.go", "Annotation"},
-		{"updatelast.go", "Annotation"},
+		{"order.go", "Annotation"},
 	} {
 		if err := constants("inplace", in(part.file, part.prefix), &found); err != nil {
 			return s, err

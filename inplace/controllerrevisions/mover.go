@@ -81,7 +81,15 @@ func (v *mover) moveOne(m *Pod) {
 // mayBegin reports whether only the partition and the budget can keep the pod from what is next.
 func (v *mover) mayBegin(m *Pod) bool {
 	begins := m.Restarts() && !v.turns[&m.State]
-	return (m.ResizesAlive() || begins) && v.blocked.MayStart(&m.State) && !(begins && m.Available && v.update.WaitsToBeLast(&m.State))
+	return (m.ResizesAlive() || begins) && v.blocked.MayStart(&m.State) && !(m.Available && v.waits(m, begins))
+}
+
+// waits reports whether other pods go before this one, which serves. Begins says whether it would restart.
+func (v *mover) waits(m *Pod, begins bool) bool {
+	if begins {
+		return v.update.WaitsToRestart(&m.State)
+	}
+	return v.update.WaitsForNodes(&m.State)
 }
 
 // allowed reports whether the PodDisruptionBudgets allow what is next, and counts the pod if so.

@@ -172,7 +172,7 @@ func (p *pacer) startIdle() {
 func (p *pacer) startAvailable() {
 	var next []*replicas.Pod
 	for _, m := range p.sets.Pods {
-		if !m.Startable(p.turns, p.blocked) || !m.Available || p.update.WaitsToBeLast(&m.State) {
+		if !m.Startable(p.turns, p.blocked) || !m.Available || p.update.WaitsToRestart(&m.State) {
 			continue
 		}
 		if len(next) < p.budget && p.update.TakeAllowance(&m.State) && p.partition.Take(&m.State) {

@@ -37,7 +37,7 @@ func (p *pacer) startResizes() {
 		starting, grown := m.Starting(p.Seen.Now)
 		counted := !m.Applied || p.turns[&m.State] // it is unavailable for another change already
 		idle := !m.Ready() && unproven < p.maxUnavailable()+p.maxSurge()
-		serves := m.Available && p.budget > -p.spare()
+		serves := m.Available && p.budget > -p.spare() && !p.update.WaitsForNodes(&m.State)
 		switch {
 		case !counted && starting:
 			p.update.Plan.Again(grown)

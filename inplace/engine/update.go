@@ -39,11 +39,9 @@ type Update struct {
 	auxiliary inplace.Auxiliary
 	// budgets are the PodDisruptionBudgets that select pods of the workload.
 	budgets disruption.Budgets
-	// last are the pods that go last.
-	last inplace.UpdateLast
-	// othersBegin: another pod is to begin before them; nil until it is asked for.
-	othersBegin *bool
-	seen        *Snapshot
+	// order is the order of pods that the user asks for.
+	order order
+	seen  *Snapshot
 }
 
 // Object is a workload as the API server has it.
@@ -87,9 +85,10 @@ func (w Workload) replacing() string {
 // NewUpdate begins a plan for a workload.
 func NewUpdate(workload Workload, seen *Snapshot) Update {
 	seen.Disruption.Ahead = seen.Ahead
-	return Update{Plan: &steps.PlanBuilder{Batches: seen.Batches}, Workload: workload, NodesByName: nodes.ByName(seen.Nodes),
+	byName := nodes.ByName(seen.Nodes)
+	return Update{Plan: &steps.PlanBuilder{Batches: seen.Batches}, Workload: workload, NodesByName: byName,
 		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), budgets: seen.Disruption.Of(seen.Pods, seen.Now),
-		last: inplace.UpdateLastOf(workload.GetAnnotations()), seen: seen}
+		order: orderOf(workload.GetAnnotations(), seen.Pods, byName), seen: seen}
 }
 
 // StateOf returns the state of a live pod that has that revision.
@@ -195,7 +194,7 @@ func (u *Update) againstPod(s *podstate.State) *inplace.Reason {
 func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, pods iter.Seq[*podstate.State]) *prepull.PrePull {
 	atATime := u.seen.Settings.PrePullParallelism
 	p := &prepull.PrePull{Plan: u.Plan, Pulling: u.seen.Pull, AtATime: atATime, Pulls: u.Partition.PrePulls(atATime, u.Pods()),
-		Nodes: u.NodesByName, Now: u.seen.Now, Pods: u.States, Reserve: reserved, Waits: u.WaitsToBeLast}
+		Nodes: u.NodesByName, Now: u.seen.Now, Pods: u.States, Reserve: reserved, Waits: u.WaitsToRestart}
 	if revision := u.Decided.UpdateRevision; revision != nil {
 		p.Workload, p.Next = prepull.OwnedBy(u.Workload, revision.GetUID(), kind, controller), prepull.AllToRestart(pods)
 	}
@@ -207,7 +206,7 @@ func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, po
 func (u *Update) PodProgress(updating, paused bool) []podstate.PodProgress {
 	var all []podstate.PodProgress
 	for s := range u.Pods() {
-		before, replaces := cmp.Or(u.seen.Pull.Awaits(s.Pod), u.awaitsAllowance(s)), ""
+		before, replaces := cmp.Or(u.awaitsOthers(s), u.seen.Pull.Awaits(s.Pod), u.awaitsAllowance(s)), ""
 		if !u.Decided.Held && !updating || u.Workload.Kept != nil && s.WhyReplaced() != nil {
 			replaces = u.Workload.replacing()
 		}

@@ -23,6 +23,8 @@ type daemonWorld struct {
 	*world
 	native *daemonSetController
 	hook   *daemonHook
+	// ordered: the user asks for orders of nodes and pods.
+	ordered bool
 }
 
 // newDaemonWorld returns a world whose DaemonSet has not been rolled out yet.
@@ -38,7 +40,7 @@ func newDaemonWorld(t testing.TB, seed int64, tracing bool) *daemonWorld {
 	w.kubelet.lags = true
 	w.kubelet.skew = skewOf(seed)
 	hook := newDaemonHook(w)
-	return &daemonWorld{world: w, hook: hook, native: newDaemonSetController(w, hook)}
+	return &daemonWorld{world: w, hook: hook, native: newDaemonSetController(w, hook), ordered: seed%7 < 3}
 }
 
 func (w *world) randomDaemonSet() *apps.DaemonSet {
@@ -106,6 +108,8 @@ func (w *daemonWorld) tick(chaos int) {
 // disturb does what users and failures do.
 func (w *daemonWorld) disturb() {
 	switch n := w.rng.Intn(20); {
+	case w.ordered && w.rng.Intn(3) == 0:
+		w.reorder()
 	case n < 6:
 		w.editDaemons("edits", func(d *apps.DaemonSet) { d.Spec.Template = w.randomlyBroken().Template() })
 	case n < 9:
@@ -130,6 +134,46 @@ func (w *daemonWorld) disturb() {
 	case w.rules.loose:
 		w.disturbLoosely()
 	}
+}
+
+// reorder asks for another order, or labels a node or a pod.
+func (w *daemonWorld) reorder() {
+	annotations := []string{inplace.AnnotationCanaryNodes, inplace.AnnotationUpdateByTopology, inplace.AnnotationUpdateLast}
+	switch pods := sorted(w.pods.objects); w.rng.Intn(3) {
+	case 0:
+		key := annotations[w.rng.Intn(3)]
+		w.editDaemons("asks for an order by "+key, func(d *apps.DaemonSet) {
+			if _, has := d.Annotations[key]; has {
+				delete(d.Annotations, key)
+				return
+			}
+			d.Annotations[key] = "chosen"
+		})
+	case 1:
+		node := w.pull.Nodes[w.rng.Intn(len(w.pull.Nodes))]
+		node.Labels = []map[string]string{nil, {"chosen": "a"}, {"chosen": "b"}}[w.rng.Intn(3)]
+		w.logf("node %s has labels %v", node.Name, node.Labels)
+		w.stayput.stale = true
+	case 2:
+		if len(pods) > 0 {
+			w.choose(pods[w.rng.Intn(len(pods))].Name)
+		}
+	}
+}
+
+// choose labels the pod, or removes its label.
+func (w *daemonWorld) choose(name string) {
+	pod, err := alter(w.world, w.pods, name, "", func(pod *corev1.Pod) {
+		if _, has := pod.Labels["chosen"]; has {
+			delete(pod.Labels, "chosen")
+			return
+		}
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, "chosen", "yes")
+	})
+	if err != nil {
+		w.violated("label: %v", err)
+	}
+	w.logf("pod %s has labels %v", name, pod.Labels)
 }
 
 // restart is `kubectl rollout restart`.

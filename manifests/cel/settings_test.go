@@ -128,17 +128,43 @@ func TestSelectorsAreRejectedByTheRule(t *testing.T) {
 		"role>1", "Example.com/a=b", "a/b/c=d", "/a=b", "a/=b", "role=-a", "role=a-", "-role", "role=ä", "role=a\n", "\nrole", "role in (a,)",
 		"role\t=a", "role=" + strings.Repeat("a", 64), strings.Repeat("a,", 125) + "a",
 	} {
-		workload := withLists(map[string]string{inplace.AnnotationUpdateLast: selector})
-		refused := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{})
-		if none := inplace.UpdateLastOf(workload.Annotations).None(); (refused != "") != none {
-			t.Errorf("%q is refused with %q, and ignored: %t", selector, refused, none)
-		}
-		if refused != "" && !strings.Contains(selector, "\n") && !strings.HasPrefix(refused, "annotation "+inplace.AnnotationUpdateLast) {
-			t.Errorf("%q is refused with %q, which does not say what is wrong", selector, refused)
-		}
-		if again := policy.of(workload, workload.DeepCopy(), &corev1.Namespace{}, &user.DefaultInfo{}); again != "" {
-			t.Errorf("%q is refused again: %s", selector, again)
-		}
+		refusedIfIgnored(t, policy, inplace.AnnotationUpdateLast, selector, func(annotations map[string]string) bool {
+			return inplace.UpdateLastOf(annotations).None()
+		})
+		refusedIfIgnored(t, policy, inplace.AnnotationCanaryNodes, selector, func(annotations map[string]string) bool {
+			return inplace.NodeOrderOf(annotations).None()
+		})
+	}
+}
+
+// TestTopologyKeysAreRejectedByTheRule checks that the policy rejects exactly the keys that Stayput would ignore.
+func TestTopologyKeysAreRejectedByTheRule(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	for _, key := range []string{
+		"zone", "topology.kubernetes.io/zone", "Rack_1.x", strings.Repeat("a", 63), strings.Repeat("a", 186) + "/" + strings.Repeat("b", 63),
+		"", " ", "zone ", " zone", "zone,rack", "zone=a", "!zone", "/zone", "zone/", "a/b/c", "Example.com/zone", "-zone", "zone-", "zöne",
+		"zone\n", strings.Repeat("a", 64), strings.Repeat("a", 187) + "/" + strings.Repeat("b", 63),
+	} {
+		refusedIfIgnored(t, policy, inplace.AnnotationUpdateByTopology, key, func(annotations map[string]string) bool {
+			return inplace.NodeOrderOf(annotations).None()
+		})
+	}
+}
+
+// refusedIfIgnored checks that the policy refuses the value of the annotation, says why, and lets it be where it is stored already; or that
+// the value is not ignored.
+func refusedIfIgnored(t *testing.T, policy refusals, annotation, value string, ignored func(annotations map[string]string) bool) {
+	t.Helper()
+	workload := withLists(map[string]string{annotation: value})
+	refused := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{})
+	if none := ignored(workload.Annotations); (refused != "") != none {
+		t.Errorf("%s %q is refused with %q, and ignored: %t", annotation, value, refused, none)
+	}
+	if refused != "" && !strings.Contains(value, "\n") && !strings.HasPrefix(refused, "annotation "+annotation+": ") {
+		t.Errorf("%s %q is refused with %q, which does not say what is wrong", annotation, value, refused)
+	}
+	if again := policy.of(workload, workload.DeepCopy(), &corev1.Namespace{}, &user.DefaultInfo{}); again != "" {
+		t.Errorf("%s %q is refused again: %s", annotation, value, again)
 	}
 }
 

@@ -1,6 +1,7 @@
 package statefulsets_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -51,4 +52,36 @@ func TestLeaderWaitsForOthersToBegin(t *testing.T) {
 	m.Rest()
 	m.Expect("mark 2 true false", "db-0 is updating-in-place app=v2", "db-0 is db-2 app=v2",
 		"db-1 is updating-in-place app=v2", "db-1 is db-2 app=v2", "mark 2 false false")
+}
+
+// TestNodesInOrder: db-0 is on node n0, and so on. Within a stage the highest ordinal goes first.
+func TestNodesInOrder(t *testing.T) {
+	byZone := map[string]string{inplace.AnnotationUpdateByTopology: "zone"}
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		zones       []string
+		changes     []func(*fixture.Members)
+		order       []string
+	}{
+		"zones":                      {byZone, []string{"b", "a", "b"}, nil, []string{"db-1", "db-2", "db-0"}},
+		"the same zone":              {byZone, []string{"a", "a", "a"}, nil, []string{"db-2", "db-1", "db-0"}},
+		"a canary node":              {map[string]string{inplace.AnnotationCanaryNodes: "zone=a"}, []string{"a", "b", "b"}, nil, []string{"db-0", "db-2", "db-1"}},
+		"above the native partition": {byZone, []string{"a", "b", "a"}, []func(*fixture.Members){fixture.Rolling(1, "")}, []string{"db-2", "db-1"}},
+		"two may be unavailable":     {byZone, []string{"b", "a", "c"}, []func(*fixture.Members){fixture.Rolling(0, "2")}, []string{"db-1", "db-0", "db-2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := fixture.NewMembers(t, 3, test.changes...)
+			m.StatefulSet.Annotations = test.annotations
+			for ordinal, zone := range test.zones {
+				m.Node(fmt.Sprint("n", ordinal)).Labels = map[string]string{"zone": zone}
+			}
+			m.Edit(fixture.App{Image: "v2"})
+			m.Rest()
+			want := []string{"mark 2 true false"}
+			for _, pod := range test.order {
+				want = append(want, moved(pod, "db-2", "v2")...)
+			}
+			m.Expect(slices.Concat(want, []string{"mark 2 false false"})...)
+		})
+	}
 }

@@ -1,0 +1,140 @@
+package inplace
+
+import (
+	"cmp"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+const (
+	// AnnotationCanaryNodes selects, on a workload, the nodes whose pods are restarted or resized first: a label selector as for
+	// `kubectl get nodes -l`, up to 250 characters. Pods on other nodes wait until the pods there are updated and available.
+	AnnotationCanaryNodes = "stayput.dev/canary-nodes"
+	// AnnotationUpdateByTopology is, on a workload, the key of a label of nodes, such as `topology.kubernetes.io/zone`. Pods are restarted or
+	// resized on the nodes with one value of the label at a time, in alphabetical order, and on nodes without the label last. Pods on nodes
+	// with the next value wait until those before are updated and available.
+	AnnotationUpdateByTopology = "stayput.dev/update-by-topology"
+	// AnnotationUpdateLast selects, on a workload, pods whose containers restart only after those of all other pods have begun to, such as
+	// a leader: a label selector as for `kubectl get pods -l`, up to 250 characters. The labels that pods have at that moment count.
+	AnnotationUpdateLast = "stayput.dev/update-last"
+
+	// SelectorForm is the regular expression that valid selectors in annotations match; manifests/base/policy.yaml has the same.
+	SelectorForm = `^ *(` + required + `)( *, *(` + required + `))* *$`
+	// LabelKeyForm is the regular expression that valid values of AnnotationUpdateByTopology match; manifests/base/policy.yaml has the same.
+	LabelKeyForm = `^` + labelKey + `$`
+	// longestSelector is the greatest length of such a value. With it, no prefix of a key is too long.
+	longestSelector = 250
+
+	required    = `! *` + labelKey + `|` + labelKey + `( *(=|==|!=) *` + labelValue + `| +(in|notin) *[(] *` + labelValues + ` *[)])?`
+	labelKey    = `([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?` + labelValue
+	labelValues = labelValue + `( *, *` + labelValue + `)*`
+	labelValue  = `[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?`
+)
+
+var (
+	selectorForm = regexp.MustCompile(SelectorForm)
+	labelKeyForm = regexp.MustCompile(LabelKeyForm)
+)
+
+// UpdateLast selects the pods that go last; the zero UpdateLast selects none.
+type UpdateLast struct{ selector labels.Selector }
+
+// UpdateLastOf returns the selector in the annotations of a workload.
+func UpdateLastOf(annotations map[string]string) UpdateLast {
+	return UpdateLast{selectorIn(annotations, AnnotationUpdateLast)}
+}
+
+// selectorIn returns the selector in an annotation of a workload; nil if there is none. The API server rejects one that does not parse
+// (manifests/base/policy.yaml). Where one is stored nevertheless, it counts as absent.
+func selectorIn(annotations map[string]string, key string) labels.Selector {
+	text, has := annotations[key]
+	if !has || len(text) > longestSelector || !selectorForm.MatchString(text) {
+		return nil
+	}
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil
+	}
+	return selector
+}
+
+// None reports whether no pod can go last.
+func (l UpdateLast) None() bool { return l.selector == nil }
+
+// Has reports whether the pod goes last.
+func (l UpdateLast) Has(pod *corev1.Pod) bool {
+	return l.selector != nil && l.selector.Matches(labels.Set(pod.Labels))
+}
+
+// NodeOrder is the order in which nodes have their pods updated; with the zero NodeOrder all nodes are in one stage.
+type NodeOrder struct {
+	canaries    labels.Selector
+	topologyKey string
+}
+
+// NodeOrderOf returns the order in the annotations of a workload. As with selectors, a key that is not valid counts as absent.
+func NodeOrderOf(annotations map[string]string) NodeOrder {
+	order := NodeOrder{canaries: selectorIn(annotations, AnnotationCanaryNodes)}
+	if key := annotations[AnnotationUpdateByTopology]; len(key) <= longestSelector && labelKeyForm.MatchString(key) {
+		order.topologyKey = key
+	}
+	return order
+}
+
+// None reports whether all nodes are in one stage.
+func (o NodeOrder) None() bool { return o.canaries == nil && o.topologyKey == "" }
+
+// NodeStage is one stage of a NodeOrder. All nodes of a stage have their pods updated before those of the next one.
+type NodeStage struct {
+	// topologyKey is that of the NodeOrder.
+	topologyKey string
+	// canary: the nodes are canary nodes. labelled: they have the label with the topology key, and value is its value.
+	canary, labelled bool
+	value            string
+}
+
+// StageOf returns the stage of a node with these labels.
+func (o NodeOrder) StageOf(node map[string]string) NodeStage {
+	stage := NodeStage{topologyKey: o.topologyKey, canary: o.canaries != nil && o.canaries.Matches(labels.Set(node))}
+	if o.topologyKey != "" {
+		stage.value, stage.labelled = node[o.topologyKey]
+	}
+	return stage
+}
+
+// Compare returns a negative number if the stage comes before the other one, and 0 if both are the same.
+func (s NodeStage) Compare(other NodeStage) int {
+	return cmp.Or(first(s.canary, other.canary), first(s.labelled, other.labelled), cmp.Compare(s.value, other.value))
+}
+
+// first compares two things so that those that are something come before those that are not.
+func first(is, other bool) int {
+	switch {
+	case is == other:
+		return 0
+	case is:
+		return -1
+	}
+	return 1
+}
+
+// String returns what the nodes of the stage have in common; empty for the zero NodeStage.
+func (s NodeStage) String() string {
+	text, canary := "", ""
+	switch {
+	case s.topologyKey == "":
+	case s.labelled:
+		text = s.topologyKey + "=" + s.value
+	default:
+		text = "no " + s.topologyKey
+	}
+	if s.canary {
+		canary = "a canary node"
+		if text != "" {
+			canary += ", "
+		}
+	}
+	return canary + text
+}
