@@ -98,6 +98,7 @@ func (s *server) list(path string) any {
 		}
 	}
 	version, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/"), "/namespaces")
+	version = strings.TrimSuffix(version, "/nodes")
 	return map[string]any{"apiVersion": version, "kind": listKinds[filepath.Base(path)], "items": items}
 }
 
@@ -105,6 +106,7 @@ var listKinds = map[string]string{
 	"replicasets": "ReplicaSetList", "controllerrevisions": "ControllerRevisionList", "pods": "PodList",
 	"horizontalpodautoscalers": "HorizontalPodAutoscalerList", "events": "EventList",
 	"deployments": "DeploymentList", "daemonsets": "DaemonSetList", "statefulsets": "StatefulSetList", "namespaces": "NamespaceList",
+	"nodes": "NodeList",
 }
 
 // dryRun answers a write. It fails the test if the write is no dry run.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/engine"
 )
@@ -107,24 +108,26 @@ type status struct {
 	source kinds.Source
 	// disruption reads the PodDisruptionBudgets and the pods of a namespace.
 	disruption func(ctx context.Context, namespace string) (disruption.Seen, error)
+	// nodes are the nodes, as they were first read; nil as long as they have not been.
+	nodes []*corev1.Node
 }
 
-func statusOf(cluster *connection, arguments []string) (status, error) {
+func statusOf(cluster *connection, arguments []string) (*status, error) {
 	kind, name, err := workloadIn(arguments)
 	if err != nil {
-		return status{}, err
+		return nil, err
 	}
 	namespace, _, err := cluster.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return status{}, err
+		return nil, err
 	}
 	found, err := cluster.client(rest.NoWarnings{})
 	key, reader := types.NamespacedName{Namespace: namespace, Name: name}, cluster.reader(found, false)
-	return status{Reader: found, kind: kind, key: key, source: kind.Source(reader), disruption: reader.Disruption}, err
+	return &status{Reader: found, kind: kind, key: key, source: kind.Source(reader), disruption: reader.Disruption}, err
 }
 
 // follow reads the status every second and has it shown, until the update is over.
-func (s status) follow(ctx context.Context, show func(sight) error) error {
+func (s *status) follow(ctx context.Context, show func(sight) error) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -146,7 +149,7 @@ func (s status) follow(ctx context.Context, show func(sight) error) error {
 	}
 }
 
-func (s status) look(ctx context.Context) (sight, error) {
+func (s *status) look(ctx context.Context) (sight, error) {
 	rollout, err := s.source(ctx, s.key)
 	if err != nil {
 		return sight{}, err
@@ -157,16 +160,42 @@ func (s status) look(ctx context.Context) (sight, error) {
 	if err := s.addDisruption(ctx, rollout.Snapshot()); err != nil {
 		return sight{}, err
 	}
+	if err := s.addNodes(ctx, rollout); err != nil {
+		return sight{}, err
+	}
 	events, err := s.events(ctx, rollout.Workload())
 	return sight{s.kind, rollout, events, rollout.Done() && !kinds.Marked(rollout)}, err
 }
 
 // addDisruption adds what pods wait for if they wait for a PodDisruptionBudget, if the user may list those: custom roles may not allow it.
-func (s status) addDisruption(ctx context.Context, seen *engine.Snapshot) (err error) {
+func (s *status) addDisruption(ctx context.Context, seen *engine.Snapshot) (err error) {
 	if !seen.Settings.DisruptionBudgets {
 		return nil
 	}
 	seen.Disruption, err = s.disruption(ctx, s.key.Namespace)
+	return ignoreForbidden(err)
+}
+
+// addNodes adds the nodes if the user asks for an order of nodes, and may list them: the role edit does not allow it. There may be thousands
+// of nodes, and their labels rarely change, so they are read once.
+func (s *status) addNodes(ctx context.Context, rollout kinds.Rollout) error {
+	if inplace.NodeOrderOf(rollout.Workload().GetAnnotations()).None() {
+		return nil
+	}
+	if s.nodes == nil {
+		var list corev1.NodeList
+		if err := s.List(ctx, &list); err != nil {
+			return ignoreForbidden(err)
+		}
+		for i := range list.Items {
+			s.nodes = append(s.nodes, &list.Items[i])
+		}
+	}
+	rollout.Snapshot().Nodes = s.nodes
+	return nil
+}
+
+func ignoreForbidden(err error) error {
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
@@ -174,7 +203,7 @@ func (s status) addDisruption(ctx context.Context, seen *engine.Snapshot) (err e
 }
 
 // events returns Stayput's events about the workload, oldest first.
-func (s status) events(ctx context.Context, workload client.Object) ([]corev1.Event, error) {
+func (s *status) events(ctx context.Context, workload client.Object) ([]corev1.Event, error) {
 	var list corev1.EventList
 	if err := s.List(ctx, &list, client.InNamespace(s.key.Namespace),
 		client.MatchingFields{"involvedObject.uid": string(workload.GetUID())}); err != nil {

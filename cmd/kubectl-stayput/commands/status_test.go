@@ -107,6 +107,30 @@ func TestStatusAtAPartition(t *testing.T) {
 	}
 }
 
+// TestStatusInAnOrderOfNodes: pod c is drained on a canary node, and pod d serves on another node. The user may not be allowed to list nodes.
+func TestStatusInAnOrderOfNodes(t *testing.T) {
+	node := func(name string, labels map[string]string) *corev1.Node {
+		return &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+	}
+	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
+	objects[webPath].(*appsv1.Deployment).Annotations[inplace.AnnotationCanaryNodes] = "canary=yes"
+	for name, labels := range map[string]map[string]string{"node-a": nil, "node-b": nil, "node-c": {"canary": "yes"}, "node-d": nil} {
+		objects["/api/v1/nodes/"+name] = node(name, labels)
+	}
+	for awaits, forbidden := range map[string][]string{
+		"pod c on node node-c (a canary node) to be updated and available": nil,
+		"its turn": {"/api/v1/nodes"},
+	} {
+		s := serve(t, objects)
+		s.forbidden = forbidden
+		said, code := s.run("status", "deploy/web", "-n", "shop")
+		if want := "d node-d old waiting " + awaits; !strings.Contains(strings.Join(strings.Fields(said.out), " "), want) || code != 0 {
+			t.Errorf("%q is missing in:\n%s%s", want, said.out, said.err)
+		}
+	}
+}
+
 func TestStatusOfANativeOne(t *testing.T) {
 	s := serve(t, partial("", map[string]string{"app": "web"}))
 	said, _ := s.run("status", "deployments.apps", "web", "-n", "shop")
