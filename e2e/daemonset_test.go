@@ -53,6 +53,9 @@ func daemonSets(t *testing.T) {
 		"deleted without its pods half-way":  daemonsLeftBehind,
 		"node cordoned":                      nodeCordoned,
 		"node unlabelled":                    func(t *testing.T) { leavesAndReturns(t, unlabelledNode) },
+		"canary nodes first":                 canaryNodesFirst,
+		"canary node that fails":             canaryNodeFails,
+		"zone after zone":                    zoneAfterZone,
 		"revisionHistoryLimit 0":             func(t *testing.T) { daemonHistory(t, 0, "3") },
 		"revisionHistoryLimit 1":             func(t *testing.T) { daemonHistory(t, 1, "2", "3") },
 	}
@@ -67,7 +70,7 @@ func daemonSets(t *testing.T) {
 		scenarios["maxUnavailable "+budget] = func(t *testing.T) { daemonBudget(t, budget, atOnce) }
 	}
 	together(t, lengthy(scenarios, "undo of pods created before", "undo and undo to a revision", "undo of an image that is not",
-		"rollover half-way",
+		"rollover half-way", "canary nodes first",
 		"environment", "in-place-only", "deleted by hand half-way", "failed half-way", "label removed half-way", "opted out half-way",
 		"old revision gone half-way", "set to OnDelete half-way", "deleted half-way", "node cordoned", "revisionHistoryLimit 1",
 		"set image", "minReadySeconds", "one of two containers", "label only", "maxUnavailable 1", "maxUnavailable 2", "maxUnavailable 100%"))
