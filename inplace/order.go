@@ -12,9 +12,9 @@ const (
 	// AnnotationCanaryNodes selects, on a workload, the nodes whose pods are restarted or resized first: a label selector as for
 	// `kubectl get nodes -l`, up to 250 characters. Pods on other nodes wait until the pods there are updated and available.
 	AnnotationCanaryNodes = "stayput.dev/canary-nodes"
-	// AnnotationUpdateByTopology is, on a workload, the key of a label of nodes, such as `topology.kubernetes.io/zone`. Pods are restarted or
-	// resized on the nodes with one value of the label at a time, in alphabetical order, and on nodes without the label last. Pods on nodes
-	// with the next value wait until those before are updated and available.
+	// AnnotationUpdateByTopology names, on a workload, the key of a label of nodes, such as `topology.kubernetes.io/zone`. Pods are restarted
+	// or resized on the nodes with one value of the label after the other, in alphabetical order, and on nodes without the label last. Pods on
+	// nodes with the next value wait until those before are updated and available.
 	AnnotationUpdateByTopology = "stayput.dev/update-by-topology"
 	// AnnotationUpdateLast selects, on a workload, pods whose containers restart only after those of all other pods have begun to, such as
 	// a leader: a label selector as for `kubectl get pods -l`, up to 250 characters. The labels that pods have at that moment count.
