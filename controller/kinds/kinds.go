@@ -73,6 +73,8 @@ type Rollout interface {
 	Fresh() bool
 	// PodProgress returns the progress of each live pod.
 	PodProgress() []podstate.PodProgress
+	// Images counts the nodes that have the new images, where a partition keeps all pods.
+	Images() steps.Images
 }
 
 // Objects returns all objects of the rollout to which Stayput writes.

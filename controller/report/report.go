@@ -37,7 +37,8 @@ const (
 	EventCompleted = "InPlaceUpdateCompleted"
 	// EventStalled tells that progressDeadlineSeconds have passed, and what the update waits for; or what is wrong with the partition.
 	EventStalled = "InPlaceUpdateStalled"
-	// EventPartition tells, once for each value of the partition, that all pods that may move have moved, and how many those are.
+	// EventPartition tells, once for each value of the partition, that all pods that may move have moved, and how many those are. If the
+	// partition keeps all pods, it tells that their nodes have pulled, and how many have the new images.
 	EventPartition = "InPlaceUpdateAtPartition"
 	// EventAwaitsBudget tells, once for each PodDisruptionBudget, that it has allowed no disruption for ten seconds, so that no pod restarts,
 	// and why.

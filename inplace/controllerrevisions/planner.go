@@ -101,15 +101,17 @@ func (p planner) movePods() podstate.Turns {
 	return turns
 }
 
-// tellPartition sets the phase if the update waits only for the partition, or if the partition is not valid.
+// tellPartition sets the phase if the update waits only for the partition, or if the partition is not valid. Where nodes pull images at the
+// partition, it waits for these first.
 func (p planner) tellPartition() {
-	partition, pods := p.update.Partition, p.update.Pods()
+	partition, pods, images := p.update.Partition, p.update.Pods(), p.update.Plan.Result.Images
 	stage, flaw := partition.Waits(pods), partition.Flaw(pods)
 	switch {
 	case flaw != "":
 		p.update.Plan.Phase(steps.PhaseStalled, flaw)
+	case stage != "" && images.Pulling:
 	case stage != "":
-		p.update.Plan.Phase(steps.PhasePartition, stage)
+		p.update.Plan.Phase(steps.PhasePartition, images.After(stage))
 	case partition.HoldsPods():
 		if unresized := partition.Unresized(p.notResized()); unresized != "" {
 			p.update.Plan.Phase(steps.PhaseUpdating, unresized) // the native controller may be about to replace the pod

@@ -66,6 +66,9 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 	return r.observed().update.PodProgress(slices.ContainsFunc(r.Revisions, revisions.Updating), false)
 }
 
+// Images counts the nodes that have the new images, where a partition keeps all pods.
+func (r Rollout) Images() steps.Images { return r.observed().prePull().Images() }
+
 // Unfinished reports whether some pod that stays where it is does not have the update revision's identity yet.
 func (r Rollout) Unfinished() bool { return r.observed().unfinished() }
 

@@ -30,6 +30,9 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 	return o.update.PodProgress(o.sets.AnyUpdating(), o.paused())
 }
 
+// Images counts the nodes that have the new images, where a partition keeps all pods.
+func (r Rollout) Images() steps.Images { return r.observed().prePull().Images() }
+
 // planner has the order of the stages. Each stage gets what the stage before has decided:
 //
 //   - pacer: the budget decides which pods have their turn, and which leave their ReplicaSets (pace).
@@ -95,6 +98,7 @@ func (p planner) AskDryRun() podstate.Turns {
 	p.update.Plan.Result.DryRun.Claims = readiness.ClaimsOf(newRS.Spec.Template.Typed().Spec)
 	pacer := p.pacer(nil)
 	pacer.keepTurns()
+	p.update.Plan.Result.Images = p.prePull().Images()
 	waiting := p.waiting(pacer.turns)
 	p.update.Plan.Waiting = waiting.why
 	patcher{observed: p.observed, marks: p.sets.Marking()}.patch()

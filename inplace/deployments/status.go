@@ -25,8 +25,9 @@ type waiting struct {
 func (o *observed) waiting(turns podstate.Turns) waiting {
 	var w waiting
 	partition, pods, sets := o.update.Partition, o.update.Pods(), o.sets
-	if !o.paused() && len(turns) == 0 && sets.Surge() == 0 && sets.Excess() == 0 && sets.AllUpdating() && sets.AllObserved() {
-		w.stage = partition.Waits(pods)
+	images := o.update.Plan.Result.Images
+	if !o.paused() && !images.Pulling && len(turns) == 0 && sets.Surge() == 0 && sets.Excess() == 0 && sets.AllUpdating() && sets.AllObserved() {
+		w.stage = images.After(partition.Waits(pods))
 	}
 	w.flaw = partition.Flaw(pods)
 	w.why = cmp.Or(w.flaw, o.update.Plan.Waiting)

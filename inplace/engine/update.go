@@ -196,7 +196,8 @@ func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, po
 	p := &prepull.PrePull{Plan: u.Plan, Pulling: u.seen.Pull, AtATime: atATime, Pulls: u.Partition.PrePulls(atATime, u.Pods()),
 		Nodes: u.NodesByName, Now: u.seen.Now, Pods: u.States, Reserve: reserved, Waits: u.WaitsToRestart}
 	if revision := u.Decided.UpdateRevision; revision != nil {
-		p.Workload, p.Next = prepull.OwnedBy(u.Workload, revision.GetUID(), kind, controller), prepull.AllToRestart(pods)
+		p.PullsOnly = u.Partition.PullsOnly()
+		p.Workload, p.Next = prepull.OwnedBy(u.Workload, revision.GetUID(), kind, controller), prepull.AllToRestart(pods, p.PullsOnly)
 	}
 	return p
 }
@@ -206,12 +207,16 @@ func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, po
 func (u *Update) PodProgress(updating, paused bool) []podstate.PodProgress {
 	var all []podstate.PodProgress
 	for s := range u.Pods() {
-		before, replaces := cmp.Or(u.awaitsOthers(s), u.seen.Pull.Awaits(s.Pod), u.awaitsAllowance(s)), ""
+		pull, replaces := u.seen.Pull.Awaits(s.Pod), ""
+		before := cmp.Or(u.awaitsOthers(s), pull, u.awaitsAllowance(s))
 		if !u.Decided.Held && !updating || u.Workload.Kept != nil && s.WhyReplaced() != nil {
 			replaces = u.Workload.replacing()
 		}
 		if paused {
 			before = "the rollout to be resumed"
+		}
+		if s.AtPartition {
+			before = pull
 		}
 		all = append(all, s.Progress(replaces, before))
 	}

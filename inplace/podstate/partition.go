@@ -17,6 +17,8 @@ import (
 // its node is unreachable. Nothing else knows of partitions, except scaling, which keeps as many replicas on current revisions
 // (replicas.Sets.BeyondPartition), and what users are told: steps.EditDecision, steps.Preview and PodProgress.
 //
+// A partition that keeps all pods asks for the images only: nodes pull them, and nothing restarts (PartitionBudget.PullsOnly).
+//
 // Pods that do not get their CPU and memory make an update fall back, so that the native controller replaces them. It would also replace
 // the pods at the partition. So as long as the partition keeps any pod, the update waits instead, and says why. The DaemonSet controller
 // may still delete pods whose resize is infeasible, within the partition budget.
@@ -87,9 +89,15 @@ func (r *PartitionBudget) TakeAnyway(s *State) {
 	}
 }
 
-// PrePulls returns how many more nodes may have pre-pull pods, at most the given number. Pods that stay at the partition need none.
+// PullsOnly reports whether the partition keeps all pods, and is valid. Then their nodes pull images all the same.
+func (r PartitionBudget) PullsOnly() bool {
+	return r.wanted > 0 && r.partition.Keeps(r.wanted) >= r.wanted && r.partition.Flaw() == ""
+}
+
+// PrePulls returns how many more nodes may have pre-pull pods, at most the given number. Pods that stay at the partition need none, unless
+// it PullsOnly.
 func (r PartitionBudget) PrePulls(most int, pods iter.Seq[*State]) int {
-	if r.partition.Keeps(r.wanted) == 0 {
+	if r.partition.Keeps(r.wanted) == 0 || r.PullsOnly() {
 		return most
 	}
 	for s := range pods {

@@ -22,6 +22,11 @@ func (s *State) ToRestart() bool { return s.Restarts() && s.takesPart() }
 // ToResize reports whether this update has yet to see the pod get its CPU and memory, whether they are written already or not.
 func (s *State) ToResize() bool { return s.Resizing && s.takesPart() }
 
+// PullsOnly reports whether a partition keeps the pod as it is, and its containers would otherwise restart: its node may pull the images.
+func (s *State) PullsOnly() bool {
+	return s.AtPartition && !s.Kept && s.Restarts() && !s.Surge && s.Infeasible == ""
+}
+
 // takesPart reports whether the pod takes part in the update. A surge pod is removed as it is. A pod at the partition stays as it is, and
 // so does a pod whose resize is infeasible on its node.
 func (s *State) takesPart() bool { return !s.Surge && !s.AtPartition && s.Infeasible == "" }

@@ -1,6 +1,7 @@
 package podstate
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ type PodProgress struct {
 }
 
 // Progress returns the progress of the pod. Replaces names the controller that creates another pod in its place; empty if the pod is
-// updated in place. Before is what the pod waits for before its turn, besides other pods, one clause; empty for nothing.
+// updated in place. Before is what the pod waits for before its turn, one clause; empty for nothing but its turn.
 func (s *State) Progress(replaces, before string) PodProgress {
 	progress, awaits := s.progress(replaces, before)
 	return PodProgress{Pod: s.Pod, Revision: s.Revision, Phase: progress, Awaits: awaits}
@@ -45,7 +46,7 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 	case s.Updated && !s.Needs().Left() && s.Available:
 		return Updated, ""
 	case s.Kept, s.AtPartition && replaces == "":
-		return AtPartition, "the partition to be lowered or removed"
+		return AtPartition, cmp.Or(before, "the partition to be lowered or removed")
 	case s.Infeasible != "":
 		return Waiting, replacement(replaces) + ": " + s.Infeasible
 	case s.Updated, s.PartiallyPatched():

@@ -53,8 +53,10 @@ type PrePull struct {
 	Now            time.Time
 	// Reserve is how many pods a quota must still admit besides pre-pull pods.
 	Reserve int
-	// Pods are all live pods of the workload. Next are the pods that are to restart, in the order of their turns.
+	// Pods are all live pods of the workload. Next are the pods that are to restart, in the order of their turns; if PullsOnly, also those at
+	// the partition, whose nodes pull images and keep them.
 	Pods, Next []*podstate.State
+	PullsOnly  bool
 	// Waits reports whether a pod waits for the restarts of other pods, by the order that the user asks for.
 	Waits func(*podstate.State) bool
 	// current are the pre-pull pods of the update revision, by node.
@@ -62,7 +64,8 @@ type PrePull struct {
 	// running are the images that pods of the workload run, by node.
 	running map[string][]string
 	// ahead is the number of nodes with a pre-pull pod on which a pod still waits for its turn. behind is the number of those on which
-	// images are still missing, and done the number of those that have all images, and whose pods wait for the restarts of other pods.
+	// images are still missing, and done the number of those that have all images, and whose pods wait for the restarts of other pods or for
+	// the partition.
 	ahead, behind, done int
 }
 
@@ -83,11 +86,43 @@ func (p *PrePull) Advance(paused bool) podstate.Blocked {
 			blocked[s] = found.lacks
 		}
 	}
+	p.Plan.Result.Images = p.images(blocked)
 	p.deleteDone(blocked)
 	if !paused {
 		p.create(blocked)
 	}
 	return blocked
+}
+
+// Images counts the nodes of pods that a partition keeps although their images are pulled, for a caller that makes no plan.
+func (p *PrePull) Images() steps.Images {
+	p.index()
+	blocked := podstate.Blocked{}
+	for _, s := range p.Next {
+		blocked[s] = p.find(s).lacks
+	}
+	return p.images(blocked)
+}
+
+// images counts the nodes of pods that the partition keeps although their images are pulled.
+func (p *PrePull) images(blocked podstate.Blocked) steps.Images {
+	has, pulling := map[string]bool{}, false
+	for _, s := range p.Next {
+		if !s.PullsOnly() {
+			continue
+		}
+		node := s.Pod.Spec.NodeName
+		before, known := has[node]
+		has[node] = p.has(s) && (before || !known)
+		pulling = pulling || blocked[s] != ""
+	}
+	images := steps.Images{Nodes: len(has), Pulling: pulling}
+	for _, all := range has {
+		if all {
+			images.On++
+		}
+	}
+	return images
 }
 
 // index sorts the observed pods.
@@ -225,6 +260,16 @@ func (p *PrePull) present(node, image string) bool {
 	})
 }
 
+// has reports whether the pod's images are known to be on its node.
+func (p *PrePull) has(s *podstate.State) bool {
+	missing, prePullPod := p.missing(s), p.current[s.Pod.Spec.NodeName]
+	if len(missing) == 0 || !holds(prePullPod, missing) {
+		return len(missing) == 0
+	}
+	state, _ := told(prePullPod)
+	return state == podDone
+}
+
 // running returns the images that certainly run in the pod: both its spec and its status name them.
 func running(pod *corev1.Pod) []string {
 	var images []string
@@ -247,7 +292,7 @@ func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wa
 		return "Stayput's own image is unknown", true, 0
 	case p.Refused.UpdateRevision == p.Workload.updateRevision && p.Refused.Why != "":
 		return p.Refused.Why, true, 0
-	case room == 0 && (len(p.PrePullPods) == 0 || !s.Available && p.idle()):
+	case room == 0 && (len(p.PrePullPods) == 0 || (!s.Available || s.AtPartition) && p.idle()):
 		return quota, true, 0
 	case node == nil:
 		return "", true, 0 // the node was deleted, and its pods will be
@@ -317,7 +362,7 @@ func (p *PrePull) cannotStart(prePullPod *corev1.Pod, node *corev1.Node) (podSta
 func (p *PrePull) deleteDone(blocked podstate.Blocked) {
 	needed := map[string]bool{}
 	for _, s := range p.Pods {
-		if s.Restarts() && !s.AtPartition || !s.Applied && !s.Move.Restarted(s.Pod) {
+		if s.Restarts() && (!s.AtPartition || p.PullsOnly) || !s.Applied && !s.Move.Restarted(s.Pod) {
 			needed[s.Pod.Spec.NodeName] = true
 		}
 	}
@@ -353,7 +398,8 @@ func (p *PrePull) Finish(native inplace.Reasons) {
 
 // create plans pre-pull pods for the pods whose turns come next. While the pods of a node have their turn, the node's pre-pull pod
 // does not count, so pulling continues ahead of the restarts. Nor does a finished pre-pull pod if its pod may be waiting for the one that
-// lacks images: any pod may wait for a pod that is not available, and some wait for those that go before them.
+// lacks images: any pod may wait for a pod that is not available, and some wait for those that go before them. At a partition no pod has
+// its turn.
 func (p *PrePull) create(blocked podstate.Blocked) {
 	room, _ := p.quotaLeft()
 	begun := map[string]bool{}
@@ -364,7 +410,7 @@ func (p *PrePull) create(blocked podstate.Blocked) {
 		}
 		busy := p.ahead
 		switch {
-		case !s.Available:
+		case !s.Available, s.AtPartition:
 			busy = p.behind
 		case !p.Waits(s):
 			busy -= p.done
@@ -405,7 +451,7 @@ func (p *PrePull) count() {
 		case !works:
 		case state != podDone:
 			p.behind++
-		case s.Available && p.Waits(s):
+		case s.AtPartition, s.Available && p.Waits(s):
 			p.done++
 		}
 	}
@@ -438,12 +484,12 @@ func (p *PrePull) prePullPod(of *corev1.Pod) *corev1.Pod {
 	return NewPod(p.Workload, of, images, p.WaitImage)
 }
 
-// AllToRestart returns the pods that will need images. Surge pods are not among them: a surge pod is removed as it is, and its
-// pre-pull pod would take up a place for ever.
-func AllToRestart(pods iter.Seq[*podstate.State]) []*podstate.State {
+// AllToRestart returns the pods that will need images; if pullsOnly, also those at the partition. Surge pods are not among them: a surge pod
+// is removed as it is, and its pre-pull pod would take up a place for ever.
+func AllToRestart(pods iter.Seq[*podstate.State], pullsOnly bool) []*podstate.State {
 	var all []*podstate.State
 	for s := range pods {
-		if s.ToRestart() {
+		if s.ToRestart() || pullsOnly && s.PullsOnly() {
 			all = append(all, s)
 		}
 	}

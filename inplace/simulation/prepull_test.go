@@ -121,6 +121,9 @@ func told(plan steps.Plan) string {
 	return strings.Join(all, ", ")
 }
 
+// pullsOnly keeps all pods.
+func pullsOnly(r *deployments.Rollout) { r.Seen.Settings.Partition = "100percent" }
+
 func TestPull(t *testing.T) {
 	notFound := waitingFor("ErrImagePull", `failed to pull "docker.io/library/app:2": not found`)
 	noSandboxFor := func(age time.Duration) func(*corev1.Pod) {
@@ -159,6 +162,10 @@ func TestPull(t *testing.T) {
 			prePullPodOn("n2", isRunning()), podIs(3, fixture.Unready), quotaOf("10", "8")}, "close p4, close p1, close p2", "ResourceQuota q", ""},
 		"one that does not serve waits for parallel pulls": {[]func(*deployments.Rollout){prePullPodOn("n1", creating),
 			prePullPodOn("n2", creating), podIs(3, fixture.Unready)}, "", "", "node n4"},
+		"a quota where images are pulled only": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
+			prePullPodOn("n2", isRunning()), quotaOf("10", "8"), pullsOnly}, "", "ResourceQuota q", "new images on 2 of 4 nodes"},
+		"a quota where images are pulled only, and one is being pulled": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
+			prePullPodOn("n2", creating), quotaOf("10", "8"), pullsOnly}, "", "", "waiting for image app:2 on node n2"},
 		"two are being pulled": {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("ContainerCreating", "")),
 			prePullPodOn("n2", corev1.ContainerState{})}, "", "", "node n1"},
 		"the first have it": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
@@ -367,6 +374,43 @@ func TestStepsOfPullingFirst(t *testing.T) {
 		"drop n1", "close 2", "A 2 → 1", "move 2", "B 1 → 2", "open 2",
 		"drop n2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3", "drop n3")
 	s.intact(before)
+}
+
+// TestStepsOfPullingOnly: every node pulls, two at a time, and the pre-pull pods stay until the partition is lowered.
+func TestStepsOfPullingOnly(t *testing.T) {
+	s := newLockstep(t, 3, partitioned("100percent"), false)
+	s.pulls(2)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", fixture.App{Image: "v2"})
+	s.rest()
+	s.expect("pull n1", "pull n2", "A marks", "B marks", "pull n3")
+	s.waits("waiting at partition 100percent: 0 of 3 pods updated; new images on 3 of 3 nodes")
+	s.partition("2")
+	s.rest()
+	s.expect("close 1", "A 3 → 2", "move 1", "drop n2", "drop n3", "B 0 → 1", "open 1", "drop n1")
+	s.waits("waiting at partition 2: 1 of 3 pods updated")
+	s.partition("100percent")
+	s.rest()
+	s.expect("pull n2", "pull n3")
+	s.waits("waiting at partition 100percent: 1 of 3 pods updated; new images on 2 of 2 nodes")
+	s.edit("undoes it", fixture.App{Image: "v1"})
+	s.rest()
+	s.intact(before)
+}
+
+// TestBadImageAtAPartitionThatKeepsAll: the image is found to be bad before anything restarts.
+func TestBadImageAtAPartitionThatKeepsAll(t *testing.T) {
+	s := newLockstep(t, 3, partitioned("100percent"), false)
+	s.pulls(3)
+	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
+	s.rest()
+	s.pass(11 * time.Minute)
+	s.rest()
+	progressing := apps.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
+	if progressing.Reason != statuses.ReasonTimedOut ||
+		!strings.Contains(progressing.Message, "waiting for image bad on node n1: bad: not found") {
+		t.Errorf("after the deadline the status says %+v", progressing)
+	}
 }
 
 func TestBadImageStopsNothing(t *testing.T) {

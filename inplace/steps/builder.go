@@ -90,10 +90,11 @@ func (d *PlanBuilder) Refuse(budget, why string, after time.Duration) {
 
 // Progress returns the progress of the update, and what it waits for.
 func (d *PlanBuilder) Progress() string {
+	progress := d.Result.Images.After(d.Result.Progress.String())
 	if d.Waiting == "" {
-		return d.Result.Progress.String()
+		return progress
 	}
-	return d.Result.Progress.String() + "; " + d.Waiting
+	return progress + "; " + d.Waiting
 }
 
 // Phase sets what the update is doing, in place of what was set before.

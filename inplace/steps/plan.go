@@ -47,6 +47,8 @@ type Plan struct {
 	// Deferred is what was due and waits for more of its kind: see Batches.
 	Deferred []Deferral
 	Progress Progress
+	// Images are those that nodes pull although a partition keeps all pods.
+	Images Images
 	// NotPulled is why images are not pulled before containers stop, on at least one node; empty where they are pulled.
 	NotPulled string
 	// PullFailures are about images that cannot be pulled. Each is one sentence that stays the same while the kubelet tries again.
@@ -77,6 +79,29 @@ type Progress struct {
 // String returns the progress in one clause.
 func (p Progress) String() string {
 	return fmt.Sprintf("%d of %d pods updated, %d in progress", p.Moved, p.Replicas, p.Moving)
+}
+
+// Images counts the nodes that have the new images, where a partition keeps all pods. There are no Nodes where nothing is pulled for that.
+type Images struct {
+	On, Nodes int
+	// Pulling: some nodes have yet to pull.
+	Pulling bool
+}
+
+// String returns the count in one clause; empty if there are no Nodes.
+func (i Images) String() string {
+	if i.Nodes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("new images on %d of %d nodes", i.On, i.Nodes)
+}
+
+// After returns the message with the count.
+func (i Images) After(message string) string {
+	if message == "" || i.Nodes == 0 {
+		return message
+	}
+	return message + "; " + i.String()
 }
 
 // DryRun asks for a dry run.

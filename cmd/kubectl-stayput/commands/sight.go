@@ -59,7 +59,10 @@ func (s sight) counts() string {
 	if kept := s.are(podstate.AtPartition); kept > 0 {
 		counts += fmt.Sprintf(", %d at the partition", kept)
 	}
-	return counts
+	if s.rollout.Snapshot().Nodes == nil { // they say which images they have
+		return counts
+	}
+	return s.rollout.Images().After(counts)
 }
 
 // are returns how many pods are in that phase.

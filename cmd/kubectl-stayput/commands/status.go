@@ -176,10 +176,10 @@ func (s *status) addDisruption(ctx context.Context, seen *engine.Snapshot) (err 
 	return ignoreForbidden(err)
 }
 
-// addNodes adds the nodes if the user asks for an order of nodes, and may list them: the role edit does not allow it. There may be thousands
-// of nodes, and their labels rarely change, so they are read once.
+// addNodes adds the nodes if the user asks for an order of nodes, or for images only, and may list them: the role edit does not allow it.
+// There may be thousands of nodes, and what they say of labels and images rarely changes, so they are read once.
 func (s *status) addNodes(ctx context.Context, rollout kinds.Rollout) error {
-	if inplace.NodeOrderOf(rollout.Workload().GetAnnotations()).None() {
+	if inplace.NodeOrderOf(rollout.Workload().GetAnnotations()).None() && rollout.Images().Nodes == 0 {
 		return nil
 	}
 	if s.nodes == nil {

@@ -107,6 +107,27 @@ func TestStatusAtAPartition(t *testing.T) {
 	}
 }
 
+// TestStatusWhereImagesArePulledOnly: pods c and d stay at the partition, and the node of d has the image. The user may not be allowed to
+// list nodes.
+func TestStatusWhereImagesArePulledOnly(t *testing.T) {
+	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
+	objects[webPath].(*appsv1.Deployment).Labels = map[string]string{inplace.LabelPartition: "100percent"}
+	for _, name := range []string{"node-c", "node-d"} {
+		objects["/api/v1/nodes/"+name] = &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	objects["/api/v1/nodes/node-d"].(*corev1.Node).Status.Images = []corev1.ContainerImage{{Names: []string{"docker.io/library/app:2"}}}
+	for counts, forbidden := range map[string][]string{
+		"1 of 4 pods updated, 2 at the partition; new images on 1 of 2 nodes\n": nil,
+		"1 of 4 pods updated, 2 at the partition\n":                             {"/api/v1/nodes"},
+	} {
+		s := serve(t, objects)
+		s.forbidden = forbidden
+		if said, code := s.run("status", "deploy/web", "-n", "shop"); !strings.Contains(said.out, counts) || code != 0 {
+			t.Errorf("%q is missing in:\n%s%s", counts, said.out, said.err)
+		}
+	}
+}
+
 // TestStatusInAnOrderOfNodes: pod c is drained on a canary node, and pod d serves on another node. The user may not be allowed to list nodes.
 func TestStatusInAnOrderOfNodes(t *testing.T) {
 	node := func(name string, labels map[string]string) *corev1.Node {
