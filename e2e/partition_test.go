@@ -29,7 +29,7 @@ func partition(t *testing.T) {
 	}
 	for what, staged := range map[string]staged{
 		"Deployment": stagedDeployment,
-		"DaemonSet":  {agents, 3, func(s *stage, knobs ...knob) { s.install(agent(allTemplated(knobs)...)) }},
+		"DaemonSet":  stagedDaemonSet,
 	} {
 		scenarios["stages of a "+what] = staged.lowered
 		scenarios["removed of a "+what] = staged.removed
@@ -49,7 +49,10 @@ type staged struct {
 	create func(*stage, ...knob)
 }
 
-var stagedDeployment = staged{"web", 4, func(s *stage, knobs ...knob) { s.create(web(4, knobs...)) }}
+var (
+	stagedDeployment = staged{"web", 4, func(s *stage, knobs ...knob) { s.create(web(4, knobs...)) }}
+	stagedDaemonSet  = staged{agents, 3, func(s *stage, knobs ...knob) { s.install(agent(allTemplated(knobs)...)) }}
+)
 
 // repartition sets how many pods keep their old revision. An empty value removes the label.
 func (s *stage) repartition(name, value string) {

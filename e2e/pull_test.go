@@ -33,12 +33,14 @@ func pulled(t *testing.T) {
 		t.Skipf("Kubernetes 1.%d has no image volumes (1.35 has): images are not pulled before containers stop", minor)
 	}
 	scenarios := map[string]func(*testing.T){
-		"once on each node":            pulledOnce,
-		"none at a time":               pulledNever,
-		"quota without room":           pulledWithoutRoom,
-		"the pre-pull pods themselves": pullersAreModest,
-		"undo half-way":                pulledUndone,
-		"another image while missing":  pulledForward,
+		"once on each node":             pulledOnce,
+		"none at a time":                pulledNever,
+		"quota without room":            pulledWithoutRoom,
+		"the pre-pull pods themselves":  pullersAreModest,
+		"undo half-way":                 pulledUndone,
+		"another image while missing":   pulledForward,
+		"nothing but pulled":            func(t *testing.T) { pulledOnly(t, stagedDeployment) },
+		"nothing but pulled, DaemonSet": func(t *testing.T) { pulledOnly(t, stagedDaemonSet) },
 	}
 	recoveries := map[string]func(*stage, string, string) Count{"push": recoverByPush, "undo": recoverByUndo}
 	for by, recovers := range recoveries {
@@ -53,7 +55,7 @@ func pulled(t *testing.T) {
 			s.missing(agents, recovers)
 		}
 	}
-	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time", "missing image, push",
+	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time", "nothing but pulled", "missing image, push",
 		"missing image of a DaemonSet, undo"))
 }
 
@@ -272,6 +274,39 @@ func (s *stage) prePullPods() map[types.UID]*corev1.Pod {
 		}
 	}
 	return all
+}
+
+// pulledOnly checks that every node pulls at a partition that keeps all pods, that nothing restarts, and that users can count the nodes.
+// When the partition is removed, no node pulls again.
+func pulledOnly(t *testing.T, w staged) {
+	s := newStage(t, labelled)
+	w.create(s)
+	before, nodes := s.pods(w.name), map[string]bool{}
+	for _, pod := range before {
+		nodes[pod.Spec.NodeName] = true
+	}
+	s.repartition(w.name, "100percent")
+	s.begin("pulling", spared)
+	s.setImage(w.name, "app="+s.newImage())
+	counted := fmt.Sprintf("new images on %d of %d nodes", len(nodes), len(nodes))
+	s.tells(w.name, fmt.Sprintf("waiting at partition 100percent: 0 of %d pods updated; %s", w.pods, counted))
+	s.answers("", 0, []string{fmt.Sprintf("%d at the partition; %s", w.pods, counted)}, "status", ref(w.name))
+	s.kept(w.name, before, nil)
+	s.statusIsWhole(w.name)
+	s.begin("lowered", inPlace)
+	s.repartition(w.name, "")
+	s.completes(w.name)
+	s.kept(w.name, before, once)
+	pulledOn := map[string]bool{}
+	for _, prePullPod := range s.prePullPods() {
+		if pulledOn[prePullPod.Spec.NodeName] {
+			s.Errorf("node %s had two pre-pull pods", prePullPod.Spec.NodeName)
+		}
+		pulledOn[prePullPod.Spec.NodeName] = true
+	}
+	if !maps.Equal(pulledOn, nodes) {
+		s.Errorf("pre-pull pods on nodes %v, pods are on %v", pulledOn, nodes)
+	}
 }
 
 func pulledNever(t *testing.T) {
