@@ -55,7 +55,8 @@ func pulled(t *testing.T) {
 			s.missing(agents, recovers)
 		}
 	}
-	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time", "nothing but pulled", "missing image, push",
+	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time", "nothing but pulled",
+		"missing image, push",
 		"missing image of a DaemonSet, undo"))
 }
 

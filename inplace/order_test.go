@@ -45,8 +45,9 @@ func TestNodeOrder(t *testing.T) {
 		annotations map[string]string
 		stages      [][]string
 	}{
-		"none":     {nil, [][]string{{"-", "a", "b", "canary -", "canary a", "canary b", "empty"}}},
-		"canaries": {map[string]string{AnnotationCanaryNodes: "canary"}, [][]string{{"canary -", "canary a", "canary b"}, {"-", "a", "b", "empty"}}},
+		"none": {nil, [][]string{{"-", "a", "b", "canary -", "canary a", "canary b", "empty"}}},
+		"canaries": {map[string]string{AnnotationCanaryNodes: "canary"},
+			[][]string{{"canary -", "canary a", "canary b"}, {"-", "a", "b", "empty"}}},
 		"zones": {map[string]string{AnnotationUpdateByTopology: zone},
 			[][]string{{"empty"}, {"a", "canary a"}, {"b", "canary b"}, {"-", "canary -"}}},
 		"both": {map[string]string{AnnotationCanaryNodes: "canary in (yes)", AnnotationUpdateByTopology: zone},

@@ -92,7 +92,8 @@ func TestNodesInOrder(t *testing.T) {
 			f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] = "gone"
 		}, part(together("p1", "p3"), []string{"mark 2 false true"})},
 		"a later pod does not serve": {canaries, []string{"", "canary", ""}, func(f *fixture.Fleet) { f.Ail("p3") },
-			whole([]string{"close p3", "close p2", "p2 is 2 app=v2", "open p2", "p3 is 2 app=v2", "close p1", "open p3", "p1 is 2 app=v2", "open p1"})},
+			whole([]string{"close p3", "close p2", "p2 is 2 app=v2", "open p2", "p3 is 2 app=v2", "close p1", "open p3", "p1 is 2 app=v2",
+				"open p1"})},
 		"the pod there goes last": {map[string]string{inplace.AnnotationCanaryNodes: "canary", inplace.AnnotationUpdateLast: "role=leader"},
 			[]string{"canary", "canary", ""}, func(f *fixture.Fleet) { f.Seen.Pods[0].Labels["role"] = "leader" },
 			whole(restarted("p2", "p3", "p1"))},

@@ -26,7 +26,8 @@ func (o *observed) waiting(turns podstate.Turns) waiting {
 	var w waiting
 	partition, pods, sets := o.update.Partition, o.update.Pods(), o.sets
 	images := o.update.Plan.Result.Images
-	if !o.paused() && !images.Pulling && len(turns) == 0 && sets.Surge() == 0 && sets.Excess() == 0 && sets.AllUpdating() && sets.AllObserved() {
+	moving := len(turns) > 0 || images.Pulling
+	if !o.paused() && !moving && sets.Surge() == 0 && sets.Excess() == 0 && sets.AllUpdating() && sets.AllObserved() {
 		w.stage = images.After(partition.Waits(pods))
 	}
 	w.flaw = partition.Flaw(pods)

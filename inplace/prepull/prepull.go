@@ -484,8 +484,8 @@ func (p *PrePull) prePullPod(of *corev1.Pod) *corev1.Pod {
 	return NewPod(p.Workload, of, images, p.WaitImage)
 }
 
-// AllToRestart returns the pods that will need images; if pullsOnly, also those at the partition. Surge pods are not among them: a surge pod
-// is removed as it is, and its pre-pull pod would take up a place for ever.
+// AllToRestart returns the pods that will need images; if pullsOnly, also those at the partition. Surge pods are not among them: a surge
+// pod is removed as it is, and its pre-pull pod would take up a place for ever.
 func AllToRestart(pods iter.Seq[*podstate.State], pullsOnly bool) []*podstate.State {
 	var all []*podstate.State
 	for s := range pods {

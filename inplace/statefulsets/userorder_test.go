@@ -17,14 +17,15 @@ func TestLeadersGoLast(t *testing.T) {
 		leaders  []int
 		order    []string
 	}{
-		"none":                       {"role=leader", nil, nil, []string{"db-2", "db-1", "db-0"}},
-		"the highest":                {"role=leader", nil, []int{2}, []string{"db-1", "db-0", "db-2"}},
-		"one in the middle":          {"role in (leader)", nil, []int{1}, []string{"db-2", "db-0", "db-1"}},
-		"two":                        {"role=leader", nil, []int{2, 1}, []string{"db-0", "db-2", "db-1"}},
-		"all":                        {"role=leader", nil, []int{2, 1, 0}, []string{"db-2", "db-1", "db-0"}},
-		"an invalid selector":        {"role=leader,", nil, []int{2}, []string{"db-2", "db-1", "db-0"}},
-		"OnDelete":                   {"role=leader", []func(*fixture.Members){onDeleteInPlace}, []int{2}, []string{"db-1", "db-0", "db-2"}},
-		"above the native partition": {"role=leader", []func(*fixture.Members){fixture.Rolling(1, "")}, []int{2}, []string{"db-1", "db-2"}},
+		"none":                {"role=leader", nil, nil, []string{"db-2", "db-1", "db-0"}},
+		"the highest":         {"role=leader", nil, []int{2}, []string{"db-1", "db-0", "db-2"}},
+		"one in the middle":   {"role in (leader)", nil, []int{1}, []string{"db-2", "db-0", "db-1"}},
+		"two":                 {"role=leader", nil, []int{2, 1}, []string{"db-0", "db-2", "db-1"}},
+		"all":                 {"role=leader", nil, []int{2, 1, 0}, []string{"db-2", "db-1", "db-0"}},
+		"an invalid selector": {"role=leader,", nil, []int{2}, []string{"db-2", "db-1", "db-0"}},
+		"OnDelete":            {"role=leader", []func(*fixture.Members){onDeleteInPlace}, []int{2}, []string{"db-1", "db-0", "db-2"}},
+		"above the native partition": {"role=leader", []func(*fixture.Members){fixture.Rolling(1, "")}, []int{2},
+			[]string{"db-1", "db-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := fixture.NewMembers(t, 3, test.changes...)
@@ -63,11 +64,13 @@ func TestNodesInOrder(t *testing.T) {
 		changes     []func(*fixture.Members)
 		order       []string
 	}{
-		"zones":                      {byZone, []string{"b", "a", "b"}, nil, []string{"db-1", "db-2", "db-0"}},
-		"the same zone":              {byZone, []string{"a", "a", "a"}, nil, []string{"db-2", "db-1", "db-0"}},
-		"a canary node":              {map[string]string{inplace.AnnotationCanaryNodes: "zone=a"}, []string{"a", "b", "b"}, nil, []string{"db-0", "db-2", "db-1"}},
+		"zones":         {byZone, []string{"b", "a", "b"}, nil, []string{"db-1", "db-2", "db-0"}},
+		"the same zone": {byZone, []string{"a", "a", "a"}, nil, []string{"db-2", "db-1", "db-0"}},
+		"a canary node": {map[string]string{inplace.AnnotationCanaryNodes: "zone=a"}, []string{"a", "b", "b"}, nil,
+			[]string{"db-0", "db-2", "db-1"}},
 		"above the native partition": {byZone, []string{"a", "b", "a"}, []func(*fixture.Members){fixture.Rolling(1, "")}, []string{"db-2", "db-1"}},
-		"two may be unavailable":     {byZone, []string{"b", "a", "c"}, []func(*fixture.Members){fixture.Rolling(0, "2")}, []string{"db-1", "db-0", "db-2"}},
+		"two may be unavailable": {byZone, []string{"b", "a", "c"}, []func(*fixture.Members){fixture.Rolling(0, "2")},
+			[]string{"db-1", "db-0", "db-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := fixture.NewMembers(t, 3, test.changes...)

@@ -113,7 +113,8 @@ func TestStatusWhereImagesArePulledOnly(t *testing.T) {
 	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
 	objects[webPath].(*appsv1.Deployment).Labels = map[string]string{inplace.LabelPartition: "100percent"}
 	for _, name := range []string{"node-c", "node-d"} {
-		objects["/api/v1/nodes/"+name] = &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+		objects["/api/v1/nodes/"+name] = &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+			ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
 	objects["/api/v1/nodes/node-d"].(*corev1.Node).Status.Images = []corev1.ContainerImage{{Names: []string{"docker.io/library/app:2"}}}
 	for counts, forbidden := range map[string][]string{
@@ -128,7 +129,8 @@ func TestStatusWhereImagesArePulledOnly(t *testing.T) {
 	}
 }
 
-// TestStatusInAnOrderOfNodes: pod c is drained on a canary node, and pod d serves on another node. The user may not be allowed to list nodes.
+// TestStatusInAnOrderOfNodes: pod c is drained on a canary node, and pod d serves on another node. The user may not be allowed to list
+// nodes.
 func TestStatusInAnOrderOfNodes(t *testing.T) {
 	node := func(name string, labels map[string]string) *corev1.Node {
 		return &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
