@@ -68,7 +68,8 @@ func TestNodesInOrder(t *testing.T) {
 		"the same zone": {byZone, []string{"a", "a", "a"}, nil, []string{"db-2", "db-1", "db-0"}},
 		"a canary node": {map[string]string{inplace.AnnotationCanaryNodes: "zone=a"}, []string{"a", "b", "b"}, nil,
 			[]string{"db-0", "db-2", "db-1"}},
-		"above the native partition": {byZone, []string{"a", "b", "a"}, []func(*fixture.Members){fixture.Rolling(1, "")}, []string{"db-2", "db-1"}},
+		"above the native partition": {byZone, []string{"a", "b", "a"}, []func(*fixture.Members){fixture.Rolling(1, "")},
+			[]string{"db-2", "db-1"}},
 		"two may be unavailable": {byZone, []string{"b", "a", "c"}, []func(*fixture.Members){fixture.Rolling(0, "2")},
 			[]string{"db-1", "db-0", "db-2"}},
 	} {
