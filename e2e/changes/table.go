@@ -25,7 +25,17 @@ var Table = []Case{
 	{
 		Name: "label that a variable reads through the downward API", Before: env(App, reads("metadata.labels['tier']")), Edit: label("tier",
 			"back"),
-		Decision: "recreate: label tier is read by container app through the downward API",
+		Decision: "in place: restarts app", Restarts: []string{App}, Aside: "variables read label tier (app)",
+	},
+	{
+		Name:        "annotation that `stayput.dev/in-place-annotations` names and a variable of a sidecar reads",
+		Annotations: map[string]string{"stayput.dev/in-place-annotations": "example.com/*"},
+		Before:      all(withSidecar, envOfInit(reads("metadata.annotations['example.com/note']"))), Edit: annotation("example.com/note", "1"),
+		Decision: "in place: restarts mesh", Restarts: []string{"mesh"}, Aside: "variables read annotation example.com/note (mesh)",
+	},
+	{
+		Name: "label that a variable of an init container reads", Before: all(prepared, envOfInit(reads("metadata.labels['tier']"))),
+		Edit: label("tier", "back"), Decision: "recreate: label tier is read by init container prepare through the downward API",
 	},
 	{
 		Name: "label by which pods are spread (`matchLabelKeys`)", Before: spreadBy("tier"), Edit: label("tier", "back"),
@@ -238,6 +248,13 @@ func image(container, tag string) func(*corev1.PodTemplateSpec) {
 
 func env(container string, variable corev1.EnvVar) func(*corev1.PodTemplateSpec) {
 	return of(container, func(c *corev1.Container) { c.Env = append(c.Env, variable) })
+}
+
+// envOfInit adds the variable to the first init container.
+func envOfInit(variable corev1.EnvVar) func(*corev1.PodTemplateSpec) {
+	return func(t *corev1.PodTemplateSpec) {
+		t.Spec.InitContainers[0].Env = append(t.Spec.InitContainers[0].Env, variable)
+	}
 }
 
 func reads(field string) corev1.EnvVar {

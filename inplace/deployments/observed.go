@@ -75,7 +75,9 @@ func (o *observed) addPods() {
 
 // revision returns the ReplicaSet as the revision of its pods.
 func (o *observed) revision(owner *replicas.Set) podstate.PodRevision {
-	revision := podstate.PodRevision{Revision: owner.Rs.Name, TemplateContainers: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec),
+	template := owner.Rs.Spec.Template.Decoded()
+	revision := podstate.PodRevision{Revision: owner.Rs.Name, TemplateContainers: edit.Living(&template.Spec),
+		TemplateLabels: template.Labels, TemplateAnnotations: template.Annotations,
 		Updated: owner == o.sets.New, Current: o.sets.IsCurrent(owner), ByMark: !o.Seen.Mode.Manages()}
 	revision.NewPods = o.newPodsOf(owner, revision.TemplateContainers)
 	if newRS := o.sets.New; newRS != nil {

@@ -93,7 +93,7 @@ func (r NewPods) Against() *inplace.Reason {
 func (r NewPods) AgainstPod(pod *corev1.Pod, change edit.Change, rewritten []edit.ContainerChange) *inplace.Reason {
 	switch {
 	case r.Pod != nil:
-		return cmp.Or(r.injects(pod), r.tolerates(pod, change.Tolerations))
+		return cmp.Or(r.injects(pod), r.tolerates(pod, change.Tolerations), r.relabels(change))
 	case r.Unknown != "" && len(rewritten) > 0:
 		first := rewritten[0]
 		return &inplace.Reason{Code: inplace.CodeRewrittenImage, Message: fmt.Sprintf(
@@ -138,6 +138,19 @@ func (r NewPods) tolerates(pod *corev1.Pod, added []corev1.Toleration) *inplace.
 		return nil
 	}
 	return &inplace.Reason{Code: inplace.CodeInjected, Message: message}
+}
+
+// relabels returns a reason if admission gives new pods another value of a label that variables read than their template: containers that
+// restart would read that of the template.
+func (r NewPods) relabels(change edit.Change) *inplace.Reason {
+	for _, label := range change.Labels {
+		value, has := r.Pod.Labels[label.Key]
+		if slices.Contains(change.Read.Labels, label.Key) && (has == label.Removing || value != label.Value) {
+			return &inplace.Reason{Code: inplace.CodeInjected, Message: fmt.Sprintf(
+				"admission gives new pods another label %s than their template, and variables read it", label.Key)}
+		}
+	}
+	return nil
 }
 
 // addition is something that a pod may have besides its template.

@@ -139,6 +139,38 @@ func TestDryRunDecides(t *testing.T) {
 	}
 }
 
+// TestLabelThatVariablesRead: containers that restart would read the label of the template, and new pods that of admission.
+func TestLabelThatVariablesRead(t *testing.T) {
+	set := func(value string) func(*corev1.Pod) {
+		return func(made *corev1.Pod) { metav1.SetMetaDataLabel(&made.ObjectMeta, fixture.ChartKey, value) }
+	}
+	remove := func(made *corev1.Pod) { delete(made.Labels, fixture.ChartKey) }
+	for name, test := range map[string]struct {
+		reads    bool
+		from, to string
+		admitted func(*corev1.Pod)
+		code     string
+	}{
+		"as in the template":          {true, "1", "2", func(*corev1.Pod) {}, ""},
+		"another value":               {true, "1", "2", set("3"), inplace.CodeInjected},
+		"another value, read by none": {false, "1", "2", set("3"), ""},
+		"it is taken off":             {true, "1", "2", remove, inplace.CodeInjected},
+		"it is put on":                {true, "1", "", set("1"), inplace.CodeInjected},
+		"it does not change":          {true, "2", "2", set("3"), ""},
+	} {
+		app := func(chart string) fixture.App { return fixture.App{Image: "v1", Reads: test.reads, Chart: chart} }
+		r := fixture.New(1, app(test.to))
+		fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", app(test.from), 1))
+		if test.from != test.to {
+			fixture.ReplicaSetOf(r, "b", app(test.to), 0)
+		}
+		test.admitted(r.Seen.DryRun.Pod)
+		if got := strings.Join(r.Plan().Decision.Reasons.Codes(), " "); got != test.code {
+			t.Errorf("%s: %q, want %q", name, got, test.code)
+		}
+	}
+}
+
 func TestDaemonGetsRewrittenImage(t *testing.T) {
 	f := fixture.NewFleet(t, 2, func(f *fixture.Fleet) { setImages(f.Seen.Pods[0], "mirror/v1") })
 	f.Edit(fixture.App{Image: "v2"})

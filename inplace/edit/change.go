@@ -20,11 +20,19 @@ type Change struct {
 	// Labels are the labels that change. Annotations are the annotations that change and are on the allow-list. Both are sorted by
 	// key.
 	Labels, Annotations []patches.EntryChange
+	// Read are the labels and annotations among these that variables of containers read. These containers restart, and must not restart
+	// before the pod has the new values: a kubelet sets the variables when it starts a container.
+	Read ReadKeys
 	// Tolerations are the tolerations that are added.
 	Tolerations []corev1.Toleration
 	// InitContainersNotRerun says which init containers do not run again although containers restart: they have ended. It is empty if there
 	// are none.
 	InitContainersNotRerun string
+	// VariablesRead says why containers restart although only labels or annotations change. It is empty if no variable reads those.
+	VariablesRead string
+	// AsNew says that an annotation asks for the restarts. Then containers restart as new pods would start, and so not in pods whose init
+	// containers would have to run again.
+	AsNew bool
 	// LostTolerations are the reasons why pods with default tolerations from admission cannot take the change: new pods would not get these
 	// tolerations. Admission adds no default tolerations to pods of DaemonSets.
 	LostTolerations inplace.Reasons
@@ -90,8 +98,23 @@ func (c Change) RestartsContainer(name string) bool {
 	return slices.ContainsFunc(c.Containers, func(c ContainerChange) bool { return c.Container == name && c.Restarts() })
 }
 
-// OfContainers returns the part of the change that concerns containers.
-func (c Change) OfContainers() Change { return Change{Containers: c.Containers} }
+// OfContainers returns the part of the change that concerns containers: what changes in them, and the labels and annotations that their
+// variables read.
+func (c Change) OfContainers() Change {
+	return Change{Containers: c.Containers, Read: c.Read, Labels: entriesOf(c.Labels, c.Read.Labels),
+		Annotations: entriesOf(c.Annotations, c.Read.Annotations)}
+}
+
+// entriesOf returns the changes of those keys.
+func entriesOf(changes []patches.EntryChange, keys []string) []patches.EntryChange {
+	var all []patches.EntryChange
+	for _, change := range changes {
+		if slices.Contains(keys, change.Key) {
+			all = append(all, change)
+		}
+	}
+	return all
+}
 
 // Resizes reports whether the container of that name gets other CPU or memory.
 func (c Change) Resizes(container string) bool {

@@ -33,10 +33,9 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 			break
 		}
 	}
-	containers, initial := restarts(containers, annotations, &pod.Spec, rules)
-	reasons = reasons.And(initial...)
-	reasons = reasons.And(listFlaw(reasons, rules)...)
 	change := Change{Containers: containers, Labels: labels, Annotations: annotations, Tolerations: added}
+	reasons = reasons.And(change.addRestarts(&pod.Spec, rules)...)
+	reasons = reasons.And(listFlaw(reasons, rules)...)
 	if len(added) > 0 {
 		change.LostTolerations = displaced(was.Spec.Tolerations, pod.Spec.Tolerations)
 	}
@@ -48,6 +47,7 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 	}
 	if change.Restarts() && len(reasons) == 0 {
 		change.InitContainersNotRerun = notAgain(pod.Spec.InitContainers)
+		change.VariablesRead = aboutVariables(&pod.Spec, change.Read)
 	}
 	change.Reasons = reasons
 	return change

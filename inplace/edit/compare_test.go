@@ -112,6 +112,11 @@ const (
 	newImage    = "/spec/containers/0/image"
 	sideImage   = "/spec/initContainers/1/image"
 	version     = "/metadata/labels/version"
+	cpu         = "/spec/containers/0/resources/limits/cpu"
+	renews      = `[{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]`
+
+	restartsTwice = "the resizePolicy of container app asks for a restart when its cpu changes, and it also restarts for another change: " +
+		"it would restart twice"
 )
 
 func TestCompare(t *testing.T) {
@@ -332,7 +337,7 @@ func TestCompare(t *testing.T) {
 		},
 		"sidecar that reads a label": {
 			base: edits{"/spec/initContainers/1/env": readsLabel}, after: edits{sideImage: `"side:2"`, version: `"2"`},
-			want: "recreate: label version is read by init container side through the downward API",
+			want: "in place: restarts side",
 		},
 
 		// Annotations.
@@ -398,10 +403,50 @@ func TestCompare(t *testing.T) {
 		},
 
 		// Labels and annotations the pod itself reads.
-		"label in env": {
-			base: edits{"/spec/containers/0/env": readsLabel}, after: edits{version: `"2"`},
-			want:  "recreate: label version is read by container app through the downward API",
-			paths: []string{"/spec/containers/0/env/0"},
+		"label in env":         {base: edits{"/spec/containers/0/env": readsLabel}, after: edits{version: `"2"`}, want: "in place: restarts app"},
+		"label in env added":   {base: edits{"/spec/containers/0/env": readsLabel}, before: edits{version: ""}, want: "in place: restarts app"},
+		"label in env removed": {base: edits{"/spec/containers/0/env": readsLabel}, after: edits{version: ""}, want: "in place: restarts app"},
+		"label in env of both": {
+			base:  edits{"/spec/containers/0/env": readsLabel, "/spec/containers/1/env": readsLabel},
+			after: edits{version: `"2"`}, want: "in place: restarts app, proxy",
+		},
+		"label in env of a sidecar": {
+			base: edits{"/spec/initContainers/1/env": readsLabel}, after: edits{version: `"2"`}, want: "in place: restarts side",
+		},
+		"label in env, image of another changed": {
+			base: edits{"/spec/containers/1/env": readsLabel}, after: edits{newImage: `"app:2"`, version: `"2"`},
+			want: "in place: restarts app, proxy",
+		},
+		"label in env, startup probe": {
+			base:  edits{"/spec/containers/0/env": readsLabel, "/spec/containers/0/startupProbe": probe},
+			after: edits{version: `"2"`}, want: "recreate: container app has a startup probe but no readiness probe",
+		},
+		"label in env, no other name of the image": {
+			base:  edits{"/spec/containers/0/env": readsLabel, newImage: `"r.io/app` + sample.Digests[0] + `"`},
+			after: edits{version: `"2"`},
+			want:  "recreate: image r.io/app" + sample.Digests[0] + " of container app has no other name that would make it restart",
+		},
+		"label in env, init containers must run": {
+			base: edits{"/spec/containers/0/env": readsLabel}, after: edits{version: `"2"`}, rules: inplace.Rules{InitContainers: true},
+			want: `recreate: init container setup would not run again, and label stayput.dev/init-containers is "native"`,
+		},
+		"another label, init containers must run": {
+			base: edits{"/spec/containers/0/env": readsLabel}, after: edits{"/metadata/labels/app": `"web2"`},
+			rules: inplace.Rules{InitContainers: true}, want: "in place: no restart",
+		},
+		"label in env, resized": {
+			base: edits{"/spec/containers/0/env": readsLabel}, before: edits{cpu: `"1"`}, after: edits{cpu: `"2"`, version: `"2"`},
+			rules: inplace.Rules{Resize: inplace.ResizeAll}, want: "in place: resizes app, restarts app",
+		},
+		"label in env, resized with a restart": {
+			base:   edits{"/spec/containers/0/env": readsLabel, "/spec/containers/0/resizePolicy": renews},
+			before: edits{cpu: `"1"`}, after: edits{cpu: `"2"`, version: `"2"`}, rules: inplace.Rules{Resize: inplace.ResizeAll},
+			want: "recreate: " + restartsTwice,
+		},
+		"label in env, resized with a restart, and all restart": {
+			base:   edits{"/spec/initContainers": "", "/spec/containers/0/env": readsLabel, "/spec/containers/0/resizePolicy": renews},
+			before: edits{cpu: `"1"`}, after: edits{cpu: `"2"`, version: `"2"`, restartedAt: `"now"`},
+			rules: inplace.Rules{Resize: inplace.ResizeAll, RestartInPlace: true}, want: "recreate: " + restartsTwice,
 		},
 		"label in env of an init container": {
 			base: edits{"/spec/initContainers/0/env": readsLabel}, after: edits{version: `"2"`},
@@ -425,7 +470,16 @@ func TestCompare(t *testing.T) {
 		"allowed annotation in env": {
 			base: edits{"/spec/containers/0/env": readsNote}, after: edits{"/metadata/annotations/note": `"b"`},
 			rules: inplace.Rules{Annotations: []string{"note"}},
-			want:  "recreate: annotation note is read by container app through the downward API",
+			want:  "in place: restarts app",
+		},
+		"another annotation in env": {
+			base: edits{"/spec/containers/0/env": readsNote}, after: edits{"/metadata/annotations/note": `"b"`},
+			want: "recreate: annotation note changed",
+		},
+		"allowed annotation in env of an init container": {
+			base: edits{"/spec/initContainers/0/env": readsNote}, after: edits{"/metadata/annotations/note": `"b"`},
+			rules: inplace.Rules{Annotations: []string{"note"}},
+			want:  "recreate: annotation note is read by init container setup through the downward API",
 		},
 		"all labels in a volume": {
 			base: edits{"/spec/volumes/0": `{"name": "info", "downwardAPI": {"items": [{"path": "labels", "fieldRef": ` +

@@ -17,16 +17,23 @@ type downward struct {
 	// reader is the container or volume that reads the field, for a message.
 	reader string
 	field  *corev1.ObjectFieldSelector
+	// ended says that the reader is an init container that does not run again.
+	ended bool
 }
 
-// downwardReasons returns the changed labels and annotations that the pod itself reads, as reasons. Environment variables would
-// keep the old values, and every move changes pod-template-hash. Volumes are refreshed by the kubelet, pod-template-hash included.
+// downwardReasons returns the changed labels and annotations that the pod itself reads and cannot read anew, as reasons. Variables of
+// containers are read anew when these restart (variables.go), but no container restarts for pod-template-hash, which every move changes.
+// What an init container did with an old value is not undone. Volumes are refreshed by the kubelet, pod-template-hash included.
 func downwardReasons(spec corev1.PodSpec, labels, annotations []string) inplace.Reasons {
-	labelsOfEnv := append(slices.Clone(labels), inplace.LabelTemplateHash)
-	slices.Sort(labelsOfEnv)
+	hash := []string{inplace.LabelTemplateHash}
+	labelsAndHash := slices.Sorted(slices.Values(slices.Concat(labels, hash)))
 	var reasons inplace.Reasons
 	for _, env := range downwardEnv(spec) {
-		reasons = reasons.And(env.reasons(labelsOfEnv, annotations)...)
+		if env.ended {
+			reasons = reasons.And(env.reasons(labelsAndHash, annotations)...)
+		} else {
+			reasons = reasons.And(env.reasons(hash, nil)...)
+		}
 	}
 	for _, volume := range downwardVolumes(spec) {
 		reasons = reasons.And(volume.reasons(labels, annotations)...)
@@ -67,8 +74,7 @@ func reads(selector *corev1.ObjectFieldSelector, field string, keys []string) []
 	return nil
 }
 
-// downwardEnv returns the fields that environment variables read. Those of init containers are included: what an init container did
-// with the old value is not undone.
+// downwardEnv returns the fields that environment variables read.
 func downwardEnv(spec corev1.PodSpec) []downward {
 	return slices.Concat(
 		containersEnv("container", "/spec/containers/", spec.Containers),
@@ -77,13 +83,14 @@ func downwardEnv(spec corev1.PodSpec) []downward {
 
 func containersEnv(kind, path string, containers []corev1.Container) []downward {
 	var all []downward
-	for i, container := range containers {
-		for j, env := range container.Env {
+	for i := range containers {
+		for j, env := range containers[i].Env {
 			if env.ValueFrom != nil {
 				all = append(all, downward{
 					path:   path + strconv.Itoa(i) + "/env/" + strconv.Itoa(j),
-					reader: kind + " " + container.Name,
+					reader: kind + " " + containers[i].Name,
 					field:  env.ValueFrom.FieldRef,
+					ended:  kind == "init container" && !IsSidecar(&containers[i]),
 				})
 			}
 		}

@@ -107,6 +107,7 @@ func podReasons(spec corev1.PodSpec, change Change) inplace.Reasons {
 		}
 	}
 	reasons = reasons.And(downwardReasons(spec, labels, annotations)...)
+	reasons = reasons.And(tooManyRead(change.Read)...)
 	return reasons.And(schedulingReasons(spec, labels)...)
 }
 

@@ -77,10 +77,10 @@ func (c ContainerChanges) WithoutOtherName() string {
 	return ""
 }
 
-// Unrestartable returns why a container of the live pod cannot restart for the changes although its template permits it. It is nil
-// if the container can.
-func (c ContainerChanges) Unrestartable(pod *corev1.Pod) *inplace.Reason {
-	if !c.RestartsOnly() {
+// Unrestartable returns why a container of the live pod cannot restart for the change although its template permits it. It is nil if
+// the container can.
+func (c Change) Unrestartable(pod *corev1.Pod) *inplace.Reason {
+	if !c.AsNew || !c.Containers.RestartsOnly() {
 		return nil
 	}
 	reasons := initReasons(pod.Spec.InitContainers, "")

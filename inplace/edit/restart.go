@@ -17,19 +17,23 @@ func asksForRestart(annotations []patches.EntryChange, rules inplace.Rules) bool
 		func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
 }
 
-// restarts adds the restarts that annotations ask for. It also returns why running pods cannot be restarted as new pods would
-// start.
-func restarts(changes ContainerChanges, annotations []patches.EntryChange, spec *corev1.PodSpec,
-	rules inplace.Rules) (ContainerChanges, inplace.Reasons) {
+// addRestarts adds the restarts that annotations ask for, and those of containers whose variables read what changes. It returns why
+// containers of running pods cannot be restarted like that. The change has labels and annotations already.
+func (c *Change) addRestarts(spec *corev1.PodSpec, rules inplace.Rules) inplace.Reasons {
+	if c.AsNew = asksForRestart(c.Annotations, rules); c.AsNew {
+		c.Containers = restartAll(c.Containers, spec)
+	}
+	c.Read = readKeys(spec, keysOf(c.Labels), keysOf(c.Annotations))
+	c.Containers = c.Containers.Reading(Living(spec), c.Read)
+	var reasons inplace.Reasons
 	switch {
-	case asksForRestart(annotations, rules):
-		changes = restartAll(changes, spec)
-		return changes, renewalReasons(spec, changes)
-	case rules.InitContainers && changes.Restarts():
-		return changes, initReasons(spec.InitContainers,
+	case c.AsNew:
+		reasons = initReasons(spec.InitContainers, "")
+	case rules.InitContainers && c.Restarts():
+		reasons = initReasons(spec.InitContainers,
 			fmt.Sprintf(", and label %s is %q", inplace.LabelInitContainers, inplace.InitContainersNative))
 	}
-	return changes, nil
+	return reasons.And(namelessReasons(spec, c.Containers)...)
 }
 
 // restartAll returns changes by which every living container of the template restarts exactly once. A container that gets another
@@ -44,10 +48,10 @@ func restartAll(changes ContainerChanges, spec *corev1.PodSpec) ContainerChanges
 	return all
 }
 
-// renewalReasons returns why running pods of the template cannot be restarted as new pods would start. If the image changes, only
-// the pod shows whether it already has the new image.
-func renewalReasons(spec *corev1.PodSpec, changes ContainerChanges) inplace.Reasons {
-	reasons := initReasons(spec.InitContainers, "")
+// namelessReasons returns a reason for each container that is to restart with the image it has, and has no other name for it. If the
+// image changes, only the pod shows whether it already has the new image.
+func namelessReasons(spec *corev1.PodSpec, changes ContainerChanges) inplace.Reasons {
+	var reasons inplace.Reasons
 	for at, container := range living(spec) {
 		if change := changes.of(container.Name); change.Restart && !change.NewImage() && container.Image != "" && !hasNames(container) {
 			reasons = reasons.And(restartReason(at.pointer("image"), whyNameless(container)))
@@ -69,7 +73,7 @@ func initReasons(containers []corev1.Container, why string) inplace.Reasons {
 	return reasons
 }
 
-// AboutInitContainers is the prefix of Change.NotAgain.
+// AboutInitContainers is the prefix of Change.InitContainersNotRerun.
 const AboutInitContainers = "init container"
 
 func notAgain(containers []corev1.Container) string {

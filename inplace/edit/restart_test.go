@@ -221,11 +221,20 @@ func TestUnrestartable(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	pod.Spec.InitContainers = []corev1.Container{{Name: "vault"}}
 	restart := ContainerChanges{{Container: "app", Restart: true}}
-	if reason := restart.Unrestartable(pod); reason == nil || reason.Message != "pod p: init container vault would not run again" {
+	asked := Change{Containers: restart, AsNew: true}
+	if reason := asked.Unrestartable(pod); reason == nil || reason.Message != "pod p: init container vault would not run again" {
 		t.Errorf("got %v", reason)
 	}
-	image := ContainerChanges{{Container: "app", Image: ImageChange{From: "a", To: "b"}}}
-	if image.Unrestartable(pod) != nil || restart.Unrestartable(&corev1.Pod{}) != nil {
-		t.Error("a reason where there is none")
+	for name, change := range map[string]Change{
+		"an image":             {Containers: ContainerChanges{{Container: "app", Image: ImageChange{From: "a", To: "b"}}}, AsNew: true},
+		"nothing any more":     {AsNew: true},
+		"for a variable alone": {Containers: restart},
+	} {
+		if change.Unrestartable(pod) != nil {
+			t.Errorf("%s: a reason where there is none", name)
+		}
+	}
+	if asked.Unrestartable(&corev1.Pod{}) != nil {
+		t.Error("a reason without an init container")
 	}
 }

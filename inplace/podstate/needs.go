@@ -22,6 +22,9 @@ type PodRevision struct {
 	TemplateContainers []corev1.Container
 	NewPods            dryrun.NewPods
 	Change             *edit.Change
+	// TemplateLabels and TemplateAnnotations are those of the revision's template. Only pods that keep their identity while they are partially
+	// patched go back to them, so they are not set where the identity is ByLabel.
+	TemplateLabels, TemplateAnnotations map[string]string
 	// ByMark: pods go back only where their marks confirm it, and lose their marks then. An admission policy refuses all other writes in a
 	// namespace without Stayput's label.
 	ByMark bool
@@ -44,6 +47,7 @@ func (s *State) Needs() edit.Change {
 		needs = *s.Change
 	}
 	needs.Containers = s.Containers
+	needs = needs.WithEntries(s.entriesBack())
 	if s.unrestartable != nil {
 		needs.Reasons = needs.Reasons.And(*s.unrestartable)
 	}
@@ -61,8 +65,11 @@ func (s *State) stillDiffer(update []corev1.Container) edit.ContainerChanges {
 		planned = s.Change.Containers
 	}
 	// The pod's containers were restarted for the update revision, although its identity does not say so yet. A resize is no restart.
-	if len(s.Move.Back) > 0 && s.Move.Hash == s.UpdateHash {
+	switch {
+	case len(s.Move.Back) > 0 && s.Move.Hash == s.UpdateHash:
 		planned = planned.WithoutRestart()
+	default: // they have read what another revision says
+		planned = planned.Reading(s.TemplateContainers, s.readEarly())
 	}
 	return planned.ChangesTo(s.Pod, update, runs(s.Pod), s.resizes)
 }
@@ -86,7 +93,7 @@ const RunsWithin = 2 * time.Minute
 // the pod has yet to run, or the old containers have yet to stop after the last patch, it may be too early to know which image the
 // container runs. Then whyUnrestartable returns how long to wait.
 func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration) {
-	if reason := s.Containers.Unrestartable(s.Pod); reason != nil || s.noOtherName() == "" {
+	if reason := s.Needs().Unrestartable(s.Pod); reason != nil || s.noOtherName() == "" {
 		return reason, 0
 	}
 	if grown, wait := times.Since(begun(s.Pod), RunsWithin, now); !grown && runs(s.Pod)(s.Containers.WithoutOtherName()) == "" {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/patches"
 )
 
 // A pod is partially patched when one write of its move has been made and the last one has not. Its spec no longer matches its identity,
@@ -12,9 +13,9 @@ import (
 // the update. So the pod itself shows that something is left to do:
 //
 //   - A pod of a Deployment keeps its identity (label and owner), because no controller may count it as updated until its old containers
-//     have stopped. It also keeps its other labels. The mark names the containers that were to change. What they go back to when the update
-//     falls back is in the pod's own ReplicaSet, and in a dry run of a pod of that ReplicaSet. It never comes from the mark: any client may
-//     have written an annotation.
+//     have stopped. It also keeps its other labels, apart from those that variables of the restarted containers read. The mark names the
+//     containers that were to change, and these labels and annotations. What they go back to when the update falls back is in the pod's own
+//     ReplicaSet, and in a dry run of a pod of that ReplicaSet. It never comes from the mark: any client may have written an annotation.
 //   - A pod of a DaemonSet or StatefulSet gets an identity that no revision has, together with all else it needs. If Stayput stops running,
 //     the native controller replaces the pod. If it kept its old identity, an undo would make the native controller mistake it for an
 //     updated pod. The mark (Move.Hash) names the pod's revision: the one that the pod moves to, or, when only a resize was noted, the one
@@ -41,6 +42,38 @@ func (s *State) revert() edit.ContainerChanges {
 		return nil
 	}
 	return s.Move.Revert(s.Pod, s.NewPods.Containers)
+}
+
+// BackChange returns the change that makes a partially patched pod again what its identity says.
+func (s *State) BackChange() edit.Change {
+	if len(s.Back) == 0 {
+		return edit.Change{}
+	}
+	return edit.Change{Containers: s.Back}.WithEntries(s.entriesBack())
+}
+
+// readEarly returns the labels and annotations that the pod got before its identity, because variables read them. It names only those
+// that variables of the pod's own revision read, because other clients may have written the mark.
+func (s *State) readEarly() edit.ReadKeys {
+	if s.ByLabel || len(s.Move.Back) == 0 || s.Updated && len(s.Back) == 0 {
+		return edit.ReadKeys{}
+	}
+	return s.Move.Read.Of(s.TemplateContainers)
+}
+
+// entriesBack returns these labels and annotations as the pod's own revision has them.
+func (s *State) entriesBack() (read edit.ReadKeys, labels, annotations []patches.EntryChange) {
+	read = s.readEarly()
+	return read, entriesIn(s.TemplateLabels, read.Labels), entriesIn(s.TemplateAnnotations, read.Annotations)
+}
+
+func entriesIn(template map[string]string, keys []string) []patches.EntryChange {
+	var all []patches.EntryChange
+	for _, key := range keys {
+		value, has := template[key]
+		all = append(all, patches.EntryChange{Key: key, Value: value, Removing: !has})
+	}
+	return all
 }
 
 // HasPartialHash reports whether the pod has the identity that no revision has.

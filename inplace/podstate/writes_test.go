@@ -22,6 +22,8 @@ import (
 func TestWrites(t *testing.T) {
 	restart := fixture.Reimaged("app", "v2").Containers
 	label := []patches.EntryChange{{Key: "version", Value: "2"}}
+	labels := append(label, patches.EntryChange{Key: "chart", Removing: true})
+	read := edit.ReadKeys{Labels: []string{"chart"}}
 	for name, c := range map[string]struct {
 		needs   edit.Change
 		ungated bool
@@ -30,13 +32,19 @@ func TestWrites(t *testing.T) {
 		want    string
 	}{
 		"nothing but the move": {edit.Change{}, true, false, false, "moved: no change"},
-		"labels":               {edit.Change{Labels: label}, true, false, false, "moved: no restart, labels"},
+		"labels":               {edit.Change{Labels: label}, true, false, false, "moved: no restart, label version"},
 		"a restart behind a gate": {edit.Change{Containers: restart, Labels: label}, false, false, false,
-			"moved: restarts app, labels"},
+			"moved: restarts app, label version"},
 		"a restart without a gate": {edit.Change{Containers: restart, Labels: label}, true, false, false,
-			"partial: restarts app; moved: no restart, labels"},
+			"partial: restarts app; moved: no restart, label version"},
 		"the same, and the revision is a label": {edit.Change{Containers: restart, Labels: label}, true, true, false,
-			"partial: restarts app, labels; moved: no change"},
+			"partial: restarts app, label version; moved: no change"},
+		"a restart for a variable behind a gate": {edit.Change{Containers: restart, Labels: labels, Read: read}, false, false, false,
+			"moved: restarts app, label version, label chart"},
+		"a restart for a variable without a gate": {edit.Change{Containers: restart, Labels: labels, Read: read}, true, false, false,
+			"partial: restarts app, label chart; moved: no restart, label version"},
+		"a restart for a variable, and the revision is a label": {edit.Change{Containers: restart, Labels: labels, Read: read}, true, true,
+			false, "partial: restarts app, label version, label chart; moved: no change"},
 		"back": {edit.Change{Containers: restart}, true, false, true, "back: restarts app"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,8 +68,8 @@ func TestWrites(t *testing.T) {
 
 func writeText(w podstate.Write) string {
 	text := fmt.Sprintf("%s: %s", [...]string{"moved", "partial", "back"}[w.Ends], strings.TrimPrefix(w.Does.String(), "in place: "))
-	if len(w.Does.Labels) > 0 {
-		text += ", labels"
+	for _, label := range w.Does.Labels {
+		text += ", label " + label.Key
 	}
 	return text
 }

@@ -27,6 +27,9 @@ type Move struct {
 	Back map[string]string `json:"back,omitempty"`
 	// Resize are the containers, by name, whose resize is in progress. It is set only while the pod is partially patched.
 	Resize map[string]ResizedContainer `json:"resize,omitempty"`
+	// Read are the labels and annotations that a partially patched pod has from what Hash says, although its identity says otherwise:
+	// variables of the containers that were restarted read them. Its own revision has their values.
+	Read edit.ReadKeys `json:"read,omitzero"`
 }
 
 // MovedContainer is the evidence for a container that restarts: what it was before it was patched.
@@ -64,7 +67,8 @@ type ResizedContainer struct {
 }
 
 // longestMove is several times the most text that the mark has for one container. Names of images have at most 500 characters
-// (https://github.com/distribution/reference), and so have IDs.
+// (https://github.com/distribution/reference), and so have IDs. The mark names 20 labels and annotations at most (edit.ReadKeys), which
+// have at most 317 characters.
 const longestMove = 8 << 10
 
 // MoveOf returns the pod's mark, or the zero Move if it has none. A mark that does not parse is not Stayput's and counts as none.

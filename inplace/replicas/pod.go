@@ -10,7 +10,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/steps"
@@ -66,6 +65,7 @@ func (m *Pod) Advance(newRS *apps.ReplicaSet, drained bool, now time.Time) steps
 		}
 		mark := m.Move.Next(m.Pod, hash, m.Move.Containers, w.Does, now)
 		mark.Back, mark.Resize = m.Move.Remaining(w.Does.Containers, m.TemplateContainers), m.Move.Noting(m.Containers, now)
+		mark.Read = m.Move.Read.And(w.Does.Read)
 		return m.Patch(w, drained, mark, nil, w.Describe(m.Owner.Rs.Name, newRS.Name))
 	case podstate.EndsBack:
 		return m.GoBack(now)
@@ -78,7 +78,7 @@ func (m *Pod) Advance(newRS *apps.ReplicaSet, drained bool, now time.Time) steps
 // GoBack returns the patch that gives the pod again what its identity says: CPU and memory first, since they need a write of their own.
 // After the last write the pod is no longer partially patched, whether anything had to change or not.
 func (m *Pod) GoBack(now time.Time) steps.PatchPod {
-	rs, w := m.Owner.Rs, podstate.Write{Does: edit.Change{Containers: m.Back}, Ends: podstate.EndsBack}
+	rs, w := m.Owner.Rs, podstate.Write{Does: m.BackChange(), Ends: podstate.EndsBack}
 	if m.Back.Resizes() {
 		w.Does.Containers = m.Back.Resizing()
 		return m.Resize(w, w.Describe(rs.Name, rs.Name))

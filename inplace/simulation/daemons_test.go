@@ -30,7 +30,7 @@ type daemonWorld struct {
 // newDaemonWorld returns a world whose DaemonSet has not been rolled out yet.
 func newDaemonWorld(t testing.TB, seed int64, tracing bool) *daemonWorld {
 	w := emptyWorld(t, seed, tracing)
-	w.sized = seed%4 == 1
+	w.sized, w.reads = seed%4 == 1, seed%7 > 3
 	w.says, w.unserved, w.pull.Parallel = seed%3 > 0, seed%4 == 0, int(seed%5%3)
 	for i := range 1 + w.rng.Intn(5) {
 		w.pull.Nodes = append(w.pull.Nodes, fixture.MountingNode(fmt.Sprint("n", i+1)))
@@ -59,7 +59,7 @@ func (w *world) randomDaemonSet() *apps.DaemonSet {
 // randomDaemon returns an app that works.
 func (w *world) randomDaemon() fixture.App {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
-	a := fixture.App{Image: pick("v1", "v2", "v3", "v3-retag"), Sidecar: pick("s1", "s1", "s2"), Chart: pick("", "c1", "c2")}
+	a := fixture.App{Image: pick("v1", "v2", "v3", "v3-retag"), Sidecar: pick("s1", "s1", "s2"), Chart: pick("", "c1", "c2"), Reads: w.reads}
 	if w.sized {
 		a.CPU, a.Renews = pick("100m", "200m", "300m"), w.renews
 	}

@@ -42,7 +42,7 @@ func (w *world) daemonRollout(
 	r.Seen.Settings.Partition = inplace.PartitionOf(d.Labels)
 	w.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	if revision := r.UpdateRevision(); revision != nil {
-		r.Seen.DryRun = dryrun.Result{UpdateRevision: revision.UID, Pod: &corev1.Pod{Spec: w.admitted(d.Spec.Template)}}
+		r.Seen.DryRun = dryrun.Result{UpdateRevision: revision.UID, Pod: w.newPod(d.Spec.Template)}
 	}
 	return r
 }

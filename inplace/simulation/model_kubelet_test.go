@@ -53,6 +53,8 @@ type kubelet struct {
 // container is a container in the runtime. An image with "bad" in its name cannot be pulled, one with "crash" never becomes ready.
 type container struct {
 	id, image string
+	// variables are those that it was started with.
+	variables string
 	started   time.Time
 	running   bool
 	ready     bool
@@ -131,7 +133,7 @@ func (k *kubelet) run(name string) {
 func (k *kubelet) syncContainers(pod *corev1.Pod) {
 	name := pod.Name
 	for _, want := range fixture.Living(pod.Spec) {
-		k.syncContainer(name, want)
+		k.syncContainer(pod, want)
 		if gets := amounts.Of(want.Resources); k.whyNot(name, gets) == "" {
 			k.give(name, want, gets)
 		}
@@ -198,11 +200,11 @@ func (k *kubelet) resizing(status *corev1.PodStatus, cached *corev1.Pod) {
 }
 
 // syncContainer is one step of SyncPod for one container: kill, then pull and start, then readiness.
-func (k *kubelet) syncContainer(pod string, want corev1.Container) {
-	c := k.state[pod][want.Name]
+func (k *kubelet) syncContainer(pod *corev1.Pod, want corev1.Container) {
+	c := k.state[pod.Name][want.Name]
 	if c == nil {
 		c = &container{}
-		k.state[pod][want.Name] = c
+		k.state[pod.Name][want.Name] = c
 	}
 	switch {
 	case !c.dying.IsZero():
@@ -211,10 +213,11 @@ func (k *kubelet) syncContainer(pod string, want corev1.Container) {
 			c.ended = &corev1.ContainerStateTerminated{ContainerID: c.id, FinishedAt: metav1.NewTime(k.now.Truncate(time.Second))}
 		}
 	case c.running && c.image != want.Image:
-		k.kill(pod, want.Name, c)
+		k.kill(pod.Name, want.Name, c)
 	case !c.running && !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad"):
 		k.ids++
-		*c = container{id: fmt.Sprintf("id-%d", k.ids), image: want.Image, running: true, started: k.now, ended: c.ended}
+		*c = container{id: fmt.Sprintf("id-%d", k.ids), image: want.Image, variables: fixture.Variables(pod, want), running: true,
+			started: k.now, ended: c.ended}
 	case c.running && !c.ready && !strings.Contains(c.image, "crash") && k.now.Sub(c.started) > 300*time.Millisecond:
 		c.ready = true
 	case c.running && strings.Contains(c.image, "crash") && k.rng.Intn(4) == 0:

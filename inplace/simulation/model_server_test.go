@@ -141,6 +141,8 @@ type world struct {
 	unserved bool
 	// meshed says that the pods have a sidecar, noSetup that they have no other init container.
 	meshed, noSetup bool
+	// reads says that variables read labels and annotations: fixture.App.Reads.
+	reads bool
 	// claim is a claim of the pods that only one node can mount; empty if there is none.
 	claim string
 	// quota is how many pods there may be, room how many pods the nodes have capacity for.
@@ -388,7 +390,14 @@ func (w *world) dryRun(newRS *apps.ReplicaSet) dryrun.Result {
 	if newRS == nil {
 		return dryrun.Result{}
 	}
-	return dryrun.Result{UpdateRevision: newRS.UID, Pod: &corev1.Pod{Spec: w.admitted(newRS.Spec.Template)}, Claim: w.claim}
+	return dryrun.Result{UpdateRevision: newRS.UID, Pod: w.newPod(newRS.Spec.Template), Claim: w.claim}
+}
+
+// newPod returns a new pod of the template.
+func (w *world) newPod(template apps.Template) *corev1.Pod {
+	pod := fixture.Made(template)
+	pod.Spec = w.admitted(template)
+	return pod
 }
 
 // planned returns the plan with the answers to the dry runs that it asks for.

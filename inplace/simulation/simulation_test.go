@@ -405,18 +405,24 @@ func (j *invariants) readySet(w *world, name string, pod *corev1.Pod) {
 
 func (w *world) runsItsSpec(pod *corev1.Pod) bool {
 	for _, want := range fixture.Living(pod.Spec) {
-		if c := w.kubelet.state[pod.Name][want.Name]; c == nil || c.image != want.Image || !c.ready || !c.dying.IsZero() {
+		if c := w.kubelet.state[pod.Name][want.Name]; c == nil || !c.isAs(pod, want) || !c.ready || !c.dying.IsZero() {
 			return false
 		}
 	}
 	return true
 }
 
-// dated returns the containers that still run another image than in the spec.
+// isAs reports whether the container was started as the pod has it: with that image, and with the labels and annotations that its variables
+// read.
+func (c *container) isAs(pod *corev1.Pod, want corev1.Container) bool {
+	return c.image == want.Image && c.variables == fixture.Variables(pod, want)
+}
+
+// dated returns the containers that still run another image than in the spec, or have other variables.
 func (w *world) dated(pod *corev1.Pod) []string {
 	var names []string
 	for _, want := range fixture.Living(pod.Spec) {
-		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.image != want.Image {
+		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && !c.isAs(pod, want) {
 			names = append(names, want.Name)
 		}
 	}
@@ -498,15 +504,18 @@ func (w *world) imagesOf(t apps.Template) string {
 	return fixture.Images(&corev1.Pod{Spec: w.admitted(t)})
 }
 
-// isAs reports whether the pod has the images of the template, by any of their names, and its time of the last restart.
+// isAs reports whether the pod has the images of the template, by any of their names, its chart, and its time of the last restart.
 func (w *world) isAs(pod *corev1.Pod, t apps.Template) bool {
-	return sameImages(fixture.Images(pod), w.imagesOf(t)) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
+	return sameImages(fixture.Images(pod), w.imagesOf(t)) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t) &&
+		pod.Labels[fixture.ChartKey] == t.Decoded().Labels[fixture.ChartKey]
 }
 
-// awaitedAs is isAs without auxiliary containers.
+// awaitedAs is isAs without auxiliary containers. These may have read the chart already.
 func (w *world) awaitedAs(pod *corev1.Pod, t apps.Template) bool {
+	early := len(readiness.MoveOf(pod).Read.Labels) > 0
 	return sameImages(w.awaited(fixture.Images(pod)),
-		w.awaited(w.imagesOf(t))) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
+		w.awaited(w.imagesOf(t))) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t) &&
+		(early || pod.Labels[fixture.ChartKey] == t.Decoded().Labels[fixture.ChartKey])
 }
 
 func restartedAt(t apps.Template) string {
@@ -535,6 +544,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	}
 	w.sized = seed%5 == 2
 	w.meshed, w.noSetup = seed%5 > 2, seed%5 == 4
+	w.reads = seed%7 > 3
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
@@ -567,7 +577,7 @@ func (w *world) randomDeployment() *apps.Deployment {
 func (w *world) randomApp() fixture.App {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
 	a := fixture.App{Image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), Sidecar: "s" + pick("1", "1", "1", "2", "2", "-bad"),
-		Chart: pick("", "c1", "c2")}
+		Chart: pick("", "c1", "c2"), Reads: w.reads}
 	if w.meshed {
 		a.NoSetup = w.noSetup
 		a.Mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
@@ -808,11 +818,12 @@ func (w *world) undoTo(rs *apps.ReplicaSet) {
 // appOf returns the app from which a template was made.
 func appOf(template apps.Template) fixture.App {
 	typed := template.Typed()
-	a := fixture.App{Image: typed.Spec.Containers[0].Image, Chart: typed.Labels["chart"], Note: typed.Annotations[fixture.NoteKey],
+	a := fixture.App{Image: typed.Spec.Containers[0].Image, Chart: typed.Labels[fixture.ChartKey], Note: typed.Annotations[fixture.NoteKey],
 		Restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
 	if len(typed.Spec.Containers) > 1 {
 		a.Sidecar = typed.Spec.Containers[1].Image
 	}
+	a.Reads = slices.ContainsFunc(typed.Spec.Containers[0].Env, func(e corev1.EnvVar) bool { return e.ValueFrom != nil })
 	for _, toleration := range typed.Spec.Tolerations {
 		a.Tolerates += toleration.Key + " "
 	}
@@ -889,7 +900,7 @@ func (w *world) finish() {
 		if raw := fixture.RawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) ||
 			w.rng.Intn(3) == 0 {
 			a := fixture.App{Image: "v" + strconv.Itoa(1+w.rng.Intn(3)), Sidecar: "s1", CPU: map[bool]string{true: "200m"}[w.sized],
-				Renews: w.renews}
+				Renews: w.renews, Reads: w.reads}
 			if w.meshed {
 				a.Mesh, a.NoSetup = "m1", w.noSetup
 			}

@@ -62,7 +62,7 @@ func (j EditDecision) String() string {
 func (j EditDecision) Notices() []string {
 	asides := []string{j.AboutPartition()}
 	if j.InPlace() {
-		asides = append(asides, j.Change.InitContainersNotRerun, j.Deadline, j.Autoscaler, j.Budget)
+		asides = append(asides, j.Change.VariablesRead, j.Change.InitContainersNotRerun, j.Deadline, j.Autoscaler, j.Budget)
 	}
 	return slices.DeleteFunc(asides, func(aside string) bool { return aside == "" })
 }
@@ -70,7 +70,8 @@ func (j EditDecision) Notices() []string {
 // IsNotice reports whether the line is an aside of some EditDecision.
 func IsNotice(line string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
-	return slices.ContainsFunc([]string{PartitionPrefix, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix, BudgetPrefix}, begins)
+	prefixes := []string{PartitionPrefix, edit.AboutVariables, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix, BudgetPrefix}
+	return slices.ContainsFunc(prefixes, begins)
 }
 
 // AboutDeadline returns one line about a drain and stop that take longer than the deadline; empty if they do not. Stayput keeps the native
