@@ -12,6 +12,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/amounts"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -135,6 +136,52 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 				t.Errorf("refused for %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestOwnPowerOverWhatVariablesRead checks that without the label Stayput may change only those labels and annotations of a pod that the
+// mark of a partially patched pod names.
+func TestOwnPowerOverWhatVariablesRead(t *testing.T) {
+	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pods")
+	const off = "takes its marks off"
+	read := edit.ReadKeys{Labels: []string{"example.com/chart", "tier"}, Annotations: []string{"note"}}
+	label := func(key, value string) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Labels[key] = value } }
+	annotation := func(key, value string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Annotations[key] = value }
+	}
+	for name, test := range map[string]struct {
+		hash   string
+		read   edit.ReadKeys
+		change func(*corev1.Pod)
+		want   string
+	}{
+		"a label":                           {"b", read, label("tier", "front"), ""},
+		"a label, removed":                  {"b", read, func(pod *corev1.Pod) { delete(pod.Labels, "tier") }, ""},
+		"a label, added":                    {"b", read, label("example.com/chart", "1"), ""},
+		"an annotation":                     {"b", read, annotation("note", "1"), ""},
+		"a label that is not named":         {"b", read, label("app", "other"), off},
+		"part of a name":                    {"b", read, label("chart", "1"), off},
+		"an annotation that is not named":   {"b", read, annotation("tier", "1"), off},
+		"a label of an annotation's name":   {"b", read, label("note", "1"), off},
+		"nothing is named":                  {"b", edit.ReadKeys{}, label("tier", "front"), off},
+		"the hash":                          {"b", edit.ReadKeys{Labels: []string{"pod-template-hash"}}, label("pod-template-hash", "c"), off},
+		"a label of a completely moved pod": {"a", read, label("tier", "front"), off},
+		"a new mark":                        {"b", read, annotation(inplace.AnnotationMove, `{"hash":"b","read":{"labels":["app"]}}`), off},
+		"both, and the mark is removed": {"b", read, func(pod *corev1.Pod) {
+			pod.Labels["tier"], pod.Annotations = "front", map[string]string{"note": ""}
+		}, ""},
+		"a label of Stayput's own pre-pulls": {"b", edit.ReadKeys{Labels: []string{inplace.LabelPrePull}}, label(inplace.LabelPrePull, "x"), "its own"},
+	} {
+		old := podWithSidecar()
+		old.Labels["app"], old.Labels["tier"] = "web", "back"
+		mark := readiness.Move{Hash: test.hash, Containers: map[string]readiness.MovedContainer{"app": {Image: "app:1"}},
+			Back: map[string]string{"app": "app:0"}, Read: test.read}
+		old.Annotations = map[string]string{"note": "2", inplace.AnnotationMove: mark.String()}
+		sent := old.DeepCopy()
+		test.change(sent)
+		if got := policy.of(old, sent, &corev1.Namespace{}, byStayput); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+			t.Errorf("%s: refused for %q, want %q", name, got, test.want)
+		}
 	}
 }
 
