@@ -106,6 +106,7 @@ const (
 	readsLabel  = `[{"name": "V", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.labels['version']"}}}]`
 	readsNote   = `[{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['note']"}}}]`
 	readsHash   = `[{"name": "H", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['pod-template-hash']"}}}]`
+	readsRev    = `[{"name": "H", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['controller-revision-hash']"}}}]`
 	probe       = `{"httpGet": {"path": "/", "port": 80}}`
 	setupBefore = `{"name": "setup", "image": "setup:1", "resources": {}}`
 	sideAfter   = `{"name": "side", "image": "side:2", "restartPolicy": "Always", "resources": {}}`
@@ -463,6 +464,10 @@ func TestCompare(t *testing.T) {
 		"hash in env": {
 			base: edits{"/spec/containers/0/env": readsHash}, after: edits{newImage: `"app:2"`},
 			want: "recreate: label pod-template-hash is read by container app through the downward API",
+		},
+		"hash of a ControllerRevision in env": {
+			base: edits{"/spec/containers/0/env": readsRev}, after: edits{version: `"2"`},
+			want: "recreate: label controller-revision-hash is read by container app through the downward API",
 		},
 		"hash in env, nothing changed": {
 			base: edits{"/spec/containers/0/env": readsHash}, want: "no change",

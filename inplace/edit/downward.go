@@ -22,17 +22,18 @@ type downward struct {
 }
 
 // downwardReasons returns the changed labels and annotations that the pod itself reads and cannot read anew, as reasons. Variables of
-// containers are read anew when these restart (variables.go), but no container restarts for pod-template-hash, which every move changes.
-// What an init container did with an old value is not undone. Volumes are refreshed by the kubelet, pod-template-hash included.
+// containers are read anew when these restart (variables.go), but no container restarts for the hash of a revision, which every move changes,
+// and which a partially patched pod does not have yet. What an init container did with an old value is not undone. Volumes are refreshed by
+// the kubelet, hashes included.
 func downwardReasons(spec corev1.PodSpec, labels, annotations []string) inplace.Reasons {
-	hash := []string{inplace.LabelTemplateHash}
-	labelsAndHash := slices.Sorted(slices.Values(slices.Concat(labels, hash)))
+	hashes := []string{inplace.LabelRevisionHash, inplace.LabelTemplateHash}
+	labelsAndHashes := slices.Sorted(slices.Values(slices.Concat(labels, hashes)))
 	var reasons inplace.Reasons
 	for _, env := range downwardEnv(spec) {
 		if env.ended {
-			reasons = reasons.And(env.reasons(labelsAndHash, annotations)...)
+			reasons = reasons.And(env.reasons(labelsAndHashes, annotations)...)
 		} else {
-			reasons = reasons.And(env.reasons(hash, nil)...)
+			reasons = reasons.And(env.reasons(hashes, nil)...)
 		}
 	}
 	for _, volume := range downwardVolumes(spec) {
