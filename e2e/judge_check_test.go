@@ -182,6 +182,24 @@ func TestJudgeGrantsWhatHasServed(t *testing.T) {
 	}
 }
 
+// A label may be ahead of the owner only if the mark says that variables have read it.
+func TestJudgeGrantsWhatWasReadEarly(t *testing.T) {
+	const found = "its label app is"
+	for mark, granted := range map[string]bool{
+		"": false,
+		`{"hash":"new","back":{"app":"v1"},"read":{"labels":["tier"],"annotations":["app"]}}`: false,
+		`{"hash":"new","back":{"app":"v1"},"read":{"labels":["app","tier"]}}`:                 true,
+	} {
+		s := begun()
+		pod := aPod("p1", "old", "v1", true)
+		pod.Labels["app"], pod.Annotations = "e", map[string]string{moveAnnotation: mark}
+		s.tell(watch.Modified, pod)
+		if decision := s.decision(); strings.Contains(decision, found) == granted {
+			t.Errorf("marked %s: %q", mark, decision)
+		}
+	}
+}
+
 // A phase of one workload does not count what happens to another, and does not end the other's phase.
 func TestJudgeCountsEachWorkload(t *testing.T) {
 	for name, c := range map[string]struct {

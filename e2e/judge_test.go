@@ -212,7 +212,8 @@ func (c Count) String() string {
 func names(all []string) string { return strings.Join(all, " ") }
 
 // agreement checks that owner, hash label and spec of a live pod agree. A pod created without Stayput's gate, or of which only auxiliary
-// containers restart, is patched first and gets its owner and hash when it is done. So its images may be ahead of its owner's.
+// containers restart, is patched first and gets its owner and hash when it is done. So its images may be ahead of its owner's. So may be
+// labels that variables of these containers read.
 func (j *judge) agreement(e event, pod *corev1.Pod) {
 	if e.what == watch.Deleted || !alive(pod) {
 		return
@@ -238,10 +239,17 @@ func (j *judge) agreement(e event, pod *corev1.Pod) {
 // hasLabels checks that the pod has the labels of the template.
 func (j *judge) hasLabels(e event, pod *corev1.Pod, place string, template corev1.PodTemplateSpec) {
 	for key, value := range template.Labels {
-		if pod.Labels[key] != value {
+		if pod.Labels[key] != value && !readsEarly(pod, key) {
 			j.violation(e, "is %s, but its label %s is %q instead of %q", place, key, pod.Labels[key], value)
 		}
 	}
+}
+
+// readsEarly reports whether the mark of the pod says that its containers have read the label already.
+func readsEarly(pod *corev1.Pod, key string) bool {
+	_, read, _ := strings.Cut(pod.Annotations[moveAnnotation], `"read":{"labels":[`)
+	labels, _, _ := strings.Cut(read, "]")
+	return strings.Contains(labels, strconv.Quote(key))
 }
 
 func (j *judge) frozen(e event, pod *corev1.Pod, set *appsv1.ReplicaSet) {

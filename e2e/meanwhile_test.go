@@ -52,6 +52,11 @@ var inPlaceChanges = map[string]inPlaceChange{
 		edit:      func(s *stage, name string) string { return s.annotateTemplate(name, `"1"`, toImage("v2")) },
 		taken:     func(pod *corev1.Pod) bool { return pod.Annotations[note] == "1" },
 	},
+	"variable": {
+		has: readsTier, container: "app",
+		edit:  func(s *stage, name string) string { return s.setTier(name, `"back"`) },
+		taken: func(pod *corev1.Pod) bool { return pod.Labels[tierLabel] == "back" },
+	},
 	"resize": {
 		has: sizedToResize, container: "app",
 		edit: func(s *stage, name string) string {
@@ -93,6 +98,7 @@ func meanwhile(t *testing.T) {
 		"restart, paused", "sidecar, paused", "annotation, paused", "toleration, paused", "resize, paused", "resize with a restart, paused",
 		"restart of a StatefulSet, undo", "sidecar of a StatefulSet, undo", "auxiliary of a StatefulSet, undo",
 		"annotation of a StatefulSet, undo", "toleration of a StatefulSet, undo", "resize with a restart of a StatefulSet, undo",
+		"variable of a StatefulSet, undo", "variable of a DaemonSet, undo", "variable, paused", "variable, scaled",
 		"toleration, scaled", "sidecar, scaled", "auxiliary, scaled", "annotation, scaled", "resize, scaled", "resize with a restart, scaled"))
 }
 

@@ -235,8 +235,10 @@ func powerWithoutLabel(t *testing.T) {
 	})
 	e.markPod("another")
 	e.granted(map[string]error{
-		"the image that a pod had": e.patch(e.pod, firstImage, appImage("v2")),
-		"a mark that goes":         e.merge(e.pod, metadata("annotations", map[string]any{moveAnnotation: nil})),
+		"the image that a pod had":       e.patch(e.pod, firstImage, appImage("v2")),
+		"a mark that goes":               e.merge(e.pod, metadata("annotations", map[string]any{moveAnnotation: nil})),
+		"a label that it has read":       e.patch(e.pod, "/metadata/labels/tier", "x"),
+		"an annotation that it has read": e.merge(e.pod, metadata("annotations", map[string]string{"note": "x"})),
 	})
 	e.denied(map[string]error{
 		"a label of a partially patched pod":     e.patch(e.pod, anyLabel, "x"),
@@ -257,12 +259,12 @@ func withGate(d *appsv1.Deployment) {
 }
 
 // markPod marks the pod as patched to the revision with this hash, with the present image of its container. Its image before was another
-// one.
+// one. Variables of the container read label tier and annotation note.
 func (e *estate) markPod(hash string) {
 	e.Helper()
 	was := e.pod.Spec.Containers[0]
-	mark := fmt.Sprintf(moveAnnotation+`={"hash":%q,"containers":{%q:{"image":%q,"at":null}},"back":{%q:%q}}`, hash, was.Name, was.Image,
-		was.Name, appImage("v2"))
+	mark := fmt.Sprintf(moveAnnotation+`={"hash":%q,"containers":{%q:{"image":%q,"at":null}},"back":{%q:%q},"read":{"labels":["tier"],"annotations":["note"]}}`,
+		hash, was.Name, was.Image, was.Name, appImage("v2"))
 	if _, _, err := kubectl(e.Context(), "", "-n", e.namespace, "annotate", "pod", e.pod.Name, mark, "--overwrite"); err != nil {
 		e.Fatal(err)
 	}

@@ -44,6 +44,7 @@ func restart(t *testing.T) {
 		"values that are none":   restartOfNoUse,
 		"always pulled":          restartAlwaysPulled,
 		"pods created before":    restartOfPodsBornBefore,
+		"variable, born before":  restartForVariableOfPodsBornBefore,
 		"crash just before":      restartAfterCrash,
 		"stops only when killed": restartOfTheStubborn,
 	}
@@ -57,13 +58,14 @@ func restart(t *testing.T) {
 			"without the label":   restartNatively,
 			"init container":      restartOfInitContainers,
 			"sidecar":             restartOfSidecars,
+			"variable":            restartForVariable,
 		} {
 			scenarios[kind+" "+name] = func(t *testing.T) { scenario(t, of) }
 		}
 	}
 	together(t, lengthy(scenarios, "paused", "always pulled", "pods created before", "stops only when killed", "Deployment undo",
 		"Deployment init container", "DaemonSet fresh configuration", "DaemonSet again and again", "DaemonSet with an image",
-		"DaemonSet without the label", "DaemonSet init container", "DaemonSet sidecar"))
+		"DaemonSet without the label", "DaemonSet init container", "DaemonSet sidecar", "DaemonSet variable"))
 }
 
 // restartIsFresh checks that variables and volumes are read anew. That includes subpath mounts, whose changes a running container never
@@ -249,6 +251,74 @@ func restartOfPodsBornBefore(t *testing.T) {
 	s.label(restartLabel + "=in-place")
 	s.managed("web")
 	s.inPlace("web", once, func() { s.rollout("restart", "web") })
+}
+
+// restartForVariable checks that a container restarts with the new value of a label that its variable reads, and no other container
+// restarts. That needs no label for restarts. Without the label on the template, the variable is empty.
+func restartForVariable(t *testing.T, of kindOfWorkload) {
+	s := of.stage(t, labelled)
+	of.create(s, withSide, readsTier)
+	for _, tier := range []string{`"back"`, "null", `"front"`} {
+		s.inPlace(of.name, once, func() {
+			s.expectIn(s.setTier(of.name, tier), "in place: restarts app\n", "variables read label tier (app)")
+		})
+		s.haveRead(of.name, tier)
+	}
+	s.inPlace(of.name, once, func() { s.rollout("undo", of.name) })
+	s.haveRead(of.name, "null")
+}
+
+// restartForVariableOfPodsBornBefore does the same with pods without Stayput's gate: they keep their identity while containers restart. It
+// also undoes the edit when the first pod has been patched.
+func restartForVariableOfPodsBornBefore(t *testing.T) {
+	s := newStage(t, unlabelled)
+	s.create(web(2, withSide, readsTier))
+	s.label("stayput.dev/update=in-place")
+	s.managed("web")
+	before := s.pods("web")
+	s.begin("undone", inPlace)
+	s.setTier("web", `"back"`)
+	s.wait("a pod with the label of the next revision", of("web", func(now workload) error {
+		for _, pod := range now.pods {
+			if pod.Labels[tierLabel] == "back" {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s", now.tally())
+	}))
+	s.rollout("undo", "web")
+	s.completes("web")
+	s.kept("web", before, restarts{"app": {0, 2}})
+	s.haveRead("web", "null")
+	s.inPlace("web", once, func() { s.setTier("web", `"back"`) })
+	s.haveRead("web", `"back"`)
+}
+
+const tierLabel = "tier"
+
+// readsTier makes the label tier of a pod the version that its application answers with.
+func readsTier(d *appsv1.Deployment) {
+	app := &d.Spec.Template.Spec.Containers[0]
+	app.Env = append(app.Env, corev1.EnvVar{Name: "VERSION", ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + tierLabel + "']"}}})
+}
+
+// setTier sets the label tier of the workload's template to that JSON value; null removes it.
+func (s *stage) setTier(name, tier string) string {
+	s.Helper()
+	return s.patch(name, `{"spec":{"template":{"metadata":{"labels":{"`+tierLabel+`":`+tier+`}}}}}`)
+}
+
+// haveRead checks that the running application of each pod has that tier.
+func (s *stage) haveRead(name, tier string) {
+	s.Helper()
+	want := strings.Trim(strings.Replace(tier, "null", "", 1), `"`)
+	for _, pod := range s.pods(name) {
+		answer := s.kubectl("", "exec", pod.Name, "-c", "app", "--", "/app", "get", "http://127.0.0.1:8080/")
+		if got := strings.TrimSpace(answer); got != want || pod.Labels[tierLabel] != want {
+			s.Errorf("pod %s has label %q, and its application answers %q, not %q", pod.Name, pod.Labels[tierLabel], got, want)
+		}
+	}
 }
 
 // restartAfterCrash checks that containers that fail while their pod is drained start as before, and are restarted nevertheless.

@@ -40,6 +40,7 @@ func statefulSets(t *testing.T) {
 		"leader last":                                     membersLeaderLast,
 		"resize":                                          membersResized,
 		"restart":                                         membersRestarted,
+		"variable":                                        membersReadLabel,
 		"warnings and events":                             membersTell,
 		"scaled by CPU":                                   membersScaledByCPU,
 	}
@@ -454,6 +455,16 @@ func membersRestarted(t *testing.T) {
 	s := newStatefulStage(t, with(stateful, restartLabel, "in-place"))
 	s.form(db(2))
 	s.inPlace(members, once, func() { s.rollout("restart", members) })
+}
+
+// membersReadLabel does what restartForVariable does.
+func membersReadLabel(t *testing.T) {
+	s := newStatefulStage(t, stateful)
+	s.form(db(2, ofTemplate(withSide), ofTemplate(readsTier)))
+	for _, tier := range []string{`"back"`, "null"} {
+		s.inPlace(members, once, func() { s.expectIn(s.setTier(members, tier), "in place: restarts app\n") })
+		s.haveRead(members, tier)
+	}
 }
 
 func membersTell(t *testing.T) {
