@@ -55,6 +55,13 @@ func prepared(template string) string {
 	return strings.Replace(template, `"spec":{`, `"spec":{"initContainers":[{"name":"setup","image":"setup:1"}],`, 1)
 }
 
+// reading returns the template with that chart, which a variable reads.
+func reading(template, chart string) string {
+	template = strings.Replace(template, `{"app":"web"}`, `{"app":"web","chart":"`+chart+`"}`, 1)
+	return strings.Replace(template, `"image":`,
+		`"env":[{"name":"C","valueFrom":{"fieldRef":{"fieldPath":"metadata.labels['chart']"}}}],"image":`, 1)
+}
+
 // hurried returns the Deployment with a deadline shorter than its drain.
 func hurried(of *apps.Deployment) *apps.Deployment {
 	hurried := of.DeepCopy()
@@ -197,6 +204,10 @@ func TestDecisionRecorded(t *testing.T) {
 			editing(t, deployment(t, prepared(v2Template)), deployment(t, prepared(v1Template))),
 			annotate + `"in place: restarts app"}}]`,
 			"stayput: in place: restarts app; stayput: init container setup does not run again"},
+		"label that a variable reads": {
+			reader(t, namespace(inplace.ModeInPlace), deployment(t, reading(v1Template, "1")), revision(t, "web-1", reading(v1Template, "1"), "3")),
+			editing(t, deployment(t, reading(v1Template, "2")), deployment(t, reading(v1Template, "1"))),
+			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app; stayput: variables read label chart (app)"},
 		"a drain beyond the deadline": {live, editing(t, hurried(v2), v1), annotate + `"in place: restarts app"}}]`,
 			"stayput: in place: restarts app; stayput: progressDeadlineSeconds of 20s: " +
 				"a pod may take 1m0s to drain (stayput.dev/drain) and 30s to stop (terminationGracePeriodSeconds). " +

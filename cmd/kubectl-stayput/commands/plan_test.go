@@ -321,6 +321,21 @@ func TestPlanOfAResize(t *testing.T) {
 	}
 }
 
+// TestPlanSaysWhatVariablesRead checks that the plan says why containers restart although only a label changes.
+func TestPlanSaysWhatVariablesRead(t *testing.T) {
+	was := web()
+	was.Spec.Template.Labels["tier"] = "front"
+	was.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TIER", ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['tier']"}}}}
+	now := was.DeepCopy()
+	now.Spec.Template.Labels["tier"] = "back"
+	s := serve(t, map[string]runtime.Object{shopPath: shop("in-place"), webPath: was})
+	said, code := s.run("plan", "-n", "shop", "-f", s.file(now))
+	if want := "restarts app in 4 pods, 1 at a time; variables read label tier (app)"; code != 0 || !strings.Contains(said.out, want) {
+		t.Errorf("exit code %d, not %q: %s", code, want, said)
+	}
+}
+
 // TestPlanRemovesWhatWasApplied checks that a field is removed which the last apply had and this one has not, as kubectl apply does.
 func TestPlanRemovesWhatWasApplied(t *testing.T) {
 	was := web()
