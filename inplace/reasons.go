@@ -24,7 +24,7 @@ const (
 	CodeImage           = "Image"           // an empty image
 	CodeAnnotation      = "Annotation"      // an annotation that may not change in place
 	CodeAnnotationList  = "AnnotationList"  // the workload's list of annotations does not parse, and is ignored
-	CodeDownwardAPI     = "DownwardAPI"     // a changed label or annotation that the pod reads through the downward API
+	CodeDownwardAPI     = "DownwardAPI"     // a changed label or annotation that the pod reads through the downward API and cannot read anew
 	CodeSchedulingLabel = "SchedulingLabel" // a changed label that the scheduler used to place the pod
 	CodeStartupProbe    = "StartupProbe"    // the kubelet would report the container as ready too early, or not restart the sidecar
 	CodeRestartPolicy   = "RestartPolicy"   // the container might not start again

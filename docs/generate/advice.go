@@ -39,7 +39,7 @@ var adviceOnReasons = map[string]string{
 	inplace.CodeImage:           "Name an image",
 	inplace.CodeAnnotation:      "If the annotation forces no restart, list it: [settings](settings.md#annotations)",
 	inplace.CodeAnnotationList:  "Correct the list that the message names",
-	inplace.CodeDownwardAPI:     "Expect new pods, or let the pod read the label from the API",
+	inplace.CodeDownwardAPI:     "Expect new pods, or let a variable of a container read the label: that container restarts",
 	inplace.CodeSchedulingLabel: expectNewPods,
 	inplace.CodeStartupProbe:    "Add a readiness probe to the container. For sidecars: expect new pods",
 	inplace.CodeRestartPolicy:   expectNewPods,
