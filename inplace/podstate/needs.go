@@ -64,11 +64,11 @@ func (s *State) stillDiffer(update []corev1.Container) edit.ContainerChanges {
 	if s.Change != nil {
 		planned = s.Change.Containers
 	}
-	// The pod's containers were restarted for the update revision, although its identity does not say so yet. A resize is no restart.
-	switch {
-	case len(s.Move.Back) > 0 && s.Move.Hash == s.UpdateHash:
+	if len(s.Move.Back) > 0 && s.Move.Hash == s.UpdateHash {
+		// The pod's containers were restarted for the update revision, although its identity does not say so yet. A resize is no restart.
 		planned = planned.WithoutRestart()
-	default: // they have read what another revision says
+	} else {
+		// Variables may have read what yet another revision says.
 		planned = planned.Reading(s.TemplateContainers, s.readEarly())
 	}
 	return planned.ChangesTo(s.Pod, update, runs(s.Pod), s.resizes)

@@ -282,6 +282,31 @@ func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
 	}
 }
 
+// TestDaemonStepsForAVariable: the write that restarts the container has the label that it reads, whatever the pod's identity is by then.
+func TestDaemonStepsForAVariable(t *testing.T) {
+	for name, ungated := range map[string]bool{"behind a gate": false, "without a gate": true} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture.NewFleet(t, 1)
+			f.Says = true
+			f.Edit(fixture.App{Image: "v1", Reads: true})
+			pod, r := f.Seen.Pods[0], fixture.New(1, fixture.App{})
+			pod.Spec = fixture.PodOf(r, "made", fixture.ReplicaSetOf(r, "x", fixture.App{Image: "v1", Reads: true}, 1)).Spec
+			pod.Spec.NodeName, pod.Labels[inplace.LabelRevisionHash] = "n1", "2"
+			if ungated {
+				fixture.Ungated(pod)
+			}
+			f.Edit(fixture.App{Image: "v1", Reads: true, Chart: "1"})
+			for range 60 {
+				f.Once()
+				if is := f.Seen.Pods[0]; (is.Spec.Containers[0].Image == "v1") != (is.Labels[fixture.ChartKey] == "") {
+					t.Fatalf("the pod has %s and labels %v", fixture.Images(is), is.Labels)
+				}
+			}
+			f.UpdatedTo("3", fixture.Another)
+		})
+	}
+}
+
 // TestRestartIsReported: a container with another ID than at the patch proves nothing, as it may have failed before its kubelet knew of the
 // patch. A container with another ID than in a report that knew of the patch proves the restart.
 func TestRestartIsReported(t *testing.T) {
