@@ -22,8 +22,8 @@ type downward struct {
 }
 
 // downwardReasons returns the changed labels and annotations that the pod itself reads and cannot read anew, as reasons. Variables of
-// containers are read anew when these restart (variables.go), but no container restarts for the hash of a revision, which every move changes,
-// and which a partially patched pod does not have yet. What an init container did with an old value is not undone. Volumes are refreshed by
+// containers are read anew when these restart (variables.go). But no container restarts for the hash of a revision: every move changes it,
+// and a partially patched pod does not have it yet. What an init container did with an old value is not undone. Volumes are refreshed by
 // the kubelet, hashes included.
 func downwardReasons(spec corev1.PodSpec, labels, annotations []string) inplace.Reasons {
 	hashes := []string{inplace.LabelRevisionHash, inplace.LabelTemplateHash}

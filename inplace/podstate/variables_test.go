@@ -2,6 +2,7 @@ package podstate_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -151,7 +152,7 @@ func TestVariablesGoBack(t *testing.T) {
 	}
 }
 
-// TestVariablesOfAnotherRevision: the next edit leaves the label as the pod's own revision has it, and the container has read another value.
+// TestVariablesOfAnotherRevision: the next edit leaves the label as the pod's own revision has it, and the container has read another one.
 func TestVariablesOfAnotherRevision(t *testing.T) {
 	third := reader
 	third.Sidecar = "s2"
@@ -176,7 +177,8 @@ func TestForgedMarkMovesNoOtherLabel(t *testing.T) {
 	pod.Annotations[inplace.AnnotationMove] = move.String()
 	r.Deployment.Spec.Template, r.Seen.DryRun = reader.Template(), fixture.Admitted(r.ReplicaSets[0])
 	until(t, r, pod, (*deployments.Rollout).Plan, wayBack)
-	if pod.Labels["mine"] != "yes" || pod.Labels["pod-template-hash"] != "a" || pod.Labels["app"] != "web" || pod.Labels[fixture.ChartKey] != "1" {
+	want := map[string]string{"app": "web", "mine": "yes", "pod-template-hash": "a", fixture.ChartKey: "1"}
+	if !maps.Equal(pod.Labels, want) {
 		t.Errorf("the pod has labels %v", pod.Labels)
 	}
 }

@@ -22,7 +22,7 @@ import (
 func TestWrites(t *testing.T) {
 	restart := fixture.Reimaged("app", "v2").Containers
 	label := []patches.EntryChange{{Key: "version", Value: "2"}}
-	labels := append(label, patches.EntryChange{Key: "chart", Removing: true})
+	labels := []patches.EntryChange{label[0], {Key: "chart", Removing: true}}
 	read := edit.ReadKeys{Labels: []string{"chart"}}
 	for name, c := range map[string]struct {
 		needs   edit.Change
