@@ -37,6 +37,28 @@ func renaming(have *corev1.Container, image, running string) ImageChange {
 	return ImageChange{From: have.Image, To: name}
 }
 
+// Renaming returns the changes, and those by which these containers of the pod restart, too. A container that gets an image already, or
+// whose image has no other name, is left as it is.
+func (c ContainerChanges) Renaming(pod *corev1.Pod, containers []corev1.Container, runs func(container string) string) ContainerChanges {
+	for i := range containers {
+		have, change := Named(&pod.Spec, containers[i].Name), c.of(containers[i].Name)
+		if have == nil || change.NewImage() {
+			continue
+		}
+		if change.Image = renaming(have, have.Image, runs(have.Name)); change.NewImage() {
+			change.Restart = true
+			c = c.with(change)
+		}
+	}
+	return c
+}
+
+// with returns the changes with this one in place of that of the same container.
+func (c ContainerChanges) with(change ContainerChange) ContainerChanges {
+	others := slices.DeleteFunc(slices.Clone(c), func(other ContainerChange) bool { return other.Container == change.Container })
+	return append(others, change)
+}
+
 // of returns the change of the container.
 func (c ContainerChanges) of(container string) ContainerChange {
 	for _, change := range c {

@@ -34,14 +34,33 @@ func (s *State) PartiallyPatched() bool {
 	return s.Move.PartiallyPatched()
 }
 
-// revert returns the changes that give the containers again what the pod's identity says. It returns nothing where the mark does not
-// confirm that, if admission's answer about new pods is unknown or must not be followed.
+// revert returns the changes that give the containers again what the pod's identity says. A container may have the name of its image that
+// its own revision has, because it ran the image under another name before. It restarts all the same if its variables read what goes back.
+// revert returns nothing where the mark does not confirm that, if admission's answer about new pods is unknown or must not be followed.
 func (s *State) revert() edit.ContainerChanges {
 	doubt := s.NewPods.Unknown != "" || s.NewPods.UpdateRevision != "" && s.ByMark
 	if doubt && !s.Move.MatchesRevision(s.NewPods.Containers) {
 		return nil
 	}
-	return s.Move.Revert(s.Pod, s.NewPods.Containers)
+	back := s.Move.Revert(s.Pod, s.NewPods.Containers)
+	if s.ByMark {
+		return back // the policy that bounds a pod's way back refuses other names
+	}
+	return back.Renaming(s.Pod, s.earlyReaders(), runs(s.Pod))
+}
+
+// earlyReaders returns the containers of the pod's own revision that were restarted and read what the pod got before its identity.
+func (s *State) earlyReaders() []corev1.Container {
+	if s.ByLabel || s.Move.Read.None() {
+		return nil
+	}
+	var all []corev1.Container
+	for i, container := range s.TemplateContainers {
+		if s.Move.Back[container.Name] != "" && !s.Move.Read.Of(s.TemplateContainers[i:i+1]).None() {
+			all = append(all, container)
+		}
+	}
+	return all
 }
 
 // BackChange returns the change that makes a partially patched pod again what its identity says.

@@ -68,7 +68,7 @@ func restarted(pod *corev1.Pod) {
 
 // begun returns a Deployment in the middle of its update to the second app, with a pod without gate of the first one whose containers have
 // been patched, and nothing else of it.
-func begun(t *testing.T, from, to fixture.App) (*deployments.Rollout, *corev1.Pod) {
+func begun(t *testing.T, from, to fixture.App, changes ...func(*corev1.Pod)) (*deployments.Rollout, *corev1.Pod) {
 	t.Helper()
 	r := fixture.New(1, to)
 	r.Seen.Rules = fixture.AllInPlace.For(map[string]string{inplace.AnnotationInPlaceAnnotations: fixture.NoteKey})
@@ -78,6 +78,9 @@ func begun(t *testing.T, from, to fixture.App) (*deployments.Rollout, *corev1.Po
 	}
 	pod := fixture.PodOf(r, "p", r.ReplicaSets[0], fixture.Ungated)
 	pod.Annotations = from.Template().Annotations()
+	for _, change := range changes {
+		change(pod)
+	}
 	until(t, r, pod, (*deployments.Rollout).Plan, readiness.Move.PartiallyPatched)
 	return r, pod
 }
@@ -149,6 +152,20 @@ func TestVariablesGoBack(t *testing.T) {
 				t.Errorf("%s, %s: %s, marked %v, want %s", end, name, got, readiness.MoveOf(pod), want)
 			}
 		}
+	}
+}
+
+// TestVariablesGoBackWithTheName: the container was restarted before, and ran its image under another name. Its next restart gives it the
+// name that its revision has.
+func TestVariablesGoBackWithTheName(t *testing.T) {
+	r, pod := begun(t, reader, another, func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = fixture.Another })
+	if got, want := looks(pod), "v1 READS=2, s1 READS=1"; got != want {
+		t.Fatalf("partially patched, it is %s, want %s", got, want)
+	}
+	r.Deployment.Spec.Template, r.Seen.DryRun = r.ReplicaSets[0].Spec.Template, fixture.Admitted(r.ReplicaSets[0])
+	until(t, r, pod, (*deployments.Rollout).Plan, wayBack)
+	if got, want := looks(pod), fixture.Another+" READS=1, s1 READS=1"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
