@@ -178,6 +178,17 @@ func TestCanaryThatIsInfeasible(t *testing.T) {
 	f.Expect("mark 2 true false", "p1 is updating-in-place app=v1")
 }
 
+// TestCanaryThatAwaitsCapacity: no pod waits for one that its kubelet has no capacity for now, and perhaps never.
+func TestCanaryThatAwaitsCapacity(t *testing.T) {
+	f := fixture.NewSizedFleet(t, 2)
+	fixture.MaxUnavailable("2")(f)
+	f.DaemonSet.Annotations, f.Short = canaries, true
+	nodesAre(f, "", "canary")
+	f.Edit(fixture.App{Image: "v1", CPU: "200m"})
+	f.Rest()
+	f.Expect("mark 2 true false", "p2 is updating-in-place app=v1", "p2 gets 200m", "p1 is updating-in-place app=v1", "p1 gets 200m")
+}
+
 // TestLabelsOfNodesChangeMeanwhile: the labels that nodes have now count, also where only one node may have a pre-pull pod that waits for
 // its turn.
 func TestLabelsOfNodesChangeMeanwhile(t *testing.T) {

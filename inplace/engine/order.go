@@ -111,7 +111,8 @@ func (u *Update) seek() {
 
 // mayFinish reports whether the pod can be updated in place now. No pod waits for one that may never be.
 func (u *Update) mayFinish(s *podstate.State) bool {
-	return !s.Surge && !s.Kept && !s.AtPartition && s.WhyReplaced() == nil && s.Pod.Spec.NodeName != "" && u.Reachable(s.Pod)
+	return !s.Surge && !s.Kept && !s.AtPartition && s.WhyReplaced() == nil && !s.AwaitsCapacity() && s.Pod.Spec.NodeName != "" &&
+		u.Reachable(s.Pod)
 }
 
 // awaitsOthers returns which pod goes before this one, one clause; empty if none does, or if the pod does not wait for it.
