@@ -1,6 +1,7 @@
 package daemonsets_test
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,6 +78,24 @@ func TestPartitionThatKeepsAll(t *testing.T) {
 			tells(t, f, test.phase, test.message)
 		})
 	}
+}
+
+// TestDrainOfNodeThatPulled: the pre-pull pod is evicted, and no other takes its place until the node is uncordoned. Otherwise a drain that
+// looks again would never end.
+func TestDrainOfNodeThatPulled(t *testing.T) {
+	f := fleetThatPulls(t, 3, "100percent", "v2")
+	f.Rest()
+	f.Expect("mark 1 false false", "mark 2 true false", "pull n1", "pull n2", "pull n3")
+	f.Pull.Nodes[1].Spec.Unschedulable = true
+	f.Rest()
+	f.Expect()
+	f.Pull.PrePullPods = slices.Delete(f.Pull.PrePullPods, 1, 2)
+	f.Rest()
+	f.Expect()
+	tells(t, f, steps.PhasePartition, "waiting at partition 100percent: 0 of 3 pods updated; new images on 2 of 3 nodes")
+	f.Pull.Nodes[1].Spec.Unschedulable = false
+	f.Rest()
+	f.Expect("pull n2")
 }
 
 // TestPodTellsThatItsNodePulls: a pod at the partition waits for its node first.

@@ -296,6 +296,8 @@ func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wa
 		return quota, true, 0
 	case node == nil:
 		return "", true, 0 // the node was deleted, and its pods will be
+	case s.AtPartition && node.Spec.Unschedulable:
+		return "", true, 0 // a drain may evict the pre-pull pod, and nothing says how long the next one would stay
 	case !nodes.NodeReady(node) && !s.Ready():
 		return "", true, 0 // the kubelet pulls when it reports again; until then the pod is not available anyway
 	}
