@@ -48,13 +48,15 @@ func (k kind) unseen(pods []*controllerrevisions.Pod) int {
 }
 
 // Next implements controllerrevisions.Kind. Pods that have begun go on, and pods that do not serve cost nothing. Of the others, only as
-// many have their turn as may become unavailable, the highest ordinals: if one of them has to wait, the lower ones wait as well.
+// many have their turn as may become unavailable, the highest ordinals: if one of them has to wait, the lower ones wait as well. If the
+// user asks for another order, that is the order of the pods.
 func (k kind) Next(pending []*controllerrevisions.Pod, budget int) []*controllerrevisions.Pod {
 	var next, serving []*controllerrevisions.Pod
-	for _, m := range pending {
+	for i, m := range pending {
 		switch {
 		case begun(m), m.NoRestart():
 			next = append(next, m)
+		case m.Available && m.WhyReplaced() != nil && k.anyHigher(pending[i+1:], m):
 		case m.Available:
 			serving = append(serving, m)
 		case k.hopeless(m):
@@ -62,6 +64,15 @@ func (k kind) Next(pending []*controllerrevisions.Pod, budget int) []*controller
 		}
 	}
 	return append(next, serving[:min(max(budget, 0), len(serving))]...)
+}
+
+// anyHigher reports whether one of the pods has a higher ordinal than the pod m. As long as Stayput holds the deletion of a higher ordinal,
+// the controller deletes no lower one (updateStatefulSetAfterInvariantEstablished). So a pod that must be replaced does not take the turn
+// of higher ordinals, even if the user wants it to go first: the update would never end.
+func (k kind) anyHigher(pods []*controllerrevisions.Pod, m *controllerrevisions.Pod) bool {
+	return slices.ContainsFunc(pods, func(other *controllerrevisions.Pod) bool {
+		return k.StatefulSet.Ordinal(other.Pod) > k.StatefulSet.Ordinal(m.Pod)
+	})
 }
 
 // begun reports whether the pod's move has begun.

@@ -89,3 +89,37 @@ func TestNodesInOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestReplacedPodGoesFirst: db-0 goes first, and must be replaced. The StatefulSet controller deletes the highest ordinal first, and no
+// lower one as long as that is refused. So db-0 has its turn, and a nudge for that, when no higher ordinal is left.
+func TestReplacedPodGoesFirst(t *testing.T) {
+	canary := map[string]string{inplace.AnnotationCanaryNodes: "canary"}
+	oneByOne := []string{"db-2 is updating-in-place app=v2", "db-2 is db-2 app=v2", "db-1 is updating-in-place app=v2", "db-1 is db-2 app=v2"}
+	for name, test := range map[string]struct {
+		order  map[string]string
+		change func(*fixture.Members)
+		moves  []string
+	}{
+		"a canary node":      {canary, func(*fixture.Members) {}, oneByOne},
+		"the others go last": {map[string]string{inplace.AnnotationUpdateLast: "role=leader"}, func(*fixture.Members) {}, oneByOne},
+		"two may be unavailable": {canary, fixture.Rolling(0, "2"), []string{"db-2 is updating-in-place app=v2",
+			"db-1 is updating-in-place app=v2", "db-2 is db-2 app=v2", "db-1 is db-2 app=v2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := fixture.NewMembers(t, 3, test.change)
+			m.StatefulSet.Annotations = test.order
+			m.Node("n0").Labels = map[string]string{"canary": "yes"}
+			m.Member(1).Labels["role"], m.Member(2).Labels["role"] = "leader", "leader"
+			m.Member(0).Labels[inplace.LabelRevisionHash] = "gone"
+			m.Edit(fixture.App{Image: "v2"})
+			if held, _ := m.Of().HoldsDeletion(m.Member(0)); !held {
+				t.Error("the deletion of db-0 is not held although higher ordinals are left")
+			}
+			m.Rest()
+			m.Expect(slices.Concat([]string{"mark 2 true false"}, test.moves, []string{"db-0 is gone app=v1", "mark 2 false false"})...)
+			if held, why := m.Of().HoldsDeletion(m.Member(0)); held {
+				t.Errorf("the deletion of db-0 is held: %s", why.Message)
+			}
+		})
+	}
+}
