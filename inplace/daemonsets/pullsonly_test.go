@@ -98,6 +98,21 @@ func TestDrainOfNodeThatPulled(t *testing.T) {
 	f.Expect("pull n2")
 }
 
+// TestMissingPodsComeBeforeImages: a quota or a node may have no room for a pod besides the pre-pull pods, which stay for as long as the
+// partition does.
+func TestMissingPodsComeBeforeImages(t *testing.T) {
+	f := fleetThatPulls(t, 3, "100percent", "v2")
+	f.Rest()
+	f.Steps = nil
+	lost := f.Seen.Pods[2]
+	f.Seen.Pods = f.Seen.Pods[:2]
+	f.Rest()
+	f.Expect("drop n1", "drop n2", "drop n3")
+	f.Seen.Pods = append(f.Seen.Pods, lost)
+	f.Rest()
+	f.Expect("pull n1", "pull n2", "pull n3")
+}
+
 // TestPodTellsThatItsNodePulls: a pod at the partition waits for its node first.
 func TestPodTellsThatItsNodePulls(t *testing.T) {
 	f := fleetThatPulls(t, 1, "100percent", "bad")

@@ -196,7 +196,7 @@ func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, po
 	p := &prepull.PrePull{Plan: u.Plan, Pulling: u.seen.Pull, AtATime: atATime, Pulls: u.Partition.PrePulls(atATime, u.Pods()),
 		Nodes: u.NodesByName, Now: u.seen.Now, Pods: u.States, Reserve: reserved, Waits: u.WaitsToRestart}
 	if revision := u.Decided.UpdateRevision; revision != nil {
-		p.PullsOnly = u.Partition.PullsOnly()
+		p.PullsOnly = u.Partition.PullsOnly() && len(u.States) >= u.Workload.Replicas // a missing pod may need the room
 		p.Workload, p.Next = prepull.OwnedBy(u.Workload, revision.GetUID(), kind, controller), prepull.AllToRestart(pods, p.PullsOnly)
 	}
 	return p
