@@ -67,8 +67,8 @@ type ResizedContainer struct {
 }
 
 // longestMove is several times the most text that the mark has for one container. Names of images have at most 500 characters
-// (https://github.com/distribution/reference), and so have IDs. The mark names 20 labels and annotations at most (edit.ReadKeys), which
-// have at most 317 characters.
+// (https://github.com/distribution/reference), and so have IDs. Each edit adds at most 20 labels and annotations to the mark
+// (edit.ReadKeys), of at most 317 characters each.
 const longestMove = 8 << 10
 
 // MoveOf returns the pod's mark, or the zero Move if it has none. A mark that does not parse is not Stayput's and counts as none.
