@@ -294,12 +294,8 @@ func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wa
 		return p.Refused.Why, true, 0
 	case room == 0 && (len(p.PrePullPods) == 0 || (!s.Available || s.AtPartition) && p.idle()):
 		return quota, true, 0
-	case node == nil:
-		return "", true, 0 // the node was deleted, and its pods will be
-	case s.AtPartition && node.Spec.Unschedulable:
-		return "", true, 0 // a drain may evict the pre-pull pod, and nothing says how long the next one would stay
-	case !nodes.NodeReady(node) && !s.Ready():
-		return "", true, 0 // the kubelet pulls when it reports again; until then the pod is not available anyway
+	case pullsLater(node, s):
+		return "", true, 0
 	}
 	if why := CannotMount(node); why != "" {
 		return fmt.Sprintf("node %s: %s", name, why), true, 0
@@ -310,6 +306,17 @@ func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wa
 	}
 	why, skipped, wait = p.rejected(node)
 	return why, skipped, times.Sooner(gone, wait)
+}
+
+// pullsLater reports whether the pod's node gets no pre-pull pod now, and the user need not be told.
+func pullsLater(node *corev1.Node, s *podstate.State) bool {
+	switch {
+	case node == nil: // it was deleted, and its pods will be
+		return true
+	case s.AtPartition && node.Spec.Unschedulable: // a drain may evict the pre-pull pod, and nothing says how long the next one would stay
+		return true
+	}
+	return !nodes.NodeReady(node) && !s.Ready() // the kubelet pulls when it reports again; until then the pod is not available anyway
 }
 
 // rejected reports whether the node did not accept its pre-pull pod, or cannot start it. If this changes with time alone, it
