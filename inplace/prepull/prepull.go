@@ -86,7 +86,9 @@ func (p *PrePull) Advance(paused bool) podstate.Blocked {
 			blocked[s] = found.lacks
 		}
 	}
-	p.Plan.Result.Images = p.images(blocked)
+	if p.PullsOnly {
+		p.Plan.Result.Images = p.images(blocked)
+	}
 	p.deleteDone(blocked)
 	if !paused {
 		p.create(blocked)
@@ -96,6 +98,9 @@ func (p *PrePull) Advance(paused bool) podstate.Blocked {
 
 // Images counts the nodes of pods that a partition keeps although their images are pulled, for a caller that makes no plan.
 func (p *PrePull) Images() steps.Images {
+	if !p.PullsOnly {
+		return steps.Images{}
+	}
 	p.index()
 	blocked := podstate.Blocked{}
 	for _, s := range p.Next {

@@ -88,20 +88,12 @@ type Images struct {
 	Pulling bool
 }
 
-// String returns the count in one clause; empty if there are no Nodes.
-func (i Images) String() string {
-	if i.Nodes == 0 {
-		return ""
-	}
-	return fmt.Sprintf("new images on %d of %d nodes", i.On, i.Nodes)
-}
-
-// After returns the message with the count.
+// After returns the message with the count in one clause; the message as it is if it is empty, or if there are no Nodes.
 func (i Images) After(message string) string {
 	if message == "" || i.Nodes == 0 {
 		return message
 	}
-	return message + "; " + i.String()
+	return fmt.Sprintf("%s; new images on %d of %d nodes", message, i.On, i.Nodes)
 }
 
 // DryRun asks for a dry run.
