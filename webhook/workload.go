@@ -121,7 +121,9 @@ func (h Handlers) decideEdit(ctx context.Context, req admission.Request, before 
 	for _, kind := range kinds {
 		if kind.Workload.Name == req.Kind.Kind {
 			decided, err := kind.decideEdit(h, ctx, req, before)
-			decided.Autoscaler = h.aboutAutoscalers(ctx, kind.Kind, req, decided)
+			if err == nil {
+				decided.Autoscaler = h.aboutAutoscalers(ctx, kind.Kind, req, decided)
+			}
 			return decided, err
 		}
 	}
