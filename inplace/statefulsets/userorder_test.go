@@ -33,15 +33,21 @@ func TestLeadersGoLast(t *testing.T) {
 			for _, ordinal := range test.leaders {
 				m.Member(ordinal).Labels["role"] = "leader"
 			}
-			m.Edit(fixture.App{Image: "v2"})
-			m.Rest()
-			want := []string{"mark 2 true false"}
-			for _, pod := range test.order {
-				want = append(want, moved(pod, "db-2", "v2")...)
-			}
-			m.Expect(slices.Concat(want, []string{"mark 2 false false"})...)
+			movesInOrder(m, test.order)
 		})
 	}
+}
+
+// movesInOrder edits the image, and demands that just these pods move to it, in that order.
+func movesInOrder(m *fixture.Members, order []string) {
+	m.T.Helper()
+	m.Edit(fixture.App{Image: "v2"})
+	m.Rest()
+	want := []string{"mark 2 true false"}
+	for _, pod := range order {
+		want = append(want, moved(pod, "db-2", "v2")...)
+	}
+	m.Expect(slices.Concat(want, []string{"mark 2 false false"})...)
 }
 
 // TestLeaderWaitsForOthersToBegin: two pods may be unavailable, so the last two restart side by side.
@@ -79,13 +85,7 @@ func TestNodesInOrder(t *testing.T) {
 			for ordinal, zone := range test.zones {
 				m.Node(fmt.Sprint("n", ordinal)).Labels = map[string]string{"zone": zone}
 			}
-			m.Edit(fixture.App{Image: "v2"})
-			m.Rest()
-			want := []string{"mark 2 true false"}
-			for _, pod := range test.order {
-				want = append(want, moved(pod, "db-2", "v2")...)
-			}
-			m.Expect(slices.Concat(want, []string{"mark 2 false false"})...)
+			movesInOrder(m, test.order)
 		})
 	}
 }
