@@ -263,8 +263,8 @@ func withGate(d *appsv1.Deployment) {
 func (e *estate) markPod(hash string) {
 	e.Helper()
 	was := e.pod.Spec.Containers[0]
-	mark := fmt.Sprintf(moveAnnotation+`={"hash":%q,"containers":{%q:{"image":%q,"at":null}},"back":{%q:%q},"read":{"labels":["tier"],"annotations":["note"]}}`,
-		hash, was.Name, was.Image, was.Name, appImage("v2"))
+	mark := fmt.Sprintf(moveAnnotation+`={"hash":%q,"containers":{%q:{"image":%q,"at":null}},"back":{%q:%q},`+
+		`"read":{"labels":["tier"],"annotations":["note"]}}`, hash, was.Name, was.Image, was.Name, appImage("v2"))
 	if _, _, err := kubectl(e.Context(), "", "-n", e.namespace, "annotate", "pod", e.pod.Name, mark, "--overwrite"); err != nil {
 		e.Fatal(err)
 	}

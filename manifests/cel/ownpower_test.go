@@ -170,7 +170,8 @@ func TestOwnPowerOverWhatVariablesRead(t *testing.T) {
 		"both, and the mark is removed": {"b", read, func(pod *corev1.Pod) {
 			pod.Labels["tier"], pod.Annotations = "front", map[string]string{"note": ""}
 		}, ""},
-		"a label of Stayput's own pre-pulls": {"b", edit.ReadKeys{Labels: []string{inplace.LabelPrePull}}, label(inplace.LabelPrePull, "x"), "its own"},
+		"a label of Stayput's own pre-pulls": {"b", edit.ReadKeys{Labels: []string{inplace.LabelPrePull}}, label(inplace.LabelPrePull, "x"),
+			"its own"},
 	} {
 		old := podWithSidecar()
 		old.Labels["app"], old.Labels["tier"] = "web", "back"
