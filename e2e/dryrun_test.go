@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -16,7 +17,7 @@ import (
 func dryRuns(t *testing.T) {
 	toV3 := func(s *stage) { s.setImage("web", "app=v3") }
 	label := func(s *stage) { s.patch("web", `{"spec":{"template":{"metadata":{"labels":{"forbidden":"yes"}}}}}`) }
-	together(t, lengthy(map[string]func(*testing.T){
+	scenarios := map[string]func(*testing.T){
 		"refused image":              func(t *testing.T) { refusedAtCreation(t, toV3) },
 		"refused label":              func(t *testing.T) { refusedAtCreation(t, label) },
 		"refused image, DaemonSet":   daemonsRefusedAtBirth,
@@ -25,7 +26,12 @@ func dryRuns(t *testing.T) {
 		"rewritten before the label": rewrittenBefore,
 		"rewritten in each write":    rewrittenAgain,
 		"injected sidecar":           injectedAtBirth,
-	}, "refused label", "rewritten image, DaemonSet", "rewritten before the label"))
+	}
+	for kind, of := range kindsOfWorkloads {
+		scenarios["injected sidecar of a "+kind+", undo"] = func(t *testing.T) { injectedUndone(t, of) }
+	}
+	together(t, lengthy(scenarios, "refused label", "rewritten image, DaemonSet", "rewritten before the label",
+		"injected sidecar of a Deployment, undo"))
 }
 
 // refusedAtCreation checks that the running pods stay untouched, that the native controller's pods are refused as well, and that an undo
@@ -131,22 +137,62 @@ func rewrittenAgain(t *testing.T) {
 	}
 }
 
-// injectedAtBirth checks that a sidecar stays if new pods would have the same one. If new pods would have a different one, the pods are
-// recreated.
+// injectedAtBirth checks that a sidecar stays if new pods would have the same one. If new pods would have it with another image, it gets
+// that in the same pods. If more of it would differ, the pods are recreated.
 func injectedAtBirth(t *testing.T) {
 	mutates(t)
 	s := newStage(t, labelled)
-	sidecar := func(tag string) {
-		s.decree(fmt.Sprintf(withSidecar, s.namespace, appImage(tag)))
-		s.admits(appImage("v1") + " " + appImage(tag))
-	}
-	sidecar("v1")
+	s.injects("v1", "8083")
 	s.create(web(2))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	sidecar("v2")
-	s.recreated("web", func() { s.setImage("web", "app=v3") })
+	s.injects("v2", "8083")
+	s.inPlace("web", restarts{"app": exactly(1), "mesh": exactly(1)}, func() { s.setImage("web", "app=v3") })
+	s.runsIn("mesh", "web", "v2")
+	s.inPlace("web", once, func() { s.rollout("undo", "web") })
+	s.injects("v3", "8084")
+	s.recreated("web", func() { s.setImage("web", "app=v4") })
 	s.reported("Deployment", "UpdateRecreatesPods")
-	s.inPlace("web", once, func() { s.setImage("web", "app=v4") })
+	s.inPlace("web", once, func() { s.setImage("web", "app=v5") })
+}
+
+// injectedUndone checks an undo in the middle of an update that gives pods another injected sidecar. Pods that had begun keep the sidecar
+// that a new pod would have. The others are untouched.
+func injectedUndone(t *testing.T, kind kindOfWorkload) {
+	mutates(t)
+	s := kind.stage(t, labelled)
+	s.injects("v1", "8083")
+	change := inPlaceChange{
+		has: func(*appsv1.Deployment) {}, container: "app",
+		edit:  func(s *stage, name string) string { return s.setImage(name, "app=v2") },
+		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["app"] == appImage("v2") },
+	}
+	kind.create(s, change.lasting("6s"))
+	before := s.pods(kind.name)
+	s.injects("v2", "8083")
+	change.begin(s, kind.name)
+	s.begin("undo", inPlace)
+	s.rollout("undo", kind.name)
+	s.completes(kind.name)
+	s.metWhen(kind.name, change.partial)
+	change.nowhere(s, kind.name)
+	s.kept(kind.name, before, restarts{"app": {0, 2}, "mesh": {0, 1}})
+	s.someNeverRestarted(kind.name)
+	for _, pod := range s.pods(kind.name) {
+		expected := "v1"
+		if restartsOf(pod)["app"] > 0 {
+			expected = "v2"
+		}
+		if image := imagesOf(pod.Spec)["mesh"]; image != appImage(expected) {
+			s.Errorf("pod %s has sidecar %s, and %s is expected", pod.Name, image, expected)
+		}
+	}
+}
+
+// injects has a policy add a container with that image and port to new pods.
+func (s *stage) injects(tag, port string) {
+	s.Helper()
+	s.decree(fmt.Sprintf(withSidecar, s.namespace, appImage(tag), port))
+	s.admits(appImage("v1") + " " + appImage(tag))
 }
 
 // decree puts a policy in force until the scenario ends.
@@ -276,7 +322,7 @@ spec:
       applyConfiguration:
         expression: >-
           Object{spec: Object.spec{containers: [Object.spec.containers{
-          name: "mesh", image: %[2]q, env: [Object.spec.containers.env{name: "PORT", value: "8083"}]}]}}
+          name: "mesh", image: %[2]q, env: [Object.spec.containers.env{name: "PORT", value: %[3]q}]}]}}
 ` + mutatesHere
 
 const mutatesHere = `

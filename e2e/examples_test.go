@@ -138,7 +138,7 @@ func volumeForClaim(s *stage) {
 // injecting stands in for a service mesh: a policy adds a container to each new pod of the namespace.
 func injecting(s *stage) {
 	mutates(s.T)
-	s.decree(fmt.Sprintf(withSidecar, s.namespace, appImage("v9")))
+	s.decree(fmt.Sprintf(withSidecar, s.namespace, appImage("v9"), "8083"))
 	s.admits(appImage("v1") + " " + appImage("v9"))
 }
 

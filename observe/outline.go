@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strconv"
 	"strings"
@@ -291,10 +292,12 @@ func trimReported(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
 var someProbe = &corev1.Probe{}
 
 // trimContainer keeps the names of variables and the mount paths of volumes. By them a dry run shows what admission
-// adds.
+// adds. In place of the arguments it keeps a digest, by which a dry run shows whether two containers differ in anything
+// but their images.
 func trimContainer(c corev1.Container) corev1.Container {
+	c.Args = []string{digest(c)}
 	c.Name, c.Image = Shared(c.Name), Shared(c.Image)
-	c.Command, c.Args, c.EnvFrom, c.VolumeDevices = nil, nil, nil, nil
+	c.Command, c.EnvFrom, c.VolumeDevices = nil, nil, nil
 	c.LivenessProbe, c.SecurityContext = nil, nil
 	if c.ReadinessProbe != nil {
 		c.ReadinessProbe = someProbe
@@ -308,4 +311,27 @@ func trimContainer(c corev1.Container) corev1.Container {
 		return corev1.VolumeMount{MountPath: Shared(mount.MountPath)}
 	})
 	return c
+}
+
+// seed makes digests of one process comparable.
+var seed = maphash.MakeSeed()
+
+const digestPrefix = "stayput.dev/digest:"
+
+// digest returns a digest of a container. Containers that differ only in what dryrun.NewPods leaves out, such as the
+// image, have the same. A trimmed container has its digest already: client-go may trim an object twice.
+func digest(c corev1.Container) string {
+	if len(c.Args) == 1 && strings.HasPrefix(c.Args[0], digestPrefix) {
+		return c.Args[0]
+	}
+	c.Image, c.Resources, c.ResizePolicy = "", corev1.ResourceRequirements{}, nil
+	c.VolumeMounts = slices.Clone(c.VolumeMounts)
+	for i := range c.VolumeMounts {
+		c.VolumeMounts[i].Name = ""
+	}
+	raw, err := c.Marshal()
+	if err != nil {
+		return "" // never, as the API server has sent the container in this form
+	}
+	return Shared(digestPrefix + strconv.FormatUint(maphash.Bytes(seed, raw), 36))
 }

@@ -204,3 +204,34 @@ func TestTrimmedPrePullPodsNameTheirImages(t *testing.T) {
 		t.Errorf("volumes %v are kept", volumes)
 	}
 }
+
+// TestTrimmedContainersTellWhetherOnlyTheImageDiffers checks the digest that stands for what trimming drops.
+func TestTrimmedContainersTellWhetherOnlyTheImageDiffers(t *testing.T) {
+	same := func(a, b corev1.Container) bool { return trimContainer(a).Args[0] == trimContainer(b).Args[0] }
+	proxy := func(change func(*corev1.Container)) corev1.Container {
+		c := corev1.Container{Name: "proxy", Image: "proxy:1", Args: []string{"--level=1"}, Env: []corev1.EnvVar{{Name: "A", Value: "1"}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "token-x", MountPath: "/token"}}}
+		change(&c)
+		return c
+	}
+	before := proxy(func(*corev1.Container) {})
+	for name, test := range map[string]struct {
+		change func(*corev1.Container)
+		same   bool
+	}{
+		"image":               {func(c *corev1.Container) { c.Image = "proxy:2" }, true},
+		"CPU":                 {func(c *corev1.Container) { c.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1")} }, true},
+		"name of a volume":    {func(c *corev1.Container) { c.VolumeMounts[0].Name = "token-y" }, true},
+		"path of a volume":    {func(c *corev1.Container) { c.VolumeMounts[0].MountPath = "/other" }, false},
+		"argument":            {func(c *corev1.Container) { c.Args = []string{"--level=2"} }, false},
+		"value of a variable": {func(c *corev1.Container) { c.Env[0].Value = "2" }, false},
+		"port":                {func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 1}} }, false},
+	} {
+		if got := same(before, proxy(test.change)); got != test.same {
+			t.Errorf("%s: the same: %t", name, got)
+		}
+	}
+	if trimmed := trimContainer(before); !same(trimmed, before) {
+		t.Error("a container that is trimmed twice has another digest")
+	}
+}

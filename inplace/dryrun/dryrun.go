@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -40,6 +41,8 @@ type NewPods struct {
 	// Containers are the ordinary containers and sidecars of the update revision's template, with the images and resources that admission
 	// gives them.
 	Containers []corev1.Container
+	// Injected are the names and images of the ordinary containers and sidecars that admission adds.
+	Injected []corev1.Container
 	// own are the names of the containers in the template, init containers too.
 	own map[string]bool
 	// additions are the additions of Pod.
@@ -76,6 +79,11 @@ func (r *NewPods) read(spec corev1.PodSpec) {
 	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
 		r.own[container.Name] = true
 	}
+	for container := range edit.EachLiving(&r.Pod.Spec) {
+		if !r.own[container.Name] {
+			r.Injected = append(r.Injected, corev1.Container{Name: container.Name, Image: container.Image})
+		}
+	}
 	r.additions = r.added(r.Pod)
 }
 
@@ -93,7 +101,7 @@ func (r NewPods) Against() *inplace.Reason {
 func (r NewPods) AgainstPod(pod *corev1.Pod, change edit.Change, rewritten []edit.ContainerChange) *inplace.Reason {
 	switch {
 	case r.Pod != nil:
-		return cmp.Or(r.injects(pod), r.tolerates(pod, change.Tolerations), r.relabels(change))
+		return cmp.Or(r.injects(pod, change), r.tolerates(pod, change.Tolerations), r.relabels(change))
 	case r.Unknown != "" && len(rewritten) > 0:
 		first := rewritten[0]
 		return &inplace.Reason{Code: inplace.CodeRewrittenImage, Message: fmt.Sprintf(
@@ -103,12 +111,21 @@ func (r NewPods) AgainstPod(pod *corev1.Pod, change edit.Change, rewritten []edi
 	return nil
 }
 
-// injects returns a reason if a new pod has something besides its template that the running pod does not have, or the other way round.
-func (r NewPods) injects(pod *corev1.Pod) *inplace.Reason {
+// injects returns a reason if a new pod has something besides its template that the running pod does not have and does not get with the
+// change, or the other way round.
+func (r NewPods) injects(pod *corev1.Pod, change edit.Change) *inplace.Reason {
 	if r.listsTheSame(pod.Spec.Containers, r.Pod.Spec.Containers) && r.listsTheSame(pod.Spec.InitContainers, r.Pod.Spec.InitContainers) {
 		return nil
 	}
 	has := r.added(pod)
+	for _, injected := range r.Injected {
+		if had := edit.Named(&pod.Spec, injected.Name); had != nil && had.Image != injected.Image {
+			if reason := r.whyNotRenewed(pod, had, change); reason != nil {
+				return reason
+			}
+			has[addition{kind: "container", name: injected.Name}] = injected.Image
+		}
+	}
 	if maps.Equal(has, r.additions) {
 		return nil
 	}
@@ -118,6 +135,43 @@ func (r NewPods) injects(pod *corev1.Pod) *inplace.Reason {
 	added := all[slices.IndexFunc(all, func(a addition) bool { return a.in(has) != a.in(r.additions) })]
 	return &inplace.Reason{Code: inplace.CodeInjected, Message: fmt.Sprintf("admission gives new pods %s, and pod %s has %s",
 		added.in(r.additions), pod.Name, added.in(has))}
+}
+
+// whyNotRenewed returns why an injected container of the pod cannot get the image that it has in a new pod; nil if it can. It restarts for
+// that, and a proxy that restarts cuts off the pod's other containers. So all these have to restart with it.
+func (r NewPods) whyNotRenewed(pod *corev1.Pod, had *corev1.Container, change edit.Change) *inplace.Reason {
+	becomes := edit.Named(&r.Pod.Spec, had.Name)
+	if reasons := edit.WhyNotRestarted(&r.Pod.Spec, had.Name); len(reasons) > 0 {
+		return &reasons[0]
+	}
+	why := ""
+	if !sameButForImage(*had, *becomes) {
+		why = "more of it differs than the image"
+	}
+	for _, container := range r.Containers {
+		if why == "" && !change.RestartsContainer(container.Name) {
+			why = fmt.Sprintf("container %s does not restart with it", container.Name)
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return &inplace.Reason{Code: inplace.CodeInjected, Message: fmt.Sprintf(
+		"admission gives new pods container %s with image %q, pod %s has it with image %q, and %s",
+		had.Name, becomes.Image, pod.Name, had.Image, why)}
+}
+
+// sameButForImage reports whether two containers differ in their images at most. CPU and memory may have been changed in the running pod,
+// and the names of volumes may differ from pod to pod.
+func sameButForImage(a, b corev1.Container) bool {
+	for _, container := range []*corev1.Container{&a, &b} {
+		container.Image, container.Resources = "", corev1.ResourceRequirements{}
+		container.VolumeMounts = slices.Clone(container.VolumeMounts)
+		for i := range container.VolumeMounts {
+			container.VolumeMounts[i].Name = ""
+		}
+	}
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // tolerates returns a reason if a pod that gets tolerations would then tolerate something that a new pod would not, or the other way round:

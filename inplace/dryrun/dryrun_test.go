@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
@@ -96,8 +97,29 @@ func TestDryRunDecides(t *testing.T) {
 			r.ReplicaSets[0].Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start)
 		}, ""},
 		"a sidecar is injected": {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m1")); add(old, sidecar("m1")) }, ""},
-		"another sidecar": {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m2")); add(old, sidecar("m1")) },
-			inplace.CodeInjected},
+		"a sidecar's image":     {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m2")); add(old, sidecar("m1")) }, ""},
+		"a sidecar's image, among others in another order": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			add(made, sidecar("m2"), corev1.Container{Name: "logs"})
+			add(old, corev1.Container{Name: "logs"}, sidecar("m1"))
+		}, ""},
+		"a sidecar's image and its arguments": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			changed := sidecar("m2")
+			changed.Args = []string{"--new"}
+			add(made, changed)
+			add(old, sidecar("m1"))
+		}, inplace.CodeInjected},
+		"a sidecar's image and its CPU": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			changed := sidecar("m2")
+			changed.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+			add(made, changed)
+			add(old, sidecar("m1"))
+		}, ""},
+		"a sidecar's image, and it may not restart": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			changed := sidecar("m2")
+			changed.StartupProbe = &corev1.Probe{}
+			add(made, changed)
+			add(old, sidecar("m1"))
+		}, inplace.CodeStartupProbe},
 		"a new sidecar":       {func(_ *deployments.Rollout, made, _ *corev1.Pod) { add(made, sidecar("m1")) }, inplace.CodeInjected},
 		"no sidecar any more": {func(_ *deployments.Rollout, _, old *corev1.Pod) { add(old, sidecar("m1")) }, inplace.CodeInjected},
 		"no sidecar, and the running pod is a surge pod": {func(_ *deployments.Rollout, _, old *corev1.Pod) {
@@ -178,6 +200,51 @@ func TestDaemonGetsRewrittenImage(t *testing.T) {
 	f.Rest()
 	for _, pod := range f.Seen.Pods {
 		if pod.Labels[inplace.LabelRevisionHash] != "2" || pod.Spec.Containers[0].Image != "mirror/v2" {
+			t.Errorf("%s is of revision %s with %s", pod.Name, pod.Labels[inplace.LabelRevisionHash], fixture.Images(pod))
+		}
+	}
+}
+
+// TestInjectedContainerRestartsWithAll: a proxy that restarts cuts off containers that do not.
+func TestInjectedContainerRestartsWithAll(t *testing.T) {
+	for name, test := range map[string]struct {
+		from, to fixture.App
+		code     string
+	}{
+		"the only container restarts": {fixture.App{Image: "v1"}, fixture.App{Image: "v2"}, ""},
+		"none restarts":               {fixture.App{Image: "v1", Chart: "1"}, fixture.App{Image: "v1", Chart: "2"}, inplace.CodeInjected},
+		"one of two restarts": {fixture.App{Image: "v1", Sidecar: "s1"}, fixture.App{Image: "v2", Sidecar: "s1"},
+			inplace.CodeInjected},
+		"both restart": {fixture.App{Image: "v1", Sidecar: "s1"}, fixture.App{Image: "v2", Sidecar: "s2"}, ""},
+	} {
+		r := fixture.New(1, test.to)
+		running := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", test.from, 1))
+		fixture.ReplicaSetOf(r, "b", test.to, 0)
+		made := r.Seen.DryRun.Pod
+		made.Spec.Containers = append(made.Spec.Containers, corev1.Container{Name: "proxy", Image: "m2"})
+		running.Spec.Containers = append(running.Spec.Containers, corev1.Container{Name: "proxy", Image: "m1"})
+		if got := strings.Join(r.Plan().Decision.Reasons.Codes(), " "); got != test.code {
+			t.Errorf("%s: %q, want %q", name, got, test.code)
+		}
+	}
+}
+
+// TestDaemonGetsInjectedImage: the injected container restarts together with the template's own, in the same pods.
+func TestDaemonGetsInjectedImage(t *testing.T) {
+	mesh := func(pod *corev1.Pod, image string) {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "mesh", Image: image})
+	}
+	f := fixture.NewFleet(t, 2, func(f *fixture.Fleet) {
+		for _, pod := range f.Seen.Pods {
+			mesh(pod, "m1")
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: "mesh", Image: "m1", Ready: true})
+		}
+	})
+	f.Edit(fixture.App{Image: "v2"})
+	mesh(f.Seen.DryRun.Pod, "m2")
+	f.Rest()
+	for _, pod := range f.Seen.Pods {
+		if pod.Labels[inplace.LabelRevisionHash] != "2" || fixture.Images(pod) != "app=v2,mesh=m2" {
 			t.Errorf("%s is of revision %s with %s", pod.Name, pod.Labels[inplace.LabelRevisionHash], fixture.Images(pod))
 		}
 	}

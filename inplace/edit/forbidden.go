@@ -111,6 +111,17 @@ func podReasons(spec corev1.PodSpec, change Change) inplace.Reasons {
 	return reasons.And(schedulingReasons(spec, labels)...)
 }
 
+// WhyNotRestarted returns why the living container of that name must not be restarted inside its pod, with that spec. There are no reasons
+// if it may be.
+func WhyNotRestarted(spec *corev1.PodSpec, name string) inplace.Reasons {
+	for at, container := range living(spec) {
+		if container.Name == name {
+			return restartReasons(container, at)
+		}
+	}
+	return nil
+}
+
 // has reports whether the sorted keys contain the key.
 func has(keys []string, key string) bool {
 	_, found := slices.BinarySearch(keys, key)

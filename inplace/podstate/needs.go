@@ -54,9 +54,9 @@ func (s *State) Needs() edit.Change {
 	return needs
 }
 
-// stillDiffer returns the changes that give the pod the containers of the update revision. A pod that has the update revision already needs
-// none, whatever admission would change in a new pod, unless the pod was on its way to another revision.
-func (s *State) stillDiffer(update []corev1.Container) edit.ContainerChanges {
+// stillDiffer returns the changes that give the pod the containers of a new pod of the update revision. A pod that has the update revision
+// already needs none, whatever admission would change in a new pod, unless the pod was on its way to another revision.
+func (s *State) stillDiffer(update dryrun.NewPods) edit.ContainerChanges {
 	if s.Updated {
 		return s.Back
 	}
@@ -71,7 +71,10 @@ func (s *State) stillDiffer(update []corev1.Container) edit.ContainerChanges {
 		// Variables may have read what yet another revision says.
 		planned = planned.Reading(s.TemplateContainers, s.readEarly())
 	}
-	return planned.ChangesTo(s.Pod, update, runs(s.Pod), s.resizes)
+	var unplanned edit.ContainerChanges
+	own, injected := planned.ChangesTo(s.Pod, update.Containers, runs(s.Pod), s.resizes),
+		unplanned.ChangesTo(s.Pod, update.Injected, runs(s.Pod), edit.Nothing)
+	return append(own, injected...)
 }
 
 // resizes reports whether the update changes the container's CPU and memory: both templates set them, or a resize of them has begun

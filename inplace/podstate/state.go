@@ -65,7 +65,7 @@ func StateOf(
 		Surge: pod.Annotations[inplace.AnnotationSurgePod] != "", Removing: readiness.Removing(pod),
 	}
 	s.Back = s.revert()
-	s.Containers, s.Rewritten = s.stillDiffer(update.Containers), s.rewrites()
+	s.Containers, s.Rewritten = s.stillDiffer(update), s.rewrites()
 	s.Resizing = s.Resizes() || len(s.Move.Resize) > 0 && !s.Move.Resized(pod)
 	unrestartable, tells := s.whyUnrestartable(now)
 	s.unrestartable = unrestartable
