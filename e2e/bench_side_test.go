@@ -237,7 +237,7 @@ func (s *side) drained() time.Duration {
 func (s *side) median(of func(cost) float64) float64 { return quantile(each(s.costs, of), 0.5) }
 func (s *side) most(of func(cost) float64) float64   { return quantile(each(s.costs, of), 1) }
 
-func each(costs []cost, of func(cost) float64) []float64 {
+func each[C any](costs []C, of func(C) float64) []float64 {
 	values := make([]float64, len(costs))
 	for i, c := range costs {
 		values[i] = of(c)
@@ -290,10 +290,10 @@ func late(d *appsv1.Deployment) bool {
 	return condition != nil && condition.Reason == "ProgressDeadlineExceeded"
 }
 
-// unjudged returns a stage whose events are not judged, for updates that break the promises on purpose: another client patches the pods.
-func unjudged(t *testing.T) *stage {
+// unjudged returns a stage whose events are not judged: another client patches its pods, or the cluster is overloaded on purpose.
+func unjudged(t *testing.T, labels map[string]string) *stage {
 	t.Helper()
-	s := &stage{T: t, namespace: createNamespace(t, unlabelled)}
+	s := &stage{T: t, namespace: createNamespace(t, labels)}
 	t.Cleanup(func() { deleteNamespace(t, s.namespace) })
 	s.recorder = record(t, s.namespace)
 	t.Cleanup(s.recorder.stop)

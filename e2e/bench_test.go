@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// benchRounds is the number of updates of each way, to v2, v3 and so on. No pod gets an image for the second time: the kubelet's crash
+// benchRounds is the number of updates of each way unless ROUNDS asks for fewer, to v2, v3 and so on. No pod gets an image for the second time: the kubelet's crash
 // back-off remembers images for ten minutes, and delays a container that gets one again.
 const benchRounds = 5
 
@@ -29,6 +29,7 @@ func TestBench(t *testing.T) {
 	t.Run("crowd", benchCrowd)
 	t.Run("fleet", benchFleet)
 	t.Run("strangers", benchStrangers)
+	t.Run("workloads", benchWorkloads)
 }
 
 // race is a workload of real pods that is updated in several ways, in turns. So a slow phase of the machine slows down all ways.
@@ -93,15 +94,22 @@ func (r race) run(t *testing.T) {
 		s.begin(r, lane)
 	}
 	before, _ := sides[0].count()
-	for round := range benchRounds {
+	rounds := min(roundsOr(t, benchRounds), benchRounds)
+	for round := range rounds {
 		for _, s := range sides {
-			fmt.Printf("round %d of %d: %s, %s\n", round+1, benchRounds, r.name, s.way)
+			fmt.Printf("round %d of %d: %s, %s\n", round+1, rounds, r.name, s.way)
 			before = s.update(r.edit(round), before)
 		}
 	}
 	for _, s := range sides {
 		s.end()
 	}
+}
+
+// roundsOr returns how often each way updates: ROUNDS, or so often if the caller of make does not say.
+func roundsOr(t *testing.T, otherwise int) int {
+	t.Helper()
+	return max(1, int(numberOf(t, "ROUNDS", uint64(otherwise))))
 }
 
 // sides returns a namespace for each way.
@@ -116,12 +124,12 @@ func (r race) sides(t *testing.T) []*side {
 	}
 	return append(sides,
 		&side{way: "in place", stage: newStage(t, labels), edit: (*side).editTemplate, drain: r.drain},
-		&side{way: r.bare.name, stage: unjudged(t), edit: r.bare.edit, drain: r.drain, bare: true})
+		&side{way: r.bare.name, stage: unjudged(t, unlabelled), edit: r.bare.edit, drain: r.drain, bare: true})
 }
 
 // warmAll runs every image on every node for a moment, and waits until all nodes report that they have them. So no node pulls afterwards.
 func warmAll(t *testing.T) {
-	s := unjudged(t)
+	s := unjudged(t, unlabelled)
 	tags := make([]string, benchRounds+1)
 	var containers []corev1.Container
 	for i := range tags {

@@ -81,14 +81,19 @@ func listsOf(namespace string) map[string]*cache.ListWatch {
 	}
 }
 
-// follow processes the existing objects of a kind and then every event.
+// follow takes the existing objects of a kind and then every event.
 func (r *Recorder) follow(ctx context.Context, kind string, list *cache.ListWatch) error {
+	return follow(ctx, list, func(e watch.Event) { r.take(kind, e) })
+}
+
+// follow passes on the existing objects and then every event.
+func follow(ctx context.Context, list *cache.ListWatch, take func(watch.Event)) error {
 	items, version, err := read(ctx, list)
 	if err != nil {
 		return err
 	}
 	for _, item := range items {
-		r.take(kind, watch.Event{Type: watch.Added, Object: item})
+		take(watch.Event{Type: watch.Added, Object: item})
 	}
 	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, version, list)
 	if err != nil {
@@ -96,7 +101,7 @@ func (r *Recorder) follow(ctx context.Context, kind string, list *cache.ListWatc
 	}
 	go func() {
 		for e := range watcher.ResultChan() {
-			r.take(kind, e)
+			take(e)
 		}
 	}()
 	return nil

@@ -20,7 +20,7 @@ func notReady(events []event) []float64 {
 			continue
 		}
 		began, missing := since[pod.UID]
-		switch misses := e.what != watch.Deleted && alive(pod) && !ready(pod); {
+		switch misses := unavailable(e, pod); {
 		case misses && !missing:
 			since[pod.UID] = e.at
 		case !misses && missing:
@@ -29,6 +29,11 @@ func notReady(events []event) []float64 {
 		}
 	}
 	return slices.Collect(maps.Values(total))
+}
+
+// unavailable reports whether the pod of an event exists and is not Ready.
+func unavailable(e event, pod *corev1.Pod) bool {
+	return e.what != watch.Deleted && alive(pod) && !ready(pod)
 }
 
 // worst returns how many pods existed and were not Ready at the worst moment, including new ones, and by how many fewer of the old pods

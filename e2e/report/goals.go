@@ -40,11 +40,19 @@ const (
 	unready      = "pods not Ready at the worst moment"
 	fewer        = "Ready pods fewer at the worst moment"
 	step         = "step: all, without drain, s, p50"
+
+	alone       = "alone"
+	meanUnready = "seconds a pod is not Ready, mean"
+	otherTenant = "seconds of another tenant's update, p50"
 )
 
 func simulatedDeployment(pods int) string {
 	return fmt.Sprintf("Deployment of %d simulated pods", pods)
 }
+func workloads(count int, edit string) string {
+	return fmt.Sprintf("%d Deployments of 10 simulated pods, %s", count, edit)
+}
+
 func simulatedDaemonSet(pods int) string { return fmt.Sprintf("DaemonSet of %d simulated pods", pods) }
 
 // goal is a row of the table: the figures, and their limits.
@@ -97,7 +105,27 @@ func goals() []goal {
 		all = append(all, goal{"requests lost, ten updates under 200/s, replicas: " + replicas,
 			[]bound{{of: lostInTen(replicas + " " + inPlace)}}, nil})
 	}
+	for _, count := range []int{100, 300} {
+		all = append(all, atOnce(count)...)
+	}
 	return all
+}
+
+// atOnce returns the goals of edits of many Deployments at once.
+func atOnce(count int) []goal {
+	about := func(edit string, ofSeconds, ofWrites float64) goal {
+		bench := workloads(count, edit)
+		return goal{bench + ": seconds; API writes; refused ones per pod", []bound{
+			ratio(bench, seconds, native, ofSeconds), ratio(bench, writes, native, ofWrites), plain(bench, refused, 1, "")}, nil}
+	}
+	label, images := workloads(count, "label"), workloads(count, "images")
+	return []goal{
+		about("label", 0.2, 0.6),
+		about("images", 0.7, 0.8),
+		{fmt.Sprintf("another tenant's update beside %d Deployments: seconds, label; images", count), []bound{
+			ratio(label, otherTenant, alone, 2), ratio(images, otherTenant, alone, 2)}, nil},
+		{images + ": mean seconds a pod is not Ready", []bound{ratio(images, meanUnready, alone, 2)}, nil},
+	}
 }
 
 func plain(bench, what string, most float64, unit string) bound {

@@ -24,6 +24,12 @@ func some() figures {
 			{Name: native, Figures: []figure{{seconds, 8}, {writes, 3}}},
 		}}
 	}
+	for edit, took := range map[string]float64{"label": 1, "images": 6} {
+		of := func(name string, s float64) way {
+			return way{Name: name, Figures: []figure{{seconds, s}, {writes, s}, {refused, 1}, {otherTenant, s}, {meanUnready, s}}}
+		}
+		all[workloads(100, edit)] = result{Ways: []way{of(alone, 2), of(native, 8), of(inPlace, took)}}
+	}
 	all[resized] = result{Ways: []way{
 		{Name: native, Figures: []figure{{seconds, 8}, {writes, 10}, {unready, 3}, {created, 12}}},
 		{Name: vpa, Figures: []figure{{seconds, 2}, {writes, 4}, {unready, 0}, {created, 0}}, Updated: []float64{1, 2}},
@@ -56,6 +62,10 @@ func TestGoals(t *testing.T) {
 		"Deployment of 3,000, 10 %":    {"none", "2.5 × native (20 : 8); 2 × native (6 : 3); 3", ""}, // no goal
 		"replicas: 6":                  {"0", "3", "**not met**"},
 		"replicas: 3":                  {"0", "not measured", ""}, // five updates are not ten
+		"100 Deployments of 10 simulated pods, label": {"≤ 0.2 × native; ≤ 0.6 × native; ≤ 1",
+			"0.12 × native (1 : 8); 0.12 × native (1 : 8); 1", "met"},
+		"beside 100":   {"≤ 2 × alone; ≤ 2 × alone", "0.5 × alone (1 : 2); 3 × alone (6 : 2)", "**not met**"},
+		"images: mean": {"≤ 2 × alone", "3 × alone (6 : 2)", "**not met**"},
 	} {
 		g, f := goalOf(t, part), some()
 		got := row{g.target(), g.measured(f), g.verdict(f)}

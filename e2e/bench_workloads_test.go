@@ -1,0 +1,271 @@
+//go:build e2e && bench
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// podsOfEach is the number of pods of each of many Deployments, which are in so many namespaces.
+	podsOfEach      = 10
+	manyNamespaces  = 5
+	podsPerNode     = 100 // of a simulated node, which has room for 110
+	editsAtOnce     = 10
+	tenantPods      = 4
+	tenantIsLate    = 2 * time.Second
+	manyLabel       = "e2e/many"
+	workloadsAtOnce = 100 // unless WORKLOADS says otherwise
+)
+
+// manyEdits are the edits that all Deployments get, one after another in each round.
+var manyEdits = []struct {
+	name  string
+	patch func(round int) []byte
+}{
+	{"label", func(round int) []byte {
+		return fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"labels":{"round":"%d"}}}}}`, round)
+	}},
+	{"images", func(round int) []byte { return fmt.Appendf(nil, `{"spec":{"template":%s}}`, patchOf(nextImage(round))) }},
+}
+
+// benchWorkloads edits many Deployments of simulated pods at once, natively and in place, in turns. Meanwhile another tenant updates four
+// real pods in place, and a client of a namespace without the label sends requests. The way "alone" has a single Deployment, in place, and
+// the tenant updates its pods afterwards.
+func benchWorkloads(t *testing.T) {
+	count, rounds := int(numberOf(t, "WORKLOADS", workloadsAtOnce)), roundsOr(t, 1)
+	roomFor(t, (2*count+1)*podsOfEach)
+	t.Run("images", warmAll)
+	ways := []*many{
+		newMany(t, "alone", asShipped(surging), 1),
+		newMany(t, "native", unlabelled, count),
+		newMany(t, "in place", asShipped(surging), count),
+	}
+	defer func() {
+		for kind, edit := range manyEdits {
+			var all []column
+			for _, way := range ways {
+				all = append(all, way.column(kind))
+			}
+			present(t, fmt.Sprintf("%d Deployments of %d simulated pods, %s", count, podsOfEach, edit.name), all)
+		}
+	}()
+	for _, way := range ways {
+		way.fill()
+	}
+	for round := range rounds {
+		for kind, edit := range manyEdits {
+			for _, way := range ways {
+				fmt.Printf("round %d of %d: %s of %d Deployments, %s\n", round+1, rounds, edit.name, way.workloads, way.way)
+				way.update(kind, edit.patch(round))
+			}
+		}
+	}
+}
+
+// roomFor fails if so many pods, and a quarter more that native rollouts add, do not fit on the simulated nodes.
+func roomFor(t *testing.T, pods int) {
+	t.Helper()
+	needed := pods*5/4/podsPerNode + 1
+	if nodes := simulatedNodes(t); nodes < needed {
+		t.Fatalf("SIMULATED_NODES=%d is too few for %d pods: SIMULATED_NODES=%d has room", nodes, pods, needed)
+	}
+}
+
+// many are Deployments that are edited at once.
+type many struct {
+	*stage
+	way        string
+	workloads  int
+	pods       int
+	namespaces []string
+	tenant     *stage
+	seen       *lookout
+	costs      [][]manyCost // of each kind of edit
+	resident   float64      // memory of the manager with the most, in MiB
+}
+
+// manyCost is the cost of one edit of all Deployments.
+type manyCost struct {
+	cost
+	waits       []float64 // of each Deployment, in seconds
+	unavailable float64   // seconds, of each pod
+	tenant      float64   // seconds of the other tenant's update
+	beside      *bystander
+}
+
+// newMany makes the namespaces, and watches them.
+func newMany(t *testing.T, way string, labels map[string]string, count int) *many {
+	t.Helper()
+	m := &many{way: way, workloads: count, pods: podsOfEach * count, seen: newLookout(), costs: make([][]manyCost, len(manyEdits))}
+	for range min(count, manyNamespaces) {
+		m.stage = newCrowd(t, labels, "", m.pods).stage
+		m.namespaces = append(m.namespaces, m.namespace)
+	}
+	m.tenant = unjudged(t, asShipped(surging))
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	for resource, client := range map[string]cache.Getter{
+		"deployments": clients.AppsV1().RESTClient(), "pods": clients.CoreV1().RESTClient(),
+	} {
+		list := cache.NewFilteredListWatchFromClient(client, resource, metav1.NamespaceAll, func(options *metav1.ListOptions) {
+			options.LabelSelector = manyLabel + "=" + m.namespace
+		})
+		if err := follow(ctx, list, m.see); err != nil {
+			t.Fatalf("watching %s: %v", resource, err)
+		}
+	}
+	return m
+}
+
+func (m *many) see(received watch.Event) {
+	object, ok := received.Object.(metav1.Object)
+	switch {
+	case received.Type == watch.Bookmark:
+	case ok:
+		m.seen.take(event{at: time.Now(), what: received.Type, object: object})
+	default:
+		m.Errorf("a watch broke: %v", received.Object)
+	}
+}
+
+// fill creates the Deployments, and waits until all are rolled out.
+func (m *many) fill() {
+	m.Helper()
+	fmt.Printf("%s: %d pods are created\n", m.way, m.pods)
+	m.await(m.each(func(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
+		return clients.AppsV1().Deployments(namespace).Create(ctx, m.deployment(name), metav1.CreateOptions{})
+	}))
+}
+
+func (m *many) deployment(name string) *appsv1.Deployment {
+	d := web(podsOfEach, named(name), workloadLabel(manyLabel, m.namespace))
+	d.Spec.Template.Labels[manyLabel] = m.namespace
+	onSimulated(&d.Spec.Template.Spec)
+	return d
+}
+
+// each makes a request about each Deployment, some at a time.
+func (m *many) each(request func(ctx context.Context, namespace, name string) (*appsv1.Deployment, error)) []edited {
+	m.Helper()
+	edits := make([]edited, m.workloads)
+	group, ctx := errgroup.WithContext(m.Context())
+	group.SetLimit(editsAtOnce)
+	for i := range edits {
+		group.Go(func() error {
+			from := time.Now()
+			d, err := request(ctx, m.namespaces[i%len(m.namespaces)], fmt.Sprintf("web-%d", i))
+			edits[i] = edited{d.GetUID(), d.GetGeneration(), from}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		m.Fatal(err)
+	}
+	return edits
+}
+
+// await waits until the edits are rolled out.
+func (m *many) await(edits []edited) {
+	m.Helper()
+	m.within(crowdPatience, "all Deployments to be rolled out", func(context.Context) error {
+		if _, missing := m.seen.waits(edits); missing > 0 {
+			return fmt.Errorf("%d of %d are not", missing, len(edits))
+		}
+		return nil
+	})
+}
+
+// update edits all Deployments and records the cost. The other tenant's update begins a moment later, or afterwards if there is only one
+// Deployment.
+func (m *many) update(kind int, patch []byte) {
+	m.Helper()
+	m.tenant.create(web(tenantPods))
+	beside := newBystander(m.T, unlabelled)
+	before, _ := m.count()
+	c, missed, from := manyCost{beside: beside}, m.seen.sofar(), time.Now()
+	beside.begin()
+	edits := m.each(func(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
+		return clients.AppsV1().Deployments(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	})
+	if m.workloads == 1 {
+		m.await(edits)
+	}
+	time.Sleep(time.Until(from.Add(tenantIsLate)))
+	c.tenant = updatesAlone(m.tenant)
+	m.await(edits)
+	beside.rest()
+	c.waits, _ = m.seen.waits(edits)
+	c.seconds = lastOf(edits, c.waits).Sub(from).Seconds()
+	c.unavailable = (m.seen.sofar() - missed) / float64(m.pods)
+	after, resident := m.count()
+	after.writes -= beside.writes
+	c.counters, m.resident = after.since(before).per(float64(m.pods+tenantPods)), max(m.resident, resident)
+	m.costs[kind] = append(m.costs[kind], c)
+	m.tenant.kubectl("", "delete", ref("web"), "--cascade=foreground", "--timeout="+crowdPatience.String())
+}
+
+// lastOf returns when the last edit was rolled out.
+func lastOf(edits []edited, waits []float64) time.Time {
+	var last time.Time
+	for i, e := range edits {
+		if at := e.at.Add(time.Duration(waits[i] * float64(time.Second))); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// updatesAlone gives the tenant's pods an image, and returns the seconds until they are rolled out.
+func updatesAlone(tenant *stage) float64 {
+	tenant.Helper()
+	s, from := &side{stage: tenant, name: "web"}, time.Now()
+	generation, err := s.patchTemplate(newImage("v2"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(s.Context(), crowdPatience)
+	defer cancel()
+	if err := s.recorder.until(ctx, func(w world) error { return toldSo(w, s.name, generation) }); err != nil {
+		s.Fatalf("the other tenant's update is not over: %v", err)
+	}
+	return time.Since(from).Seconds()
+}
+
+// column returns the figures of one kind of edit. Writes and processor time are for each pod, the tenant's included.
+func (m *many) column(kind int) column {
+	var waits []float64
+	beside := &bystander{}
+	for _, c := range m.costs[kind] {
+		waits = append(waits, c.waits...)
+		beside.add(c.beside)
+	}
+	median := func(of func(manyCost) float64) float64 { return quantile(each(m.costs[kind], of), 0.5) }
+	figures := []figure{
+		{"updates", float64(len(m.costs[kind]))},
+		{"seconds until rolled out, p50", median(func(c manyCost) float64 { return c.seconds })},
+		{"seconds until rolled out, max", quantile(each(m.costs[kind], func(c manyCost) float64 { return c.seconds }), 1)},
+		{"seconds of one Deployment, p50", quantile(waits, 0.5)},
+		{"seconds of one Deployment, p99", quantile(waits, 0.99)},
+		{"seconds a pod is not Ready, mean", median(func(c manyCost) float64 { return c.unavailable })},
+		{"API writes per pod, without events", median(func(c manyCost) float64 { return c.writes })},
+		{"API writes per pod, events", median(func(c manyCost) float64 { return c.events })},
+		{"API writes per pod, refused", median(func(c manyCost) float64 { return c.refused })},
+		{"native writes held per pod", median(func(c manyCost) float64 { return c.held })},
+		{"milliseconds of the managers' CPU per pod", 1000 * median(func(c manyCost) float64 { return c.cpu })},
+		{"MiB of the larger manager", m.resident},
+		{"seconds of another tenant's update, p50", median(func(c manyCost) float64 { return c.tenant })},
+		{"seconds of another tenant's update, max", quantile(each(m.costs[kind], func(c manyCost) float64 { return c.tenant }), 1)},
+	}
+	return column{name: m.way, figures: append(figures, beside.figures()...)}
+}
