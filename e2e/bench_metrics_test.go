@@ -15,15 +15,24 @@ import (
 
 // apiWrites returns the number of write requests so far.
 func apiWrites(ctx context.Context) (counters, error) {
+	server, err := serverMetrics(ctx)
+	if err != nil {
+		return counters{}, err
+	}
+	return writesOf(server)
+}
+
+// serverMetrics returns what the API server reports of itself.
+func serverMetrics(ctx context.Context) (scraped, error) {
 	text, err := clients.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
-		return counters{}, fmt.Errorf("metrics of the API server: %w", err)
+		return nil, fmt.Errorf("metrics of the API server: %w", err)
 	}
 	server, err := parseMetrics(string(text))
 	if err != nil {
-		return counters{}, fmt.Errorf("metrics of the API server: %w", err)
+		return nil, fmt.Errorf("metrics of the API server: %w", err)
 	}
-	return writesOf(server)
+	return server, nil
 }
 
 // use holds what the managers consume. held and cpu are counters, summed over all managers.

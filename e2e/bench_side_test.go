@@ -29,6 +29,8 @@ type side struct {
 	name     string // of the workload
 	costs    []cost
 	resident float64 // memory of the manager with the most, in MiB
+	meter    *meter  // nil if the cluster's bill is not asked for
+	pods     float64
 }
 
 // begin creates the workload.
@@ -60,6 +62,7 @@ type cost struct {
 	fewer     float64   // how many fewer pods than before were Ready at the worst moment
 	updated   []float64 // when each pod was updated and Ready, in seconds
 	steps     []stepTimes
+	bill      bill
 }
 
 // update edits the pods and records the cost, relative to the counters of before. It returns the counters of now.
@@ -67,12 +70,8 @@ func (s *side) update(e podEdit, before counters) counters {
 	s.Helper()
 	old := incarnations(s.workload(s.name).pods)
 	pods := float64(len(old))
-	from := time.Now()
-	s.edit(s, e)
-	seconds := time.Since(from).Seconds()
-	if !s.bare {
-		s.completes(s.name)
-	}
+	s.pods = pods
+	from, seconds, billed := s.carryOut(e)
 	after, resident := s.count()
 	happened := s.since(from)
 	unready, fewer := worst(happened, slices.Collect(maps.Keys(old)))
@@ -87,8 +86,31 @@ func (s *side) update(e podEdit, before counters) counters {
 		fewer:     fewer,
 		updated:   arrivals(happened, from, e, old),
 		steps:     stepsIn(happened, e, old),
+		bill:      billed,
 	})
 	return after
+}
+
+// carryOut returns when the update began, how long it took, and what it has cost the cluster if that is asked for.
+func (s *side) carryOut(e podEdit) (from time.Time, seconds float64, billed bill) {
+	s.Helper()
+	happens := func() {
+		from = time.Now()
+		s.edit(s, e)
+		seconds = time.Since(from).Seconds()
+		if !s.bare {
+			s.completes(s.name)
+		}
+	}
+	if s.meter == nil {
+		happens()
+		return from, seconds, billed
+	}
+	billed, err := s.meter.over(s.Context(), func() { happens(); time.Sleep(billedAfter) })
+	if err != nil {
+		s.Fatal(err)
+	}
+	return from, seconds, billed
 }
 
 // editTemplate waits until `kubectl rollout status` would say that the update is over. It runs neither that command nor `kubectl set
@@ -223,7 +245,8 @@ func (s *side) column() column {
 		{"milliseconds of the managers' CPU per pod", 1000 * s.median(func(c cost) float64 { return c.cpu })},
 		{"MiB of the larger manager", s.resident},
 	}
-	return column{name: s.way, figures: append(figures, stepFigures(s.costs, s.drained())...), updated: s.typical(), steps: beyond}
+	figures = slices.Concat(figures, stepFigures(s.costs, s.drained()), s.billFigures())
+	return column{name: s.way, figures: figures, updated: s.typical(), steps: beyond}
 }
 
 // drained returns the part of each pod's update that the user asked for. The bench waits before its own patches.

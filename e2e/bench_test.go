@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// benchRounds is the number of updates of each way unless ROUNDS asks for fewer, to v2, v3 and so on. No pod gets an image for the second time: the kubelet's crash
-// back-off remembers images for ten minutes, and delays a container that gets one again.
+// benchRounds is the number of updates of each way, to v2, v3 and so on. ROUNDS may ask for fewer. No pod gets an image for the second time:
+// the kubelet's crash back-off remembers images for ten minutes, and delays a container that gets one again.
 const benchRounds = 5
 
 // TestBench makes the same edits in several ways and prints their cost. It checks only that the updates end, and that the promises that the
@@ -42,6 +42,7 @@ type race struct {
 	drain   time.Duration // 0: no Service selects the pods
 	edit    func(round int) podEdit
 	bare    bareWay
+	billed  bool // what each component of the cluster uses is measured, too
 }
 
 // bareWay is a way in which the bench itself updates pods, without Stayput and without a rollout.
@@ -60,12 +61,12 @@ func races() []race {
 	onPort := func(lane int) any { return web(3, takingPort(int32(18090+lane))) }
 	claim := func(s *stage) { s.volume("data", corev1.ReadWriteOnce) }
 	return []race{
-		{name: "DaemonSet of 3 nodes, no Service", object: daemons, native: true, bare: floor(1)},
+		{name: "DaemonSet of 3 nodes, no Service", object: daemons, native: true, bare: floor(1), billed: true},
 		{name: "StatefulSet of 3 pods, OrderedReady, no Service", object: ordered, native: true, bare: floor(1)},
 		{name: "StatefulSet of 3 pods, Parallel, no Service", object: parallel, native: true, bare: floor(1)},
 		{name: "4 pods, no Service", object: few, native: true, bare: floor(1)},
 		{name: "4 pods, Service, drain 0.5 s", object: few, service: true, drain: time.Second / 2, bare: floor(1)},
-		{name: "20 pods, no Service", object: many, native: true, bare: floor(5)},
+		{name: "20 pods, no Service", object: many, native: true, bare: floor(5), billed: true},
 		{name: "20 pods, Service, drain 2 s", object: many, native: true, service: true, drain: 2 * time.Second, bare: floor(5)},
 		{name: "1 pod, ReadWriteOnce claim", object: claiming, before: claim, bare: floor(1)},
 		{name: "3 pods, hostPort", object: onPort, bare: floor(1)},
@@ -93,9 +94,12 @@ func (r race) run(t *testing.T) {
 	for lane, s := range sides {
 		s.begin(r, lane)
 	}
-	before, _ := sides[0].count()
+	if r.billed {
+		payBy(newMeter(t), sides)
+	}
 	rounds := min(roundsOr(t, benchRounds), benchRounds)
 	for round := range rounds {
+		before := sides[0].idle()
 		for _, s := range sides {
 			fmt.Printf("round %d of %d: %s, %s\n", round+1, rounds, r.name, s.way)
 			before = s.update(r.edit(round), before)

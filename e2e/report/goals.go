@@ -44,6 +44,8 @@ const (
 	alone       = "alone"
 	meanUnready = "seconds a pod is not Ready, mean"
 	otherTenant = "seconds of another tenant's update, p50"
+	clusterCPU  = "milliseconds of the cluster's CPU per pod"
+	etcdWrites  = "KiB that etcd writes per pod"
 )
 
 func simulatedDeployment(pods int) string {
@@ -104,6 +106,10 @@ func goals() []goal {
 	for _, replicas := range []string{"1", "3", "6"} {
 		all = append(all, goal{"requests lost, ten updates under 200/s, replicas: " + replicas,
 			[]bound{{of: lostInTen(replicas + " " + inPlace)}}, nil})
+	}
+	for _, bench := range []string{twenty, daemonSet} {
+		all = append(all, goal{"the whole cluster, " + bench + ": CPU per pod; bytes that etcd writes", []bound{
+			ratio(bench, clusterCPU, native, 0.6), ratio(bench, etcdWrites, native, 0.7)}, nil})
 	}
 	for _, count := range []int{100, 300} {
 		all = append(all, atOnce(count)...)
