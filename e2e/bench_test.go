@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// benchRounds is the number of updates of each way, to v2, v3 and so on. ROUNDS may ask for fewer. No pod gets an image for the second time:
-// the kubelet's crash back-off remembers images for ten minutes, and delays a container that gets one again.
+// benchRounds is the number of updates of each way, to v2, v3 and so on, unless ROUNDS asks for fewer. No pod gets an image for the second
+// time: the kubelet's crash back-off remembers images for ten minutes, and delays a container that gets one again.
 const benchRounds = 5
 
 // TestBench makes the same edits in several ways and prints their cost. It checks only that the updates end, and that the promises that the
@@ -30,6 +30,8 @@ func TestBench(t *testing.T) {
 	t.Run("fleet", benchFleet)
 	t.Run("strangers", benchStrangers)
 	t.Run("workloads", benchWorkloads)
+	t.Run("birth", benchBirth)
+	t.Run("rest", benchRest)
 }
 
 // race is a workload of real pods that is updated in several ways, in turns. So a slow phase of the machine slows down all ways.

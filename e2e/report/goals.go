@@ -17,6 +17,8 @@ const (
 	twentyServed = "20 pods, Service, drain 2 s"
 	claimed      = "1 pod, ReadWriteOnce claim"
 	onPorts      = "3 pods, hostPort"
+	born         = "CREATE of a pod of a Deployment"
+	resting      = "3000 simulated pods at rest"
 	serving      = "Updates under 200 requests/s"
 	resized      = "12 pods resized, default strategy"
 	resizedTight = "12 pods resized, 25 % without surge"
@@ -114,7 +116,16 @@ func goals() []goal {
 	for _, count := range []int{100, 300} {
 		all = append(all, atOnce(count)...)
 	}
-	return all
+	return append(all, unchanged()...)
+}
+
+// unchanged returns the goals of pods that no update changes.
+func unchanged() []goal {
+	return []goal{
+		{"CREATE of a pod: p99 added in a labelled namespace; calls of webhooks in another one", []bound{
+			of(born, "added", "milliseconds of CREATE, p99", 5, "ms"), of(born, "unlabelled", "calls of webhooks", 0, "")}, nil},
+		{"memory of the larger manager, 3,000 pods at rest", []bound{of(resting, "at rest", memory, 60, "MiB")}, nil},
+	}
 }
 
 // atOnce returns the goals of edits of many Deployments at once.
@@ -135,7 +146,12 @@ func atOnce(count int) []goal {
 }
 
 func plain(bench, what string, most float64, unit string) bound {
-	return bound{of: func(f figures) float64 { return f.value(bench, inPlace, what) }, most: most, unit: unit}
+	return of(bench, inPlace, what, most, unit)
+}
+
+// of limits a figure of any way.
+func of(bench, way, what string, most float64, unit string) bound {
+	return bound{of: func(f figures) float64 { return f.value(bench, way, what) }, most: most, unit: unit}
 }
 
 // ratio returns the ratio of in place to another way.

@@ -30,6 +30,8 @@ func some() figures {
 		}
 		all[workloads(100, edit)] = result{Ways: []way{of(alone, 2), of(native, 8), of(inPlace, took)}}
 	}
+	all[born] = result{Ways: []way{{Name: "added", Figures: []figure{{"milliseconds of CREATE, p99", 4}}},
+		{Name: "unlabelled", Figures: []figure{{"calls of webhooks", 1}}}}}
 	all[resized] = result{Ways: []way{
 		{Name: native, Figures: []figure{{seconds, 8}, {writes, 10}, {unready, 3}, {created, 12}}},
 		{Name: vpa, Figures: []figure{{seconds, 2}, {writes, 4}, {unready, 0}, {created, 0}}, Updated: []float64{1, 2}},
@@ -65,6 +67,8 @@ func TestGoals(t *testing.T) {
 		"100 Deployments of 10 simulated pods, label": {"≤ 0.2 × native; ≤ 0.6 × native; ≤ 1",
 			"0.12 × native (1 : 8); 0.12 × native (1 : 8); 1", "met"},
 		"beside 100":   {"≤ 2 × alone; ≤ 2 × alone", "0.5 × alone (1 : 2); 3 × alone (6 : 2)", "**not met**"},
+		"CREATE of":    {"≤ 5 ms; 0", "4 ms; 1", "**not met**"},
+		"at rest":      {"≤ 60 MiB", "not measured", ""},
 		"images: mean": {"≤ 2 × alone", "3 × alone (6 : 2)", "**not met**"},
 	} {
 		g, f := goalOf(t, part), some()
