@@ -59,6 +59,7 @@ func races() []race {
 	parallel := func(int) any { return db(3, policies["Parallel"]) }
 	few := func(int) any { return web(4) }
 	many := func(int) any { return web(20) }
+	lingering := func(int) any { return web(2, takes("", "10s"), graceful(15)) }
 	claiming := func(int) any { return web(1, mounting("data")) }
 	onPort := func(lane int) any { return web(3, takingPort(int32(18090+lane))) }
 	claim := func(s *stage) { s.volume("data", corev1.ReadWriteOnce) }
@@ -67,12 +68,19 @@ func races() []race {
 		{name: "StatefulSet of 3 pods, OrderedReady, no Service", object: ordered, native: true, bare: floor(1)},
 		{name: "StatefulSet of 3 pods, Parallel, no Service", object: parallel, native: true, bare: floor(1)},
 		{name: "4 pods, no Service", object: few, native: true, bare: floor(1)},
-		{name: "4 pods, Service, drain 0.5 s", object: few, service: true, drain: time.Second / 2, bare: floor(1)},
+		{name: "4 pods, Service, drain 0.5 s", object: few, native: true, service: true, drain: time.Second / 2, bare: floor(1)},
 		{name: "20 pods, no Service", object: many, native: true, bare: floor(5), billed: true},
 		{name: "20 pods, Service, drain 2 s", object: many, native: true, service: true, drain: 2 * time.Second, bare: floor(5)},
+		{name: "4 pods, Service, default strategy", object: few, native: true, service: true, drain: 2 * time.Second, bare: floor(1)},
+		{name: "2 pods that take 10 s to stop, Service", object: lingering, native: true, service: true, drain: 2 * time.Second, bare: floor(1)},
 		{name: "1 pod, ReadWriteOnce claim", object: claiming, before: claim, bare: floor(1)},
 		{name: "3 pods, hostPort", object: onPort, bare: floor(1)},
 	}
+}
+
+// graceful sets how long containers may take to stop, in seconds.
+func graceful(seconds int64) knob {
+	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.TerminationGracePeriodSeconds = &seconds }
 }
 
 // benchPods runs the races. All workloads have the default strategy.

@@ -15,6 +15,8 @@ const (
 	fourServing  = "4 pods, Service, drain 0.5 s"
 	twenty       = "20 pods, no Service"
 	twentyServed = "20 pods, Service, drain 2 s"
+	served       = "4 pods, Service, default strategy"
+	lingering    = "2 pods that take 10 s to stop, Service"
 	claimed      = "1 pod, ReadWriteOnce claim"
 	onPorts      = "3 pods, hostPort"
 	born         = "CREATE of a pod of a Deployment"
@@ -86,6 +88,9 @@ func goals() []goal {
 		{"4 pods, default strategy, no Service: seconds", against(four, 1, 1.25), []cause{lasting, ends}},
 		{"20 pods, 25 %, no Service: seconds", against(twenty, 0.65, 1.25), []cause{lasting, ends, planning}},
 		{"20 pods, 25 %, Service, drain 2 s: seconds", []bound{ratio(twentyServed, seconds, floor, 1.2)}, []cause{lasting, ends, planning}},
+		{"beside native, Service, drain 2 s: seconds of 20 pods, 25 %; of 4 pods, default strategy", []bound{
+			ratio(twentyServed, seconds, native, 1), ratio(served, seconds, native, 1)}, []cause{draining}},
+		{"2 pods that take 10 s to stop, Service, drain 2 s: seconds", []bound{ratio(lingering, seconds, floor, 1.1)}, nil},
 		{"one replica with a ReadWriteOnce claim: deadlines passed; seconds",
 			[]bound{plain(claimed, deadlines, 0, ""), ratio(claimed, seconds, floor, 1.15)}, []cause{ends}},
 		{"three replicas with a hostPort: deadlines passed; seconds",

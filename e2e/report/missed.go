@@ -8,6 +8,7 @@ const (
 	lasting  cause = "lasting"
 	ends     cause = "ends"
 	planning cause = "planning"
+	draining cause = "draining"
 	caches   cause = "caches"
 	unknown  cause = "unknown"
 )
@@ -23,6 +24,7 @@ type missed struct {
 	Lasts, FourLasts, FourEnds       string
 	Daemons, Four, Claim, ClaimFloor measures
 	Twenty, TwentyFloor              measures
+	Served, ServedNative             measures // 20 pods behind a Service
 	Few, Large, LargeNative          measures // 300 and 3,000 pods
 	Fleet, FleetNative               measures // 1,000 pods of a DaemonSet
 }
@@ -48,6 +50,7 @@ func missedIn(f figures) *missed {
 		Daemons: measuresOf(f, daemonSet, inPlace),
 		Four:    measuresOf(f, four, inPlace), Claim: measuresOf(f, claimed, inPlace), ClaimFloor: measuresOf(f, claimed, floor),
 		Twenty: measuresOf(f, twenty, inPlace), TwentyFloor: measuresOf(f, twenty, floor),
+		Served: measuresOf(f, twentyServed, inPlace), ServedNative: measuresOf(f, twentyServed, native),
 		Few: measuresOf(f, few, inPlace), Large: measuresOf(f, large, inPlace), LargeNative: measuresOf(f, large, native),
 		Fleet: measuresOf(f, fleet, inPlace), FleetNative: measuresOf(f, fleet, native),
 	}

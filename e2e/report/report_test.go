@@ -15,7 +15,8 @@ func some() figures {
 			Steps: []float64{s / 4}}
 	}
 	all := figures{}
-	for _, bench := range []string{daemonSet, four, fourServing, twenty, twentyServed, claimed, onPorts, simulatedDaemonSet(1000)} {
+	for _, bench := range []string{daemonSet, four, fourServing, twenty, twentyServed, served, lingering, claimed, onPorts,
+		simulatedDaemonSet(1000)} {
 		all[bench] = result{Commit: "abc", Ways: []way{of(native, 8, 10), of(inPlace, 4, 8), of(floor, 2, 1)}}
 	}
 	for pods, cpu := range map[int]float64{300: 5, 3000: 7} {
@@ -69,6 +70,7 @@ func TestGoals(t *testing.T) {
 		"beside 100":   {"≤ 2 × alone; ≤ 2 × alone", "0.5 × alone (1 : 2); 3 × alone (6 : 2)", "**not met**"},
 		"CREATE of":    {"≤ 5 ms; 0", "4 ms; 1", "**not met**"},
 		"at rest":      {"≤ 60 MiB", "not measured", ""},
+		"10 s to stop": {"≤ 1.1 × floor", "2 × floor (4 : 2)", "**not met**"},
 		"images: mean": {"≤ 2 × alone", "3 × alone (6 : 2)", "**not met**"},
 	} {
 		g, f := goalOf(t, part), some()
