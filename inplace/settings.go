@@ -47,17 +47,22 @@ const (
 	//
 	// See package disruption.
 	LabelDisruptionBudgets = "stayput.dev/disruption-budgets"
+	// LabelPreRestartTimeout says for how long the hooks of `stayput.dev/pre-restart-hooks` hold a pod that is out of service: a duration in
+	// `ms`, `s`, `m` and `h`, up to `2h`, by default `10m`. Then its containers restart, with an event. "0" waits for no hook.
+	LabelPreRestartTimeout = "stayput.dev/pre-restart-timeout"
 )
 
 // SettingAnnotations are the settings that are annotations, since their values are too long for labels. They count on a workload only.
 var SettingAnnotations = []string{AnnotationInPlaceAnnotations, AnnotationRestartAnnotations, AnnotationAuxiliary,
-	AnnotationCanaryNodes, AnnotationUpdateByTopology, AnnotationUpdateLast}
+	AnnotationCanaryNodes, AnnotationUpdateByTopology, AnnotationUpdateLast, AnnotationPreRestartHooks}
 
 // The defaults, and the largest value, of settings.
 const (
 	DefaultDrain              = 2 * time.Second
 	DefaultPrePullParallelism = 10
 	maxPrePullParallelism     = 1000 // bounds LabelPrePullParallelism
+	// DefaultPreRestartTimeout is longer than the five minutes that targets of AWS take by default until they are deregistered.
+	DefaultPreRestartTimeout = 10 * time.Minute
 )
 
 // The values of LabelInitContainers.
@@ -81,8 +86,11 @@ const (
 // AnnotationRestartedAt is what `kubectl rollout restart` sets on a template (k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go).
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// LongestDrain is the longest drain that LabelDrain may ask for.
-const LongestDrain = 10 * time.Minute
+// LongestDrain is the longest drain that LabelDrain may ask for, LongestPreRestartTimeout that of LabelPreRestartTimeout.
+const (
+	LongestDrain             = 10 * time.Minute
+	LongestPreRestartTimeout = 2 * time.Hour
+)
 
 // Settings are the values of the labels.
 type Settings struct {
@@ -100,6 +108,8 @@ type Settings struct {
 	InitContainers bool
 	// DisruptionBudgets: PodDisruptionBudgets count. See LabelDisruptionBudgets.
 	DisruptionBudgets bool
+	// PreRestartTimeout: see LabelPreRestartTimeout.
+	PreRestartTimeout time.Duration
 	// Partition: see LabelPartition, which counts on a workload only.
 	Partition Partition
 	// Resize: see LabelResize.
@@ -124,13 +134,14 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 	labels := []map[string]string{workloadLabels, namespaceLabels}
 	return Settings{
 		StatefulSets:       setting(labels, LabelStatefulSets, parseStatefulSets, false),
-		Drain:              setting(labels, LabelDrain, parseDrain, DefaultDrain),
+		Drain:              setting(labels, LabelDrain, upTo(LongestDrain), DefaultDrain),
 		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, DefaultPrePullParallelism),
 		Surge:              setting(labels, LabelSurge, parseSurge, true),
 		Restart:            setting(labels, LabelRestart, parseRestart, false),
 		Resize:             setting(labels, LabelResize, parseResize, ResizeDeclared),
 		InitContainers:     setting(labels, LabelInitContainers, parseInitContainers, false),
 		DisruptionBudgets:  setting(labels, LabelDisruptionBudgets, parseDisruptionBudgets, false),
+		PreRestartTimeout:  setting(labels, LabelPreRestartTimeout, upTo(LongestPreRestartTimeout), DefaultPreRestartTimeout),
 		Partition:          PartitionOf(workloadLabels),
 	}
 }
@@ -147,12 +158,15 @@ func setting[T any](from []map[string]string, label string, parse func(string) (
 	return otherwise
 }
 
-func parseDrain(text string) (time.Duration, error) {
-	drain, err := time.ParseDuration(text)
-	if err == nil && (drain < 0 || drain > LongestDrain) {
-		err = fmt.Errorf("%s is not between 0 and %s", drain, LongestDrain)
+// upTo returns the parser of durations that are no longer than that.
+func upTo(longest time.Duration) func(text string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) {
+		parsed, err := time.ParseDuration(text)
+		if err == nil && (parsed < 0 || parsed > longest) {
+			err = fmt.Errorf("%s is not between 0 and %s", parsed, longest)
+		}
+		return parsed, err
 	}
-	return drain, err
 }
 
 func parseParallelism(text string) (int, error) {

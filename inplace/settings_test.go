@@ -6,7 +6,7 @@ import (
 )
 
 func TestSettingsOf(t *testing.T) {
-	defaults := Settings{Drain: 2 * time.Second, PrePullParallelism: 10, Surge: true}
+	defaults := Settings{Drain: 2 * time.Second, PrePullParallelism: 10, Surge: true, PreRestartTimeout: 10 * time.Minute}
 	with := func(change func(*Settings)) Settings {
 		settings := defaults
 		change(&settings)
@@ -21,7 +21,7 @@ func TestSettingsOf(t *testing.T) {
 		"on a workload": {
 			namespace: map[string]string{LabelDrain: "5s", LabelSurge: "true", LabelPrePullParallelism: "3"},
 			workload:  map[string]string{LabelDrain: "0", LabelSurge: "false", LabelPrePullParallelism: "0", LabelRestart: "in-place"},
-			want:      Settings{Restart: true},
+			want:      Settings{Restart: true, PreRestartTimeout: 10 * time.Minute},
 		},
 		"what does not parse counts as absent": {
 			namespace: map[string]string{LabelDrain: "1m"},
@@ -49,7 +49,11 @@ func TestSettingsOf(t *testing.T) {
 		"StatefulSets of a namespace": {namespace: map[string]string{LabelStatefulSets: "in-place"},
 			want: with(func(s *Settings) { s.StatefulSets = true })},
 		"StatefulSets with another value": {workload: map[string]string{LabelStatefulSets: "true"}, want: defaults},
-		"negative":                        {namespace: map[string]string{LabelDrain: "-1s"}, want: defaults},
+		"hooks of a namespace, of a workload": {namespace: map[string]string{LabelPreRestartTimeout: "1h30m"},
+			workload: map[string]string{LabelPreRestartTimeout: "0"}, want: with(func(s *Settings) { s.PreRestartTimeout = 0 })},
+		"hooks for too long": {namespace: map[string]string{LabelPreRestartTimeout: "1h30m"},
+			workload: map[string]string{LabelPreRestartTimeout: "3h"}, want: with(func(s *Settings) { s.PreRestartTimeout = 90 * time.Minute })},
+		"negative": {namespace: map[string]string{LabelDrain: "-1s"}, want: defaults},
 	} {
 		if got := SettingsOf(test.namespace, test.workload); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)

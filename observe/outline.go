@@ -189,7 +189,7 @@ func Shared(text string) string { return unique.Make(text).Value() }
 // readsAnnotation reports whether Stayput reads that annotation of a pod. Annotations that change in place are not
 // among them: Stayput writes them without reading them first.
 func readsAnnotation(key string) bool {
-	return strings.HasPrefix(key, "stayput.dev/") || key == corev1.PodDeletionCost
+	return strings.HasPrefix(key, "stayput.dev/") || strings.HasPrefix(key, inplace.PreRestartHookPrefix) || key == corev1.PodDeletionCost
 }
 
 // trimSpec drops what only kubelets and schedulers need. It keeps volumes that are images, because they say what a

@@ -235,3 +235,13 @@ func TestTrimmedContainersTellWhetherOnlyTheImageDiffers(t *testing.T) {
 		t.Error("a container that is trimmed twice has another digest")
 	}
 }
+
+// TestTrimKeepsHooks: the cache keeps what other controllers hold pods with, of any name, and no other annotation of theirs.
+func TestTrimKeepsHooks(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		inplace.PreRestartHookPrefix + "lb": "", "example.com/hook": "", "hook.stayput.dev/lb": ""}}}
+	trim(pod)
+	if got := inplace.HooksOf(map[string]string{inplace.AnnotationPreRestartHooks: "lb"}).On(pod); len(got) != 1 || len(pod.Annotations) != 1 {
+		t.Errorf("the pod keeps %v", pod.Annotations)
+	}
+}

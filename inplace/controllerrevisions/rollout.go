@@ -90,6 +90,8 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	if r.Seen.Mode.Manages() && !decided.Change.InPlace() {
 		decided.Reasons = r.Kind.Workload().NotInPlace(decided.Reasons)
 	}
+	annotations := r.Kind.Workload().GetAnnotations()
+	decided.Hooks = steps.AboutHooks(annotations, decided.Change, r.Seen.Settings.PreRestartTimeout, r.Kind.Drains())
 	if revision := r.UpdateRevision(); revision != nil {
 		decided.Undo = revisions.Undoes(revision, r.Revisions)
 	}

@@ -18,6 +18,7 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	if newRS := r.UpdateRevision(); newRS != nil {
 		decided.Undo = revisions.Undoes(newRS, r.ReplicaSets)
 	}
+	decided.Hooks = steps.AboutHooks(r.Deployment.Annotations, decided.Change, r.Seen.Settings.PreRestartTimeout, true)
 	deadline := r.Deployment.Spec.ProgressDeadlineSeconds
 	if decided.Change.Restarts() && deadline != nil && *deadline != math.MaxInt32 {
 		grace := readiness.GracePeriod(&corev1.Pod{Spec: r.Deployment.Spec.Template.Decoded().Spec})

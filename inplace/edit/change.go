@@ -146,6 +146,17 @@ func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
 	return c.those(ContainerChange.Restarts)
 }
 
+// Awaited reports whether the user waits for a container that is to restart: for one that is not auxiliary. A user who asks for a restart
+// as such always waits for it, because Stayput sees by the gate that it has happened.
+func (c ContainerChanges) Awaited(auxiliary inplace.Auxiliary) bool {
+	for change := range c.Restarting() {
+		if change.Restart || !auxiliary.Has(change.Container) {
+			return true
+		}
+	}
+	return false
+}
+
 // NewImages returns the changes of containers that get another image, or another name of the image they have.
 func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] {
 	return c.those(ContainerChange.NewImage)

@@ -37,6 +37,8 @@ type Update struct {
 	NodesByName map[string]*corev1.Node
 	// auxiliary are the containers that the user does not wait for.
 	auxiliary inplace.Auxiliary
+	// hooks are the pre-restart hooks that hold pods.
+	hooks inplace.Hooks
 	// budgets are the PodDisruptionBudgets that select pods of the workload.
 	budgets disruption.Budgets
 	// order is the order of pods that the user asks for.
@@ -87,8 +89,9 @@ func NewUpdate(workload Workload, seen *Snapshot) Update {
 	seen.Disruption.Ahead = seen.Ahead
 	byName := nodes.ByName(seen.Nodes)
 	return Update{Plan: &steps.PlanBuilder{Batches: seen.Batches}, Workload: workload, NodesByName: byName,
-		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), budgets: seen.Disruption.Of(seen.Pods, seen.Now),
-		order: orderOf(workload.GetAnnotations(), seen.Pods, byName), seen: seen}
+		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), hooks: inplace.HooksOf(workload.GetAnnotations()),
+		budgets: seen.Disruption.Of(seen.Pods, seen.Now),
+		order:   orderOf(workload.GetAnnotations(), seen.Pods, byName), seen: seen}
 }
 
 // StateOf returns the state of a live pod that has that revision.
@@ -97,6 +100,7 @@ func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstat
 	node := u.NodesByName[pod.Spec.NodeName]
 	s.Auxiliary, s.Unreachable = u.auxiliary, nodes.KnownUnreachable(node)
 	s.Infeasible = s.WhyInfeasible(node)
+	s.Hold(u.hooks, u.seen.Settings.PreRestartTimeout, u.seen.Now)
 	return s
 }
 
@@ -126,8 +130,11 @@ func (u *Update) openGates(turns podstate.Turns) {
 	podstate.OpenGates(u.Plan, u.Pods(), turns, u.seen.Now)
 }
 
-// DrainState returns how far the pod is in its drain.
+// DrainState returns how far the pod is in its drain. The plan says which hooks a pod with a turn still has.
 func (u *Update) DrainState(s *podstate.State, turns podstate.Turns) podstate.DrainState {
+	if turns[s] {
+		u.Plan.AwaitHooks(s.HookWait(u.seen.Settings.PreRestartTimeout))
+	}
 	return turns.DrainState(s, u.seen.Endpoints, u.seen.Settings.Drain, u.seen.Now)
 }
 

@@ -3,8 +3,6 @@ package podstate
 import (
 	"time"
 
-	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
@@ -13,8 +11,8 @@ import (
 
 // DrainState is the progress of the drain of a pod that has its turn; zero for other pods.
 type DrainState struct {
-	// Over: the pod may be patched now so that containers restart. This is later than the moment at which the pod stops being Ready, from
-	// which on it counts as unavailable.
+	// Over: the pod may be patched now so that containers restart: it is drained, and no hook holds it. This is later than the moment at
+	// which the pod stops being Ready, from which on it counts as unavailable.
 	Over bool
 	// Soon: the drain is not over, but may be within a batch window.
 	Soon bool
@@ -29,6 +27,9 @@ func (t Turns) DrainState(s *State, endpoints serving.Endpoints, drain time.Dura
 	}
 	endpoint := endpoints[s.Pod.UID]
 	over, left := endpoint.Drained(s.Pod, drain, s.servesOn(), now)
+	if s.HeldFor > 0 {
+		return DrainState{Left: times.Sooner(left, s.HeldFor)}
+	}
 	return DrainState{Over: over, Soon: !over && (left <= steps.BatchWindow || endpoint.OutSince.IsZero()), Left: left}
 }
 
@@ -39,8 +40,10 @@ func (t Turns) OnTimeUntil(s *State, endpoints serving.Endpoints, drain time.Dur
 	if !t[s] || !readiness.Closed(s.Pod) || t.DrainState(s, endpoints, drain, now).Over {
 		return stopped
 	}
-	most := apps.Condition(s.Pod, inplace.ConditionServing).LastTransitionTime.Add(serving.DrainPatience + drain)
-	return times.Latest(stopped, times.Earliest(now, most))
+	if s.HeldFor > 0 {
+		return now
+	}
+	return times.Latest(stopped, times.Earliest(now, s.closedAt().Add(serving.DrainPatience+drain)))
 }
 
 // servesOn returns how long the containers to be patched go on serving after the patch: the sleep of their preStop hooks, as far as the

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -53,6 +52,8 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 		return Updating, s.awaits()
 	case replaces != "":
 		return Waiting, replacement(replaces)
+	case s.HeldFor > 0:
+		return Updating, s.awaitsHooks()
 	case readiness.Closed(s.Pod):
 		return Updating, "its drain"
 	case before != "":
@@ -91,7 +92,7 @@ func (s *State) awaits() string {
 	case readiness.Closed(s.Pod), readiness.Unopened(s.Pod):
 		return "its readiness gate"
 	case s.AvailableIn > 0:
-		return fmt.Sprintf("being Ready for %s more", (s.AvailableIn + time.Second - 1).Truncate(time.Second))
+		return fmt.Sprintf("being Ready for %s more", wholeSeconds(s.AvailableIn))
 	}
 	return "readiness"
 }

@@ -47,6 +47,10 @@ type State struct {
 	// Unreachable: the kubelet of the pod's node does not report. So no kubelet acts on a patch of the pod, and its status does not say
 	// whether it serves.
 	Unreachable bool
+	// Hooks are the pre-restart hooks that the pod still has, if its gate is closed. HeldFor is for how much longer they hold it; 0 if they no
+	// longer do.
+	Hooks   inplace.Hooks
+	HeldFor time.Duration
 	// Surge: the pod exists only while others are updated. Removing: this surge pod is being removed.
 	Surge, Removing bool
 	// Kept: the workload's own partition keeps the pod as it is, with Stayput or without.

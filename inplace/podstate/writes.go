@@ -119,18 +119,8 @@ func (s *State) Resize(w Write, why string) steps.PatchPod {
 // waits for. A gate that is closed stays closed, even if only auxiliary containers are left to restart. A partially patched pod that was
 // patched while it served goes back while it serves.
 func (s *State) Drains() bool {
-	return readiness.Gated(s.Pod) && !s.Undrained && !s.Updated && (s.awaited() || s.Restarts() && readiness.Closed(s.Pod))
-}
-
-// awaited reports whether the user waits for a container that is to restart. A user who asks for a restart as such always waits for it,
-// because Stayput sees by the gate that it has happened.
-func (s *State) awaited() bool {
-	for change := range s.Containers.Restarting() {
-		if change.Restart || !s.Auxiliary.Has(change.Container) {
-			return true
-		}
-	}
-	return false
+	return readiness.Gated(s.Pod) && !s.Undrained && !s.Updated &&
+		(s.Containers.Awaited(s.Auxiliary) || s.Restarts() && readiness.Closed(s.Pod))
 }
 
 // Patch returns the patch for the write, with its mark and identity.

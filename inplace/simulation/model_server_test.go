@@ -132,8 +132,10 @@ type world struct {
 	replicaSetController *replicaSetController
 	endpointsController  *endpointsController
 	disruptionController *disruptionController
-	kubelet              *kubelet
-	stayput              *stayput
+	// A world may have another controller with a hook: see model_hooks_test.go.
+	registrar *registrar
+	kubelet   *kubelet
+	stayput   *stayput
 
 	mode     inplace.Mode
 	settings inplace.Settings

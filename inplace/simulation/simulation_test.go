@@ -340,6 +340,7 @@ func (j *invariants) podPatched(w *world, s steps.PatchPod) {
 	case serves && (awaited || s.Moves):
 		w.violated("%s was patched while it serves", current.Name)
 	case s.Drained:
+		j.hookKept(w, s)
 		j.stopping(w, current)
 	default:
 		j.taken(w, current)
@@ -622,6 +623,7 @@ func (w *world) tick(chaos int) {
 	w.kubelet.retract()
 	w.tickEndpoints()
 	w.tickBudgets()
+	w.tickHooks()
 	switch n := w.rng.Intn(100); {
 	case n < 12:
 		w.deploymentController.deliver(w.watch(1), 1+w.rng.Intn(3))
@@ -883,6 +885,7 @@ func (w *world) runOthers() {
 	w.endpointsController.pods.advance(100)
 	w.endpointsController.run()
 	w.runBudgets()
+	w.runHooks()
 	w.deploymentController.run()
 	w.replicaSetController.run()
 	for _, pod := range w.kubelet.pods.list() {

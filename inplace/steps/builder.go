@@ -16,7 +16,7 @@ import (
 // PlanBuilder is a plan as it is built.
 type PlanBuilder struct {
 	Result Plan
-	// Waiting says for which image, or for which PodDisruptionBudget, no further pod restarts, one clause; empty if there is none.
+	// Waiting says for which image, for which PodDisruptionBudget or for which hooks no further pod restarts, one clause; empty if for none.
 	Waiting string
 	Batches Batches
 }

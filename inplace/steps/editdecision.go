@@ -26,6 +26,8 @@ type EditDecision struct {
 	// Autoscaler is one line about an autoscaler that mistakes the start of containers for load; empty if no autoscaler does, or Stayput did
 	// not look for one.
 	Autoscaler string
+	// Hooks is one line about pre-restart hooks that pods wait for, or do not; empty if there are none.
+	Hooks string
 	// Budget is one line about a PodDisruptionBudget that can never allow the update; empty if none is known.
 	Budget string
 }
@@ -62,7 +64,7 @@ func (j EditDecision) String() string {
 func (j EditDecision) Notices() []string {
 	asides := []string{j.AboutPartition()}
 	if j.InPlace() {
-		asides = append(asides, j.Change.VariablesRead, j.Change.InitContainersNotRerun, j.Deadline, j.Autoscaler, j.Budget)
+		asides = append(asides, j.Change.VariablesRead, j.Change.InitContainersNotRerun, j.Deadline, j.Autoscaler, j.Hooks, j.Budget)
 	}
 	return slices.DeleteFunc(asides, func(aside string) bool { return aside == "" })
 }
@@ -70,7 +72,8 @@ func (j EditDecision) Notices() []string {
 // IsNotice reports whether the line is an aside of some EditDecision.
 func IsNotice(line string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
-	prefixes := []string{PartitionPrefix, edit.AboutVariables, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix, BudgetPrefix}
+	prefixes := []string{PartitionPrefix, edit.AboutVariables, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix, HooksPrefix,
+		BudgetPrefix}
 	return slices.ContainsFunc(prefixes, begins)
 }
 

@@ -56,6 +56,8 @@ type Plan struct {
 	// AwaitsBudget is the name of the PodDisruptionBudget that does not allow that one more pod is taken out of service; empty if none refused
 	// it.
 	AwaitsBudget string
+	// HookWaits are about pods that are out of service and still have annotations of pre-restart hooks.
+	HookWaits []HookWait
 	// Bypassed is about a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
 	Bypassed string
 }

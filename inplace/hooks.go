@@ -1,0 +1,60 @@
+package inplace
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// AnnotationPreRestartHooks names, on a workload, pre-restart hooks: what other controllers, such as that of a load balancer, do before
+	// containers of a pod restart. Names are comma-separated, in up to 250 characters. A pod that is out of service for its restart waits as
+	// long as it has the annotation `pre-restart.hook.stayput.dev/NAME` of one of them, but no longer than `stayput.dev/pre-restart-timeout`.
+	AnnotationPreRestartHooks = "stayput.dev/pre-restart-hooks"
+	// PreRestartHookPrefix is, with a name after it, the annotation that another controller sets on a pod, and removes when the containers of
+	// the pod may restart. Its value does not matter. Stayput never writes it. See podstate/hooks.go.
+	PreRestartHookPrefix = "pre-restart.hook.stayput.dev/"
+	// HookNamesForm is the regular expression that valid values of AnnotationPreRestartHooks match; manifests/base/policy.yaml has the same.
+	HookNamesForm = `^ *` + labelValues + ` *$`
+)
+
+var hookNamesForm = regexp.MustCompile(HookNamesForm)
+
+// Hooks are the annotations by which the pre-restart hooks of a workload hold its pods.
+type Hooks []string
+
+// HooksOf returns the hooks in the annotations of a workload. The API server rejects lists that do not parse (manifests/base/policy.yaml).
+// Where one is stored nevertheless, it counts as absent, and no pod is held.
+func HooksOf(annotations map[string]string) Hooks {
+	list, has := annotations[AnnotationPreRestartHooks]
+	if !has || len(list) > longestSelector || !hookNamesForm.MatchString(list) {
+		return nil
+	}
+	var hooks Hooks
+	for name := range strings.SplitSeq(list, ",") {
+		hooks = append(hooks, PreRestartHookPrefix+strings.TrimSpace(name))
+	}
+	slices.Sort(hooks)
+	return slices.Compact(hooks)
+}
+
+// On returns those that the pod has.
+func (h Hooks) On(pod *corev1.Pod) Hooks {
+	var on Hooks
+	for _, hook := range h {
+		if _, has := pod.Annotations[hook]; has {
+			on = append(on, hook)
+		}
+	}
+	return on
+}
+
+// String returns the annotations for a message: "annotation a", "annotations a, b".
+func (h Hooks) String() string {
+	if len(h) == 1 {
+		return "annotation " + h[0]
+	}
+	return "annotations " + strings.Join(h, ", ")
+}

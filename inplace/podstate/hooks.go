@@ -1,0 +1,57 @@
+package podstate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// Another controller may have something to do before the containers of a pod restart, for example to deregister the pod from a load
+// balancer. It sets an annotation on the pod beforehand, and removes it when that is done (inplace.Hooks). It knows that the time has come
+// by the closed gate: condition stayput.dev/serving of the pod is False, with reason readiness.ReasonUpdating. So only a pod that is taken
+// out of service is held. A pod without a gate, or in which only auxiliary containers restart, serves until they do: nothing tells the
+// other controller before.
+//
+// Hooks hold a pod for a limited time, because natively nothing waits for other controllers. The time begins when the gate closes. The gate
+// says when that was, so the next leader knows it, too. The patch names the version of the pod, so an annotation that came a moment ago
+// counts. When the gate opens again, for example because of an undo, the hooks hold nothing any more.
+
+// Hold sets which hooks the pod has, and for how much longer they hold it.
+func (s *State) Hold(hooks inplace.Hooks, timeout time.Duration, now time.Time) {
+	if len(hooks) == 0 || timeout == 0 || !readiness.Closed(s.Pod) {
+		return
+	}
+	s.Hooks = hooks.On(s.Pod)
+	if closed := s.closedAt(); len(s.Hooks) > 0 && !closed.After(now.Add(clockSkew)) {
+		_, s.HeldFor = times.Since(closed, timeout, now)
+	}
+}
+
+// clockSkew is by how much clocks of two leaders may differ. A gate that closed later than that, another client has forged.
+const clockSkew = 15 * time.Second
+
+// closedAt returns when the pod's gate, which is closed, did so.
+func (s *State) closedAt() time.Time {
+	return apps.Condition(s.Pod, inplace.ConditionServing).LastTransitionTime.Time
+}
+
+// HookWait returns what the plan says of the hooks of a pod that has its turn; nil if it has none.
+func (s *State) HookWait(timeout time.Duration) *steps.HookWait {
+	if len(s.Hooks) == 0 {
+		return nil
+	}
+	return &steps.HookWait{Pod: s.Pod.Name, Hooks: s.Hooks, Since: s.closedAt(), Timeout: timeout, TimedOut: s.HeldFor == 0}
+}
+
+// awaitsHooks returns what the pod, whose gate is closed, waits for.
+func (s *State) awaitsHooks() string {
+	return fmt.Sprintf("%s to be removed, for %s more at most", s.Hooks, wholeSeconds(s.HeldFor))
+}
+
+// wholeSeconds rounds up.
+func wholeSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }

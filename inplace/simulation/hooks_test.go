@@ -1,0 +1,227 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// hookedLockstep returns a Deployment of two pods with the hook, and its registrar, which acts when it is told to.
+func hookedLockstep(t *testing.T, change func(*apps.Deployment)) (*lockstep, []*corev1.Pod) {
+	s := newLockstep(t, 2, change, false)
+	s.hooked(10 * time.Minute)
+	s.runHooks()
+	s.rest()
+	return s, sorted(s.pods.objects)
+}
+
+// heldByHook lets all processes but the registrar act until a hook holds the first pod.
+func (s *lockstep) heldByHook() {
+	s.t.Helper()
+	s.rest()
+	s.expect("A marks", "B marks", "close 1")
+}
+
+func TestStepsOfAHook(t *testing.T) {
+	s, before := hookedLockstep(t, nil)
+	s.edit("sets the image", fixture.App{Image: "v2"})
+	s.heldByHook()
+	if plan := s.rollout().Plan(); !strings.Contains(plan.Message, "waiting for annotation "+hook+" to be removed from pod web-") ||
+		len(plan.HookWaits) != 1 || plan.HookWaits[0].TimedOut {
+		t.Errorf("the plan says %q, and %+v", plan.Message, plan.HookWaits)
+	}
+	r := s.rollout()
+	if progress := r.PodProgress()[0]; progress.Phase != podstate.Updating ||
+		!strings.HasPrefix(progress.Awaits, "annotation "+hook+" to be removed, for ") {
+		t.Errorf("pod 1 waits for %q", progress.Awaits)
+	}
+	s.runHooks()
+	s.rest()
+	s.expect("A 2 → 1", "move 1", "B 0 → 1", "open 1", "close 2") // the first pod waits for no hook before it serves again
+	s.runHooks()
+	s.rest()
+	s.expect("A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks", "open 2")
+	s.intact(before)
+}
+
+func TestStepsAfterAHookTimesOut(t *testing.T) {
+	s, before := hookedLockstep(t, nil)
+	s.registrar.dead = true
+	s.edit("sets the image", fixture.App{Image: "v2"})
+	s.heldByHook()
+	closed := apps.Condition(s.pods.objects[before[0].Name], inplace.ConditionServing).LastTransitionTime.Time
+	var told []string
+	for end := closed.Add(10*time.Minute - time.Second); s.now.Before(end); s.now = s.now.Add(10 * time.Second) {
+		s.round()
+		r := s.rollout()
+		for _, wait := range r.Plan().HookWaits {
+			told = append(told, wait.String())
+		}
+	}
+	s.until(s.moved(1))
+	if waited := s.times[slices.Index(s.steps, "A 2 → 1")].Sub(closed); waited < 10*time.Minute || waited > 10*time.Minute+20*time.Second {
+		t.Errorf("the hook held the pod for %s: %q", waited, s.steps)
+	}
+	if len(told) == 0 || told[0] != "waiting for annotation "+hook+" to be removed from pod "+before[0].Name {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestHookMidUpdate(t *testing.T) {
+	for name, c := range map[string]struct {
+		does func(*lockstep)
+		want []string
+	}{
+		"undo": {func(s *lockstep) { s.edit("undoes", fixture.App{Image: "v1"}) }, []string{"open 1", "A marks", "B marks"}},
+		"pause": {func(s *lockstep) {
+			s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
+		}, []string{"open 1"}},
+		"scaled down": {func(s *lockstep) {
+			s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = new(int32(1)) })
+		}, []string{"A marks", "annotations", "B marks", "A 2 → 1", "A marks", "B marks", "close 2"}},
+		"the hook is no longer named": {func(s *lockstep) {
+			s.user("forgets", func(d *apps.Deployment) { delete(d.Annotations, inplace.AnnotationPreRestartHooks) })
+		}, []string{"A 2 → 1", "move 1", "B 0 → 1", "open 1", "close 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks", "open 2"}},
+		"no hook is waited for": {func(s *lockstep) { s.settings.PreRestartTimeout = 0 },
+			[]string{"A 2 → 1", "move 1", "B 0 → 1", "open 1", "close 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks", "open 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := hookedLockstep(t, nil)
+			s.edit("sets the image", fixture.App{Image: "v2"})
+			s.heldByHook()
+			c.does(s)
+			s.rest()
+			if got := strings.Join(s.steps, ", "); !strings.HasPrefix(got, strings.Join(c.want, ", ")) {
+				t.Errorf("steps %q, want %q first", got, c.want)
+			}
+		})
+	}
+}
+
+// TestHookDoesNotHoldTheDeadline: natively nothing waits for another controller, so the time that it takes is no lack of progress.
+func TestHookDoesNotHoldTheDeadline(t *testing.T) {
+	s, _ := hookedLockstep(t, impatient)
+	s.edit("sets the image", fixture.App{Image: "v2"})
+	if after := s.overdueAfter(5 * time.Minute); after != 0 {
+		t.Errorf("the deadline passed after %s: %q", after, s.steps)
+	}
+	s.expect("A marks", "B marks", "close 1")
+}
+
+// TestForgedGateHoldsNothing: a gate that another client has closed with a time in the future holds no pod.
+func TestForgedGateHoldsNothing(t *testing.T) {
+	for ahead, held := range map[time.Duration]bool{-time.Minute: true, 10 * time.Second: true, time.Minute: false, 1000 * time.Hour: false} {
+		s, _ := hookedLockstep(t, nil)
+		s.edit("sets the image", fixture.App{Image: "v2"})
+		s.heldByHook()
+		r := s.rollout()
+		apps.Condition(r.Seen.Pods[0], inplace.ConditionServing).LastTransitionTime.Time = s.now.Add(ahead)
+		r.Seen.Endpoints = s.ask(&s.stayput.remembered, r.Seen.Pods)
+		if plan := r.Plan(); len(plan.HookWaits) != 1 || plan.HookWaits[0].TimedOut == held {
+			t.Errorf("closed in %s: %+v, want it held: %t", ahead, plan.HookWaits, held)
+		}
+	}
+}
+
+// TestHooksWithoutATurn: a pod that serves until its containers restart waits for no hook.
+func TestHooksWithoutATurn(t *testing.T) {
+	s := newLockstep(t, 1, nil, true)
+	s.hooked(10 * time.Minute)
+	s.runHooks()
+	s.edit("sets the image", fixture.App{Image: "v2"})
+	s.rest()
+	s.expect("A marks", "B marks", "patch 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
+	s, _ = hookedLockstep(t, nil)
+	s.edit("sets a label", fixture.App{Image: "v1", Chart: "c2"})
+	s.rest()
+	s.expect("A marks", "B marks", "A 2 → 1", "move 1", "B 0 → 1", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+}
+
+func TestDaemonStepsOfAHook(t *testing.T) {
+	f := fixture.NewFleet(t, 2)
+	hookPods(&f.DaemonSet.Annotations, f.Seen.Pods)
+	f.Seen.Settings.PreRestartTimeout = time.Minute
+	f.Edit(fixture.App{Image: "v2"})
+	f.Rest()
+	f.Expect("mark 2 true false", "close p1")
+	delete(f.Seen.Pods[0].Annotations, hook)
+	f.Rest()
+	f.Expect("p1 is 2 app=v2", "open p1", "close p2")
+	if plan := f.Plan(); plan.After > time.Minute || len(plan.HookWaits) != 1 || plan.HookWaits[0].TimedOut {
+		t.Errorf("looks again after %s, %+v", plan.After, plan.HookWaits)
+	}
+	f.Seen.Now = f.Seen.Now.Add(time.Minute)
+	if plan := f.Plan(); len(plan.HookWaits) != 1 ||
+		plan.HookWaits[0].String() != "pod p2 goes on with annotation "+hook+": not removed within 1m0s" {
+		t.Errorf("%+v", plan.HookWaits)
+	}
+	f.Rest()
+	f.Expect("mark 2 true false", "p2 is 2 app=v2", "open p2", "mark 2 false false")
+}
+
+func hookPods(workload *map[string]string, pods []*corev1.Pod) {
+	*workload = map[string]string{inplace.AnnotationPreRestartHooks: "lb"}
+	for _, pod := range pods {
+		pod.Annotations = map[string]string{hook: "web", fixture.NoteKey: "n1"}
+	}
+}
+
+// TestStatefulSetStepsOfAHook: pods of policy OrderedReady have no gate, so nothing tells a registrar that one is about to restart.
+func TestStatefulSetStepsOfAHook(t *testing.T) {
+	for policy, held := range map[appsv1.PodManagementPolicyType]bool{
+		appsv1.ParallelPodManagement: true, appsv1.OrderedReadyPodManagement: false,
+	} {
+		m := fixture.NewMembers(t, 2)
+		if held {
+			fixture.Parallel(m)
+		}
+		m.StatefulSet.Spec.PodManagementPolicy = policy
+		hookPods(&m.StatefulSet.Annotations, m.Fleet.Seen.Pods)
+		m.Rollout.Seen.Settings.PreRestartTimeout = time.Minute
+		before := m.StatefulSet.Spec.Template
+		m.Edit(fixture.App{Image: "v2"})
+		about := steps.HooksPrefix + "lb are not waited for: with podManagementPolicy OrderedReady"
+		if held {
+			about = steps.HooksPrefix + "lb: a pod that is out of service restarts when their annotations"
+		}
+		if told := m.Of().DecideEdit(before).Hooks; !strings.HasPrefix(told, about) {
+			t.Errorf("%s: users are told %q", policy, told)
+		}
+		m.Rest()
+		if first := strings.Join(m.Steps, ", "); strings.Contains(first, "db-0") == held {
+			t.Errorf("%s: %s", policy, first)
+		}
+	}
+}
+
+// TestHookSimulation is TestSimulation with a hook, whose controller may be fickle, and may die. No containers of a drained pod stop while
+// the hook holds it. In the end the update completes, whatever the controller does.
+func TestHookSimulation(t *testing.T) {
+	runSeeds(t, func(seed int64, tracing bool) outcome {
+		w := newWorld(t, seed, tracing)
+		w.pull.Parallel, w.kubelet.lags, w.kubelet.skew, w.says = int(seed%3), true, skewOf(seed), seed%3 > 0
+		w.calm()
+		r := w.hooked([]time.Duration{0, time.Second, 5 * time.Second}[w.rng.Intn(3)])
+		r.fickle = w.rng.Intn(4) == 0
+		w.rules.loose, w.rules.originals = w.rng.Intn(3) == 0, sorted(w.pods.objects)
+		w.logf("loose %v, strategy %+v, gates %v", w.rules.loose, w.deployment().Spec.Strategy, w.gatesCreated)
+		for range 100 + w.rng.Intn(500) {
+			if w.failed == "" {
+				w.tick(3)
+			}
+		}
+		r.fickle, r.dead = false, w.rng.Intn(2) == 0
+		w.finish()
+		return outcome{w.failed, w.describe(), w.trace}
+	})
+}
