@@ -25,6 +25,8 @@ type Metrics struct {
 	PrePullPods *prometheus.CounterVec
 	pullsFailed *prometheus.CounterVec
 	bypassed    *prometheus.CounterVec
+	// hooksTimedOut counts pods.
+	hooksTimedOut *prometheus.CounterVec
 	// Namespaces are the series of labelled namespaces.
 	Namespaces *bynamespace.Series
 }
@@ -46,12 +48,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		pullsFailed: counter("image_pulls_failed_total", "Images that could not be pulled, each once per update and message."),
 		bypassed: counter("webhook_bypassed_total",
 			"Updates in which a webhook did not hold a native controller's write that it should have held, by kind of workload.", "kind"),
+		hooksTimedOut: counter("pre_restart_hook_timeouts_total",
+			"Pods whose containers restarted although a pre-restart hook still held them, since the timeout had passed."),
 	}
 	m.Namespaces = bynamespace.New(m.begin, m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable,
-		m.PrePullPods, m.pullsFailed, m.bypassed)
+		m.PrePullPods, m.pullsFailed, m.bypassed, m.hooksTimedOut)
 	m.inProgress = newInProgress(m.Namespaces)
 	registry.MustRegister(m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable,
-		m.inProgress, m.PrePullPods, m.pullsFailed, m.bypassed)
+		m.inProgress, m.PrePullPods, m.pullsFailed, m.bypassed, m.hooksTimedOut)
 	m.begin(bynamespace.Elsewhere)
 	return m
 }
@@ -69,7 +73,7 @@ func (m *Metrics) Setup(to manager.Manager, manages func(*corev1.Namespace) bool
 
 // begin sets the series of a namespace to zero. There are too many reasons of failures to do the same for them.
 func (m *Metrics) begin(namespace string) {
-	for _, vector := range []*prometheus.CounterVec{m.moved, m.PrePullPods, m.pullsFailed} {
+	for _, vector := range []*prometheus.CounterVec{m.moved, m.PrePullPods, m.pullsFailed, m.hooksTimedOut} {
 		vector.WithLabelValues(namespace)
 	}
 	for _, vector := range []*prometheus.HistogramVec{m.duration, m.unavailable} {

@@ -43,6 +43,11 @@ const (
 	// EventAwaitsBudget tells, once for each PodDisruptionBudget, that it has allowed no disruption for ten seconds, so that no pod restarts,
 	// and why.
 	EventAwaitsBudget = "InPlaceUpdateAwaitsBudget"
+	// EventAwaitsHook tells, once for each hook of `stayput.dev/pre-restart-hooks`, that it has held a pod that is out of service for ten
+	// seconds, and which pod that is.
+	EventAwaitsHook = "InPlaceUpdateAwaitsHook"
+	// EventHookTimedOut tells that hooks have held a pod for `stayput.dev/pre-restart-timeout`, so that its containers restart without them.
+	EventHookTimedOut = "PreRestartHookTimedOut"
 	// EventFellBack tells that an update begun in place was left to the native controller, and why.
 	EventFellBack = "InPlaceUpdateFellBack"
 	// EventRecreated tells why an edit is carried out natively, with new pods.
@@ -132,6 +137,7 @@ func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write
 	n.absences()
 	n.partition()
 	n.awaitsBudget()
+	n.hooks()
 	n.stalled()
 	n.atStandstill()
 	n.fellBack()
@@ -376,6 +382,33 @@ func (n news) awaitsBudget() {
 	if told := EventAwaitsBudget + " " + n.plan.AwaitsBudget; known.refused && !known.told[told] {
 		known.told[told] = true
 		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsBudget, n.plan.Message)
+	}
+}
+
+// hookPatience is how long a hook may hold a pod before that is news.
+const hookPatience = 10 * time.Second
+
+// hooks records that hooks hold a pod, once for each hook, and that they have timed out, once for each pod and time.
+func (n news) hooks() {
+	known := n.current()
+	if known == nil {
+		return
+	}
+	for _, wait := range n.plan.HookWaits {
+		told := EventAwaitsHook + " " + wait.Hooks.String()
+		if wait.TimedOut {
+			told = EventHookTimedOut + " " + wait.Pod + wait.Since.String()
+		}
+		switch {
+		case known.told[told], !wait.TimedOut && n.seen.Now.Sub(wait.Since) < hookPatience:
+			continue
+		case wait.TimedOut:
+			n.metrics.hooksTimedOut.WithLabelValues(n.namespace).Inc()
+			n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventHookTimedOut, wait.String())
+		default:
+			n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsHook, wait.String())
+		}
+		known.told[told] = true
 	}
 }
 

@@ -315,6 +315,36 @@ func TestReportOfABudget(t *testing.T) {
 	}
 }
 
+// TestReportOfHooks: a hook that holds a pod is news when it has done so for a while, once for each hook; that it has timed out, once for
+// each pod.
+func TestReportOfHooks(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	waits := func(hook, pod string, long time.Duration, timedOut bool) {
+		plan := held
+		plan.HookWaits = []steps.HookWait{{Pod: pod, Hooks: inplace.Hooks{hook}, Since: s.Read.Seen.Now.Add(-long), Timeout: time.Minute,
+			TimedOut: timedOut}}
+		s.report(plan)
+	}
+	waits("a/lb", "p", hookPatience-1, false)
+	fixture.WantTold(t, s.Recorder)
+	waits("a/lb", "p", hookPatience, false)
+	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsHook+" waiting for annotation a/lb to be removed from pod p")
+	waits("a/lb", "q", time.Hour, false)
+	fixture.WantTold(t, s.Recorder)
+	waits("a/shards", "q", time.Hour, false)
+	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsHook+" waiting for annotation a/shards to be removed from pod q")
+	for range 2 {
+		waits("a/lb", "p", time.Minute, true)
+	}
+	waits("a/lb", "q", time.Minute, true)
+	fixture.WantTold(t, s.Recorder, "Warning "+EventHookTimedOut+" pod p goes on with annotation a/lb: not removed within 1m0s",
+		"Warning "+EventHookTimedOut+" pod q goes on with annotation a/lb: not removed within 1m0s")
+	s.wantsOf("two pods", `
+		stayput_pre_restart_hook_timeouts_total{workload_namespace=""} 0
+		stayput_pre_restart_hook_timeouts_total{workload_namespace="shop"} 2`, "stayput_pre_restart_hook_timeouts_total")
+}
+
 func TestReportCountsWhatStallsNow(t *testing.T) {
 	stalled := held
 	stalled.Phase = steps.PhaseStalled

@@ -17,6 +17,8 @@ var adviceOnEvents = map[string]string{
 	"InPlaceUpdateStalled":      "Correct what the event names, or run `kubectl rollout undo`. The update goes on by itself",
 	"InPlaceUpdateAtPartition":  "Look at the updated pods. Then lower the [partition](../how-to/staged-rollouts.md), or undo",
 	"InPlaceUpdateAwaitsBudget": "Look at the pods that the PodDisruptionBudget selects, or change it: [how](../how-to/disruption-budgets.md)",
+	"InPlaceUpdateAwaitsHook":   "Nothing, if the controller of the hook is at work: [hooks](../how-to/load-balancers.md#wait-for-another-controller)",
+	"PreRestartHookTimedOut":    "Look at the controller of the hook, or set a longer `stayput.dev/pre-restart-timeout`",
 	"InPlaceUpdateFellBack":     "Nothing at once: the native controller ends the update. The [reason](#reasons) says what to change",
 	"UpdateRecreatesPods":       "Nothing, if you expect new pods. Else see the [reason](#reasons)",
 	"ImagePullFailed":           "Correct the image, the registry or the pull secret. Or run `kubectl rollout undo`",

@@ -47,6 +47,9 @@ func forms() map[string]form {
 			quoted(inplace.InitContainersInPlace)},
 		inplace.LabelDisruptionBudgets: {everywhere, quoted(inplace.DisruptionBudgetsRespect) + ", " + quoted(inplace.DisruptionBudgetsIgnore),
 			quoted(inplace.DisruptionBudgetsIgnore)},
+		inplace.LabelPreRestartTimeout: {everywhere,
+			fmt.Sprintf("`0` to `%.0fh`, in `ms`, `s`, `m` and `h`", inplace.LongestPreRestartTimeout.Hours()), "`10m`"},
+		inplace.AnnotationPreRestartHooks:    {onWorkload, "names, comma-separated", "none: no pod waits"},
 		inplace.LabelPartition:               {onWorkload, "a number, or `0percent` to `100percent`", "none: no pod stays"},
 		inplace.LabelOnDelete:                {onWorkload, quoted(inplace.OnDeleteInPlace), "none: native, you delete pods"},
 		inplace.AnnotationInPlaceAnnotations: keys,
@@ -64,7 +67,7 @@ func readSettings() (settings, error) {
 	var found []constant
 	for _, part := range []struct{ file, prefix string }{
 		{"settings.go", "Label"}, {"partition.go", "Label"}, {"ondelete.go", "Label"}, {"rules.go", "Annotation"}, {"auxiliary.go", "Annotation"},
-		{"order.go", "Annotation"},
+		{"order.go", "Annotation"}, {"hooks.go", "Annotation"},
 	} {
 		if err := constants("inplace", in(part.file, part.prefix), &found); err != nil {
 			return s, err

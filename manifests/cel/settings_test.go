@@ -99,6 +99,7 @@ func TestLabelsAreRejected(t *testing.T) {
 		{"stayput-workloads", inplace.LabelUpdate, "recreate", "inplace"},
 		{"stayput-settings", inplace.LabelStatefulSets, inplace.StatefulSetsInPlace, "true"},
 		{"stayput-settings", inplace.LabelDrain, "500ms", "11m"},
+		{"stayput-settings", inplace.LabelPreRestartTimeout, "1h30m", "3h"},
 		{"stayput-settings", inplace.LabelPrePullParallelism, "0", "1001"},
 		{"stayput-settings", inplace.LabelOnDelete, inplace.OnDeleteInPlace, "true"},
 		{"stayput-settings", inplace.LabelSurge, "false", "no"},
@@ -147,6 +148,20 @@ func TestTopologyKeysAreRejectedByTheRule(t *testing.T) {
 	} {
 		refusedIfIgnored(t, policy, inplace.AnnotationUpdateByTopology, key, func(annotations map[string]string) bool {
 			return inplace.NodeOrderOf(annotations).None()
+		})
+	}
+}
+
+// TestHooksAreRejectedByTheRule checks that the policy rejects exactly the lists of hooks that Stayput would ignore.
+func TestHooksAreRejectedByTheRule(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	for _, list := range []string{
+		"lb", "lb, shards", " lb ,shards ", "lb,lb", "Aws.lb_1", strings.Repeat("a", 63), strings.Repeat("a,", 124) + "ab",
+		"", " ", ",", "lb,", ",lb", "lb shards", "example.com/lb", "pre-restart.hook.stayput.dev/lb", "-lb", "lb-", "*", "lö", "lb\n", "lb,\tshards",
+		strings.Repeat("a", 64), strings.Repeat("a,", 125) + "a",
+	} {
+		refusedIfIgnored(t, policy, inplace.AnnotationPreRestartHooks, list, func(annotations map[string]string) bool {
+			return len(inplace.HooksOf(annotations)) == 0
 		})
 	}
 }
