@@ -20,6 +20,7 @@
 //	statefulset_*.go   the same for StatefulSets; statefulset_halfway_test.go has one of each pod management policy in every scenario
 //	meeting_test.go    failures of shared components, with a Deployment and a DaemonSet; leader_test.go, in each phase of a pod's update
 //	examples_test.go   each file of examples is applied, and updated by the commands in its comment
+//	hooks_test.go      pods that wait for another controller, which examples/deregister is
 //	pages_test.go      the commands of README and tutorials; reader_test.go runs them, and pages reads them out of the pages
 //	meanwhile_test.go  what happens while a change of each kind is in progress: a row for each
 //	bench_test.go      the cost of an update, beside a native one and pods that the bench itself patches (build tag bench, `make bench`)

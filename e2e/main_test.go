@@ -131,6 +131,7 @@ func TestTogether(t *testing.T) {
 		"drain":       drains,
 		"pacing":      pacing,
 		"budgets":     budgets,
+		"hooks":       hooks,
 		"partition":   partition,
 		"ownpower":    ownPower,
 		"dryrun":      dryRuns,

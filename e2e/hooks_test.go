@@ -1,0 +1,285 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	hooksAnnotation  = "stayput.dev/pre-restart-hooks"
+	hookTimeoutLabel = "stayput.dev/pre-restart-timeout"
+	// targetsHook is the annotation of examples/deregister, which has its targets in a ConfigMap of that name.
+	targetsHook     = "pre-restart.hook.stayput.dev/" + targetsHookName
+	targetsHookName = "targets"
+)
+
+// hooks checks that containers restart only when another controller has deregistered their pod, or has taken too long.
+func hooks(t *testing.T) {
+	together(t, lengthy(map[string]func(*testing.T){
+		"a Deployment": func(t *testing.T) {
+			deregisters(t, newStage(t, labelled), "web", func(s *stage) { s.create(web(3, hooked)) })
+		},
+		"a DaemonSet": func(t *testing.T) {
+			deregisters(t, newDaemonStage(t, labelled), agents, func(s *stage) { s.install(agent(templated(hooked))) })
+		},
+		"a StatefulSet": func(t *testing.T) {
+			deregisters(t, newAskingStage(t, labelled), members, func(s *stage) { s.form(db(2, policies["Parallel"], ofTemplate(hooked))) })
+		},
+		"changed half-way, and timed out": hookHalfway,
+	}, "a StatefulSet"))
+}
+
+// hooked names the hook of examples/deregister.
+func hooked(d *appsv1.Deployment) {
+	metav1.SetMetaDataAnnotation(&d.ObjectMeta, hooksAnnotation, targetsHookName)
+}
+
+// deregisters updates a workload beside examples/deregister, and puts the events of each pod in order.
+func deregisters(t *testing.T, s *stage, name string, create func(*stage)) {
+	s.deregister()
+	create(s)
+	s.registered(len(s.pods(name)))
+	before := s.pods(name)
+	s.begin("in place", inPlace)
+	s.expectIn(s.setImage(name, "app=v2"), "pre-restart hooks targets: a pod that is out of service restarts when")
+	s.completes(name)
+	s.kept(name, before, once)
+	s.runs(name, "v2")
+	s.registered(len(before))
+	want := []string{"closed", "deregistered", "released", "patched", "opened", "held", "registered"}
+	for uid, pod := range before {
+		if got := s.hookStory(uid); !slices.Equal(got, want) {
+			t.Errorf("pod %s was %v", pod.Name, got)
+		}
+	}
+}
+
+// buildDeregister builds examples/deregister once for all scenarios.
+var buildDeregister = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "stayput-e2e-")
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(folder, "deregister")
+	build := exec.Command("go", "build", "-o", program, "./examples/deregister")
+	build.Dir = repository
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, output)
+	}
+	return program, nil
+})
+
+// deregister runs examples/deregister until the test ends. The Recorder follows its targets.
+func (s *stage) deregister() {
+	s.Helper()
+	program, err := buildDeregister()
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.kubectl(contentOf(s.T, "examples/deregister/rights.yaml"), "apply", "-f", "-")
+	list := cache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "configmaps", s.namespace,
+		fields.OneTermEqualSelector("metadata.name", targetsHookName))
+	if err := s.recorder.follow(s.Context(), "configmaps", list); err != nil {
+		s.Fatal(err)
+	}
+	run := exec.CommandContext(s.Context(), program,
+		"-kubeconfig", s.kubeconfigOf("deregister"), "-namespace", s.namespace, "-selector", "app")
+	if err := run.Start(); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = run.Wait() }) // it ends with the context
+}
+
+// kubeconfigOf returns a kubeconfig with which a program is that ServiceAccount.
+func (s *stage) kubeconfigOf(account string) string {
+	s.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		s.Fatal(err)
+	}
+	token := strings.TrimSpace(s.kubectl("", "create", "token", account))
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+	}
+	file := filepath.Join(s.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		s.Fatal(err)
+	}
+	return file
+}
+
+// registered waits until so many pods are targets and have the annotation.
+func (s *stage) registered(pods int) {
+	s.Helper()
+	s.eventually("all pods to be targets", func(ctx context.Context) error {
+		found, err := clients.CoreV1().ConfigMaps(s.namespace).Get(ctx, targetsHookName, metav1.GetOptions{})
+		if err == nil && len(found.Data) != pods {
+			err = fmt.Errorf("%d of %d are", len(found.Data), pods)
+		}
+		return err
+	})
+}
+
+// hookStory returns what happened to a pod from the moment in which its gate closed.
+func (s *stage) hookStory(uid types.UID) []string {
+	s.Helper()
+	s.wait("the last events", func(world) error { return nil })
+	var story []string
+	var before *corev1.Pod
+	target := false
+	for _, e := range s.recorder.inOrder() {
+		switch object := e.object.(type) {
+		case *corev1.ConfigMap:
+			if before == nil {
+				continue
+			}
+			if _, is := object.Data[before.Name]; is != target {
+				target = is
+				story = append(story, map[bool]string{true: "registered", false: "deregistered"}[is])
+			}
+		case *corev1.Pod:
+			if object.UID != uid {
+				continue
+			}
+			story = append(story, changesOfPod(before, object)...)
+			before = object
+		}
+	}
+	return story[max(0, slices.Index(story, "closed")):]
+}
+
+// changesOfPod returns which parts of the story an event has.
+func changesOfPod(before, after *corev1.Pod) []string {
+	var changes []string
+	if before == nil {
+		return nil
+	}
+	for _, fact := range []struct {
+		is      func(*corev1.Pod) bool
+		yes, no string
+	}{
+		{func(pod *corev1.Pod) bool { return !gateOpen(pod) }, "closed", "opened"},
+		{isHeld, "held", "released"},
+		{func(pod *corev1.Pod) bool { return strings.HasSuffix(imagesOf(pod.Spec)["app"], "v2") }, "patched", "patched back"},
+	} {
+		switch was, is := fact.is(before), fact.is(after); {
+		case is && !was:
+			changes = append(changes, fact.yes)
+		case was && !is:
+			changes = append(changes, fact.no)
+		}
+	}
+	return changes
+}
+
+func isHeld(pod *corev1.Pod) bool {
+	_, has := pod.Annotations[targetsHook]
+	return has
+}
+
+// hold sets the annotation on all pods of the test application by hand.
+func (s *stage) hold() {
+	s.Helper()
+	s.kubectl("", "annotate", "pods", "--all", targetsHook+"=by hand")
+}
+
+// releases removes the annotation from every pod.
+func (s *stage) releases() {
+	s.Helper()
+	s.kubectl("", "annotate", "pods", "--all", targetsHook+"-")
+}
+
+// hookHalfway: while a hook holds a pod, the user pauses the update, resumes it, and undoes it. Nothing has restarted then. Of a second
+// update the hook times out.
+func hookHalfway(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(2, hooked, rolling("1", "0"), progressDeadline(20)))
+	s.hold()
+	before := s.pods("web")
+	s.begin("held", inPlace)
+	s.setImage("web", "app=v2")
+	s.wait("a pod to be held", draining("web"))
+	s.answers("", 0, []string{"annotation " + targetsHook + " to be removed, for "}, "status", "deployment/web")
+	s.tells("web", "waiting for annotation "+targetsHook+" to be removed from pod web-")
+	s.rollout("pause", "web")
+	serves := of("web", func(now workload) error {
+		for _, pod := range now.pods {
+			if !gateOpen(pod) || !ready(pod) {
+				return errors.New("out of service: " + describePod(pod))
+			}
+		}
+		return nil
+	})
+	s.wait("both pods to serve again", serves)
+	s.rollout("resume", "web")
+	s.wait("a pod to be held again", draining("web"))
+	s.rollout("undo", "web")
+	s.completes("web")
+	s.wait("both pods to serve", serves)
+	s.kept("web", before, nil)
+	s.begin("timed out", inPlace)
+	s.kubectl("", "label", "deployment", "web", hookTimeoutLabel+"=3s")
+	s.setImage("web", "app=v2")
+	s.completes("web")
+	s.kept("web", before, once)
+	s.reported("Deployment", "PreRestartHookTimedOut")
+	s.tells("web", "goes on with annotation "+targetsHook+": not removed within 3s")
+}
+
+// hookLeaderKilled kills the leader while hooks hold pods of both kinds. The next leader knows since when.
+func hookLeaderKilled(t *testing.T) {
+	long(t)
+	m := meet(t, web(2, hooked, rolling("1", "0")), agent(templated(hooked)))
+	t.Cleanup(func() { mended(t) })
+	m.hold()
+	m.phase("in place", inPlace, inPlace)
+	m.setImages("v2")
+	m.each(func(name string) { m.wait("a pod of "+name+" to be held", draining(name)) })
+	before := leadership(t)
+	killProcess(m.stage, m.leader())
+	m.eventually("another leader", func(context.Context) error {
+		if leadership(t) == before {
+			return errors.New("it is still " + before)
+		}
+		return nil
+	})
+	m.each(func(name string) { m.wait("a pod of "+name+" to be held still", draining(name)) })
+	m.releases()
+	m.end("v2")
+}
+
+// hooksWithoutManagers: without Stayput no hook holds anything. The native rollouts go on, and complete.
+func hooksWithoutManagers(t *testing.T) {
+	long(t)
+	m := meet(t, web(2, hooked, rolling("1", "0")), agent(templated(hooked)))
+	t.Cleanup(func() { restoreManagers(t) })
+	m.hold()
+	m.phase("in place", inPlace, inPlace)
+	m.setImages("v2")
+	m.each(func(name string) { m.wait("a pod of "+name+" to be held", draining(name)) })
+	m.phase("native", recreated, recreated)
+	dismissManagers(m.stage)
+	m.each(m.rollsOut)
+	m.each(func(name string) { m.runs(name, "v2") })
+	restoreManagers(t)
+	m.each(m.completes)
+}
