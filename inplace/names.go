@@ -68,6 +68,12 @@ const (
 	//
 	// Set by the mutating webhook; see controllerrevisions/bypass.go.
 	AnnotationAdmitted = "stayput.dev/admitted"
+	// AnnotationUndone names, on a Deployment, the ReplicaSet of the last update that was undone because it had stalled. That update is not
+	// undone again.
+	//
+	// See LabelOnStall. It is written with the template, so neither is there without the other. The Deployment controller and an undo copy it
+	// like any annotation: it names the ReplicaSet, so a copy of it does no harm, and deployments.Rollout.Undone keeps it.
+	AnnotationUndone = "stayput.dev/undone"
 	// ConditionServing is the readiness gate with which the pods of managed workloads are created.
 	ConditionServing corev1.PodConditionType = "stayput.dev/serving"
 	// Finalizer is on the objects that give the managers their rights: their ServiceAccount, Role and ClusterRole, and the two bindings. It

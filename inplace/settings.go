@@ -110,6 +110,8 @@ type Settings struct {
 	DisruptionBudgets bool
 	// PreRestartTimeout: see LabelPreRestartTimeout.
 	PreRestartTimeout time.Duration
+	// UndoOnStall: see LabelOnStall.
+	UndoOnStall bool
 	// Partition: see LabelPartition, which counts on a workload only.
 	Partition Partition
 	// Resize: see LabelResize.
@@ -142,6 +144,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 		InitContainers:     setting(labels, LabelInitContainers, parseInitContainers, false),
 		DisruptionBudgets:  setting(labels, LabelDisruptionBudgets, parseDisruptionBudgets, false),
 		PreRestartTimeout:  setting(labels, LabelPreRestartTimeout, upTo(LongestPreRestartTimeout), DefaultPreRestartTimeout),
+		UndoOnStall:        setting(labels, LabelOnStall, parseOnStall, false),
 		Partition:          PartitionOf(workloadLabels),
 	}
 }

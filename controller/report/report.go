@@ -37,6 +37,11 @@ const (
 	EventCompleted = "InPlaceUpdateCompleted"
 	// EventStalled tells that progressDeadlineSeconds have passed, and what the update waits for; or what is wrong with the partition.
 	EventStalled = "InPlaceUpdateStalled"
+	// EventUndone tells that the template went back to the revision before, since the update had stalled and `stayput.dev/on-stall` asks for
+	// that.
+	EventUndone = "InPlaceUpdateUndone"
+	// EventNotUndone tells why a stalled update is not undone although `stayput.dev/on-stall` asks for that.
+	EventNotUndone = "UndoSkipped"
 	// EventPartition tells, once for each value of the partition, that all pods that may move have moved, and how many those are. If the
 	// partition keeps all pods, it tells that their nodes have pulled, and how many have the new images.
 	EventPartition = "InPlaceUpdateAtPartition"
@@ -139,6 +144,7 @@ func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write
 	n.awaitsBudget()
 	n.hooks()
 	n.stalled()
+	n.undone()
 	n.atStandstill()
 	n.fellBack()
 	n.recreated()
@@ -259,6 +265,7 @@ func (n news) adopt(known *update) {
 	known.told[EventNotPulled] = n.plan.NotPulled != ""
 	known.told[EventNoDryRun] = n.plan.NoDryRun != ""
 	known.told[EventBypassed] = n.plan.Bypassed != ""
+	known.told[EventNotUndone] = n.plan.NotUndone != ""
 	known.told[n.stage()] = n.plan.Phase == steps.PhasePartition
 }
 
@@ -420,6 +427,21 @@ func (n news) stalled() {
 	}
 	known.stalled = true
 	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventStalled, n.plan.Message)
+}
+
+// undone records that a stalled update was undone, or once why it is not.
+func (n news) undone() {
+	for _, w := range n.writes {
+		if undo, is := w.Step.(steps.UndoStalled); is {
+			n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventUndone, undo.Why)
+		}
+	}
+	known := n.current()
+	if known == nil || n.plan.NotUndone == "" || known.told[EventNotUndone] {
+		return
+	}
+	known.told[EventNotUndone] = true
+	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventNotUndone, "The stalled update is not undone: "+n.plan.NotUndone)
 }
 
 // atStandstill notices when an update stalls and when it goes on.

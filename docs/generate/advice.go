@@ -15,6 +15,8 @@ var adviceOnEvents = map[string]string{
 	"InPlaceUpdateStarted":      "Nothing. `kubectl stayput status deploy/NAME` shows the progress",
 	"InPlaceUpdateCompleted":    nothing,
 	"InPlaceUpdateStalled":      "Correct what the event names, or run `kubectl rollout undo`. The update goes on by itself",
+	"InPlaceUpdateUndone":       "Correct the version before you update again: [undo on a stall](../how-to/staged-rollouts.md#undo-on-a-stall)",
+	"UndoSkipped":               "Correct what the event names, or run `kubectl rollout undo`",
 	"InPlaceUpdateAtPartition":  "Look at the updated pods. Then lower the [partition](../how-to/staged-rollouts.md), or undo",
 	"InPlaceUpdateAwaitsBudget": "Look at the pods that the PodDisruptionBudget selects, or change it: [how](../how-to/disruption-budgets.md)",
 	"InPlaceUpdateAwaitsHook":   "Nothing, if the controller of the hook is at work: [hooks](../how-to/load-balancers.md#wait-for-another-controller)",

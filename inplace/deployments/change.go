@@ -221,7 +221,7 @@ func (c *changer) giveUpSurge(removed replicas.Ledger) {
 // end ends the update once startup probes have run and pods that went back to their revision have restarted. Before that, a kubelet may
 // report a pod as available that is not, and without Stayput's marks the Deployment controller would consider its rollout complete. A pod
 // that does not start keeps the update in progress until the deadline has passed. A pod that takes long to stop keeps it in progress
-// until it has stopped: the Deployment controller does not extend its deadline for that.
+// until it has stopped: the Deployment controller does not extend its deadline for that. So does an update that may still be undone.
 func (c *changer) end() {
 	if unproved, wait := c.sets.Unproved(c.Seen.Now); unproved && !statuses.Overdue(c.Deployment) {
 		c.update.Plan.Again(wait)
@@ -230,6 +230,9 @@ func (c *changer) end() {
 	var stops time.Time
 	for s := range c.update.Pods() {
 		stops = times.Latest(stops, s.Move.StopsBy(s.Pod, c.Seen.Now))
+	}
+	if c.mayBeUndone() {
+		return
 	}
 	if c.formula().OutlastsDeadline(stops) {
 		c.update.Plan.Again(stops.Sub(c.Seen.Now))

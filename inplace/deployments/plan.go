@@ -96,13 +96,19 @@ func (p planner) AskDryRun() podstate.Turns {
 	newRS := p.sets.New.Rs
 	p.update.Plan.Result.DryRun = newPodOf(newRS)
 	p.update.Plan.Result.DryRun.Claims = readiness.ClaimsOf(newRS.Spec.Template.Typed().Spec)
+	turns := p.rest()
+	p.update.Plan.Result.Images = p.prePull().Images()
+	waiting := p.waiting(turns)
+	p.update.Plan.Waiting = waiting.why
+	status{observed: p.observed, waiting: waiting}.patch()
+	return turns
+}
+
+// rest leaves everything as it is, and renews the hold. It returns the pods that keep their turns.
+func (p planner) rest() podstate.Turns {
 	pacer := p.pacer(nil)
 	pacer.keepTurns()
-	p.update.Plan.Result.Images = p.prePull().Images()
-	waiting := p.waiting(pacer.turns)
-	p.update.Plan.Waiting = waiting.why
 	patcher{observed: p.observed, marks: p.sets.Marking()}.patch()
-	status{observed: p.observed, waiting: waiting}.patch()
 	return pacer.turns
 }
 
@@ -112,6 +118,12 @@ func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
 
 // Proceed implements engine.Planner.
 func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
+	undo, whyNot := p.undoOnStall()
+	if undo != nil { // the patch is guarded by the version of the Deployment, so nothing else is written to it
+		p.update.Plan.Step(*undo)
+		return p.rest(), nil
+	}
+	p.update.Plan.Result.NotUndone = whyNot
 	pace := p.pacer(p.prePull().Advance(p.paused())).decide()
 	return p.write(pace, p.changes(pace))
 }

@@ -20,6 +20,8 @@ const (
 	// Unanswered is for how long a dry run may have no answer. A native rollout could not create pods meanwhile, either. But a webhook that
 	// fails only in dry runs must not hold the update.
 	Unanswered = time.Minute
+	// UndoAgain is after what time an undo that the API server did not accept is tried again.
+	UndoAgain = time.Minute
 )
 
 // Memory is what the leader remembers of one workload. The zero Memory is that of a new leader.
@@ -41,6 +43,8 @@ type Memory struct {
 	Tried types.UID
 	// PrePullRefused is the update revision for which the API server takes no pre-pull pods.
 	PrePullRefused prepull.Refused
+	// RefusedUndo is the last undo of a stalled update that the API server did not accept.
+	RefusedUndo steps.RefusedUndo
 	// failingSince is since when every reconcile fails; zero if the last one did not.
 	failingSince time.Time
 	// notBefore is until when a large workload is left alone.
@@ -73,6 +77,9 @@ func (m *Memory) Observe(pods []*corev1.Pod, now time.Time) {
 	}
 	if m.RefusedOld.Old(now) {
 		m.RefusedOld = Asked{}
+	}
+	if now.Sub(m.RefusedUndo.At) > UndoAgain {
+		m.RefusedUndo = steps.RefusedUndo{}
 	}
 }
 

@@ -144,3 +144,14 @@ func TestFallbackIsKnownBeforeTheCacheShowsIt(t *testing.T) {
 		t.Errorf("after it is forgotten it takes %v for it", got)
 	}
 }
+
+// TestRefusedUndoIsTriedAgain checks that an undo that the API server has not accepted is forgotten after a while.
+func TestRefusedUndoIsTriedAgain(t *testing.T) {
+	m := Memory{RefusedUndo: steps.RefusedUndo{Why: "no", At: start}}
+	if m.Observe(nil, start.Add(UndoAgain)); m.RefusedUndo.Why != "no" {
+		t.Error("it is forgotten too early")
+	}
+	if m.Observe(nil, start.Add(UndoAgain+1)); m.RefusedUndo.Why != "" {
+		t.Error("it is not forgotten")
+	}
+}

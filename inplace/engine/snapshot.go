@@ -50,6 +50,8 @@ type Snapshot struct {
 	// Disruption are the PodDisruptionBudgets that count; none unless the settings ask for them. Only a caller that carries out steps, or
 	// says what pods wait for, needs them.
 	Disruption disruption.Seen
+	// RefusedUndo is the last undo of a stalled update that the API server did not accept.
+	RefusedUndo steps.RefusedUndo
 }
 
 // Untouched reports whether the mode does not manage the workload and nothing of Stayput is left, except perhaps on its revisions.

@@ -202,24 +202,29 @@ func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.Deplo
 // controller may see first that the deadline has passed, so the native message alone is completed. The native controller does not overwrite
 // it, because it writes a condition only when status or reason change.
 func (f Formula) setTimedOut(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) {
-	native := f.subject() + " has timed out progressing."
-	timedOut := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonTimedOut, native, f.Now)
+	native := f.subject() + timedOut
+	exceeded := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonTimedOut, native, f.Now)
 	if f.Waiting != "" {
-		timedOut.Message += " It is " + f.Waiting + "."
+		exceeded.Message += " It is " + f.Waiting + "."
 		if current.Reason == ReasonTimedOut && current.Message == native {
-			timedOut.LastUpdateTime, timedOut.LastTransitionTime = current.LastUpdateTime, current.LastTransitionTime
+			exceeded.LastUpdateTime, exceeded.LastTransitionTime = current.LastUpdateTime, current.LastTransitionTime
 			RemoveCondition(status, appsv1.DeploymentProgressing)
 		}
 	}
-	SetCondition(status, timedOut)
+	SetCondition(status, exceeded)
 }
+
+// timedOut is what the native controller says of a Deployment or ReplicaSet that has exceeded the deadline.
+const timedOut = " has timed out progressing."
 
 func (f Formula) subject() string {
 	if f.New == nil {
 		return fmt.Sprintf("Deployment %q", f.Deployment.Name)
 	}
-	return fmt.Sprintf("ReplicaSet %q", f.New.Name)
+	return subjectOf(f.New)
 }
+
+func subjectOf(newRS *apps.ReplicaSet) string { return fmt.Sprintf("ReplicaSet %q", newRS.Name) }
 
 // Complete is DeploymentComplete: with that status, the Deployment controller takes the rollout for complete.
 func Complete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
@@ -232,6 +237,17 @@ func Complete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
 func Overdue(d *apps.Deployment) bool {
 	progressing := apps.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
 	return progressing != nil && progressing.Reason == ReasonTimedOut
+}
+
+// Stalled returns the message of the condition by which the update to that ReplicaSet has exceeded its progress deadline; empty if it has
+// not. After a further edit the condition stays until a pod progresses. It names the ReplicaSet that it is about.
+func Stalled(d *apps.Deployment, newRS *apps.ReplicaSet) string {
+	progressing := apps.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
+	if newRS == nil || !Overdue(d) || d.Status.ObservedGeneration < d.Generation ||
+		!strings.HasPrefix(progressing.Message, subjectOf(newRS)+timedOut) {
+		return ""
+	}
+	return progressing.Message
 }
 
 // progressed is DeploymentProgressing.
@@ -251,7 +267,12 @@ func (f Formula) timedOut(progressing *appsv1.DeploymentCondition) bool {
 
 // hasDeadline is HasProgressDeadline.
 func (f Formula) hasDeadline() bool {
-	seconds := f.Deployment.Spec.ProgressDeadlineSeconds
+	return HasDeadline(f.Deployment)
+}
+
+// HasDeadline reports whether a rollout of the Deployment can exceed a progress deadline.
+func HasDeadline(d *apps.Deployment) bool {
+	seconds := d.Spec.ProgressDeadlineSeconds
 	return seconds != nil && *seconds != math.MaxInt32
 }
 

@@ -58,6 +58,8 @@ type Plan struct {
 	AwaitsBudget string
 	// HookWaits are about pods that are out of service and still have annotations of pre-restart hooks.
 	HookWaits []HookWait
+	// NotUndone is why a stalled update is not undone although a label asks for that; empty if it is, or if no label does.
+	NotUndone string
 	// Bypassed is about a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
 	Bypassed string
 }

@@ -15,7 +15,7 @@ var Policies = []string{"stayput-namespaces", "stayput-workloads", "stayput-sett
 	"stayput-auxiliary", "stayput-marks", advice,
 	"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-gates", "stayput-own-resizes",
 	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-rights",
-	"stayput-own-status"}
+	"stayput-own-status", "stayput-own-undo"}
 
 // The webhooks of both configurations in manifests.
 var (
@@ -52,7 +52,7 @@ func rightsOf(account string) []right {
 		cluster("", "persistentvolumeclaims", "", "get"),
 		cluster("apps", "controllerrevisions", "", "get", "list", "watch", "patch"),
 		cluster("apps", "daemonsets", "", "get", "list", "watch"),
-		cluster("apps", "deployments", "", "get", "list", "watch"),
+		cluster("apps", "deployments", "", "get", "list", "watch", "patch"),
 		cluster("apps", "deployments", "status", "patch"),
 		cluster("apps", "replicasets", "", "get", "list", "watch", "create", "patch"),
 		cluster("apps", "statefulsets", "", "get", "list", "watch"),

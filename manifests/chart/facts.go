@@ -58,13 +58,16 @@ func (f *facts) addBlocks(manager, role *object) (err error) {
 }
 
 // uninstallRules returns those of the managers' rules that uninstall needs to let updates fall back: it watches nothing, creates nothing,
-// and warns of nothing. The template itself has the rules about the managers' own rights.
+// warns of nothing, and undoes no update. The template itself has the rules about the managers' own rights.
 func uninstallRules(rules *yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, rule := range rules.Content {
 		verbs := without(child(rule, "verbs"), "watch", "create")
 		resources := without(child(rule, "resources"), "events", "resourcequotas", "horizontalpodautoscalers", "poddisruptionbudgets",
 			"clusterroles", "clusterrolebindings")
+		if has(verbs, "patch") {
+			resources = without(resources, "deployments") // steps.UndoStalled
+		}
 		if len(verbs.Content) > 0 && len(resources.Content) > 0 {
 			kept = append(kept, mapping("apiGroups", child(rule, "apiGroups"), "resources", resources, "verbs", verbs))
 		}
@@ -76,6 +79,10 @@ func without(list *yaml.Node, values ...string) *yaml.Node {
 	left := *list
 	left.Content = slices.DeleteFunc(slices.Clone(list.Content), func(item *yaml.Node) bool { return slices.Contains(values, item.Value) })
 	return &left
+}
+
+func has(list *yaml.Node, value string) bool {
+	return slices.ContainsFunc(list.Content, func(item *yaml.Node) bool { return item.Value == value })
 }
 
 func mapping(pairs ...any) *yaml.Node {

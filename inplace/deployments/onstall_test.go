@@ -1,0 +1,219 @@
+package deployments_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// stalled returns an update from ReplicaSet web-a to web-b that has exceeded its deadline, and is to be undone.
+func stalled() *deployments.Rollout {
+	r := fixture.Updating()
+	r.Seen.Settings.UndoOnStall = true
+	r.ReplicaSets[0].Labels[inplace.LabelCurrent] = fixture.Begun
+	r.ReplicaSets[0].Annotations[inplace.AnnotationRevision], r.ReplicaSets[1].Annotations[inplace.AnnotationRevision] = "1", "2"
+	timesOut(r, "web-b")
+	return r
+}
+
+// timesOut has the ReplicaSet exceed the deadline.
+func timesOut(r *deployments.Rollout, name string) {
+	r.Deployment.Status.Conditions[0] = statuses.NewCondition("Progressing", corev1.ConditionFalse, statuses.ReasonTimedOut,
+		`ReplicaSet "`+name+`" has timed out progressing.`, fixture.Start)
+}
+
+func undoIn(plan steps.Plan) (steps.UndoStalled, bool) {
+	for _, step := range plan.Steps {
+		if undo, is := step.(steps.UndoStalled); is {
+			return undo, true
+		}
+	}
+	return steps.UndoStalled{}, false
+}
+
+// TestStalledUpdatesAreUndone checks which updates are undone, and what is said of those that are not.
+func TestStalledUpdatesAreUndone(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(r *deployments.Rollout)
+		undone bool
+		whyNot string // a part
+	}{
+		"stalled":   {func(*deployments.Rollout) {}, true, ""},
+		"not asked": {func(r *deployments.Rollout) { r.Seen.Settings.UndoOnStall = false }, false, ""},
+		"paused":    {func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }, false, ""},
+		"progressing": {func(r *deployments.Rollout) {
+			r.Deployment.Status.Conditions[0].Reason = statuses.ReasonUpdated
+		}, false, ""},
+		"another template has stalled": {func(r *deployments.Rollout) { timesOut(r, "web-a") }, false, ""},
+		"the template was edited":      {func(r *deployments.Rollout) { r.Deployment.Generation = 2 }, false, ""},
+		"native": {func(r *deployments.Rollout) {
+			r.Seen.Fallback = revisions.Fallback{Hash: r.TemplateHash()}
+		}, false, ""},
+		"undone before": {func(r *deployments.Rollout) {
+			r.Deployment.Annotations[inplace.AnnotationUndone] = "web-b"
+		}, false, "it was undone before"},
+		"another one undone before": {func(r *deployments.Rollout) {
+			r.Deployment.Annotations[inplace.AnnotationUndone] = "web-c"
+		}, true, ""},
+		"itself on the way back": {func(r *deployments.Rollout) {
+			r.ReplicaSets[0].Labels[inplace.LabelCurrent], r.ReplicaSets[1].Labels[inplace.LabelCurrent] = "", fixture.Begun
+		}, false, "goes back to ReplicaSet web-b"},
+		"no revision before": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelCurrent] = "1" }, false,
+			"no ReplicaSet is left"},
+		"not accepted": {func(r *deployments.Rollout) {
+			r.Seen.RefusedUndo = steps.RefusedUndo{UpdateRevision: r.ReplicaSets[1].UID, Why: "no"}
+		}, false, "does not accept it: no"},
+		"another one not accepted": {func(r *deployments.Rollout) {
+			r.Seen.RefusedUndo = steps.RefusedUndo{UpdateRevision: "c", Why: "no"}
+		}, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := stalled()
+			test.change(r)
+			plan := r.Plan()
+			if _, undone := undoIn(plan); undone != test.undone || (plan.NotUndone != "") != (test.whyNot != "") ||
+				!strings.Contains(plan.NotUndone, test.whyNot) {
+				t.Errorf("undone: %t, not undone: %q", undone, plan.NotUndone)
+			}
+		})
+	}
+}
+
+// TestOneWayUpdatesAreNotUndone: running pods keep an added toleration, so the native controller would replace them.
+func TestOneWayUpdatesAreNotUndone(t *testing.T) {
+	r := stalled()
+	template := fixture.App{Image: "v2", Tolerates: "spot"}.Template()
+	r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = template, template
+	r.Seen.DryRun = fixture.Admitted(r.ReplicaSets[1])
+	plan := r.Plan()
+	if _, undone := undoIn(plan); undone || !strings.Contains(plan.NotUndone, "pods would be replaced on the way back to ReplicaSet web-a") {
+		t.Errorf("undone: %t, not undone: %q", undone, plan.NotUndone)
+	}
+}
+
+// TestUndoOfAStalledUpdate checks what the write makes of the Deployment, that it is the only write to it, and that no pod moves any more.
+func TestUndoOfAStalledUpdate(t *testing.T) {
+	r := stalled()
+	r.Deployment.ResourceVersion = "7"
+	r.Deployment.Annotations["kubernetes.io/change-cause"], r.Deployment.Annotations["new"] = "to v2", "x"
+	r.Deployment.Annotations[inplace.AnnotationUpdateLast] = "role=leader"
+	r.ReplicaSets[0].Annotations["kubernetes.io/change-cause"], r.ReplicaSets[0].Annotations[inplace.AnnotationUpdateLast] = "to v1", "old"
+	plan := r.Plan()
+	undo, is := undoIn(plan)
+	if !is || plan.Phase != steps.PhaseStalled || slices.ContainsFunc(plan.Steps, func(step steps.Step) bool {
+		switch step.(type) {
+		case steps.PatchStatus, steps.PatchPod, steps.SetGate:
+			return true
+		}
+		return false
+	}) {
+		t.Fatalf("phase %s, steps %v", plan.Phase, plan.Steps)
+	}
+	if guard := undo.Operations[0]; guard.Path != "/metadata/resourceVersion" || guard.Value != "7" {
+		t.Errorf("the guard is %v", guard)
+	}
+	after := r.Deployment.DeepCopyObject().(*apps.Deployment)
+	if err := fixture.Apply(after, undo.Operations); err != nil {
+		t.Fatal(err)
+	}
+	if !apps.SameTemplate(after.Spec.Template, r.ReplicaSets[0].Spec.Template) {
+		t.Errorf("the template is %s", fixture.RawOf(after.Spec.Template))
+	}
+	for key, want := range map[string]string{inplace.AnnotationUndone: "web-b", "kubernetes.io/change-cause": "to v1", "new": "",
+		inplace.AnnotationUpdateLast: "role=leader", inplace.AnnotationRevision: "1"} {
+		if got := after.Annotations[key]; got != want {
+			t.Errorf("annotation %s is %q instead of %q", key, got, want)
+		}
+	}
+	const why = `label stayput.dev/on-stall is undo, and the update has stalled: ReplicaSet "web-b" has timed out progressing. ` +
+		"The template goes back to that of ReplicaSet web-a"
+	if undo.Why != why {
+		t.Errorf("it says %q", undo.Why)
+	}
+}
+
+// TestNewestRevisionBefore: an edit in the middle of an update is undone to what pods had when it began, not to the edit before.
+func TestNewestRevisionBefore(t *testing.T) {
+	r := stalled()
+	template := fixture.App{Image: "v3"}.Template()
+	r.Deployment.Spec.Template = template
+	newRS := fixture.ReplicaSetOf(r, "c", fixture.App{Image: "v3"}, 0)
+	newRS.Labels[inplace.LabelUpdating], newRS.Annotations[inplace.AnnotationRevision] = fixture.Begun, "3"
+	timesOut(r, "web-c")
+	if undo, is := undoIn(r.Plan()); !is || !strings.HasSuffix(undo.Why, "to that of ReplicaSet web-a") {
+		t.Errorf("undone: %t, %q", is, undo.Why)
+	}
+}
+
+// TestUpdateThatMayBeUndoneDoesNotEnd: all pods have moved, and the only one is not available. Without the marks, it would not be known
+// which revision pods had before.
+func TestUpdateThatMayBeUndoneDoesNotEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(r *deployments.Rollout)
+		ends   bool
+	}{
+		"to be undone": {func(*deployments.Rollout) {}, false},
+		"not asked":    {func(r *deployments.Rollout) { r.Seen.Settings.UndoOnStall = false }, true},
+		"no deadline":  {func(r *deployments.Rollout) { r.Deployment.Spec.ProgressDeadlineSeconds = nil }, true},
+		"a way back":   {func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelCurrent] = fixture.Begun }, true},
+		"undone before": {func(r *deployments.Rollout) {
+			timesOut(r, "web-b")
+			r.Deployment.Annotations[inplace.AnnotationUndone] = "web-b"
+		}, true},
+		"not accepted for now": {func(r *deployments.Rollout) {
+			timesOut(r, "web-b")
+			r.Seen.RefusedUndo = steps.RefusedUndo{UpdateRevision: r.ReplicaSets[1].UID, Why: "no"}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := allMoved()
+			test.change(r)
+			plan := r.Plan()
+			ends := slices.ContainsFunc(plan.Steps, func(step steps.Step) bool {
+				set, is := step.(steps.PatchReplicaSet)
+				return is && strings.Contains(set.Why, "marks")
+			})
+			if ends != test.ends {
+				t.Errorf("it ends: %t, with %v", ends, plan.Steps)
+			}
+		})
+	}
+}
+
+// allMoved returns an update whose only pod has moved, and is not available.
+func allMoved() *deployments.Rollout {
+	r := fixture.New(1, fixture.App{Image: "v2"})
+	r.Seen.Settings.UndoOnStall = true
+	for i, hash := range []string{"a", "b"} {
+		rs := fixture.ReplicaSetOf(r, hash, fixture.App{Image: []string{"v1", "v2"}[i]}, int32(i))
+		rs.Labels[inplace.LabelUpdating], rs.Labels[inplace.LabelReplicas] = fixture.Begun, []string{"0", "1"}[i]
+		rs.Labels[inplace.LabelRenewed] = fixture.Begun
+	}
+	r.ReplicaSets[0].Labels[inplace.LabelCurrent] = fixture.Begun
+	fixture.PodOf(r, "p", r.ReplicaSets[1], fixture.Unready)
+	r.Deployment.Status.ObservedGeneration = 1
+	r.Deployment.Status.Conditions = append(r.Deployment.Status.Conditions,
+		statuses.NewCondition("Progressing", corev1.ConditionTrue, statuses.ReasonUpdated, "", fixture.Start))
+	return r
+}
+
+// TestUndoKeepsWhatWasUndone checks that a user's undo keeps the note of what was undone on stall, which the old revision does not have.
+func TestUndoKeepsWhatWasUndone(t *testing.T) {
+	r := fixture.Updating()
+	before := map[string]string{inplace.AnnotationUndone: "web-c", inplace.AnnotationRevision: "3"}
+	r.Deployment.Annotations = map[string]string{inplace.AnnotationRevision: "3"}
+	r.ReplicaSets[1].Annotations = map[string]string{}
+	if kept := r.Undone(before); len(kept) != 1 || kept[0].Key != inplace.AnnotationUndone || kept[0].Value != "web-c" {
+		t.Errorf("kept is %v", kept)
+	}
+}
