@@ -62,6 +62,13 @@ func (p Partition) Keeps(pods int) int {
 	return min(value, pods) // a percentage of one pod keeps it, except 0percent
 }
 
+// Next returns the partition of the next stage: it lets twice as many pods be updated as this one, at least one more. So the first stages
+// are small, and few stages are needed: of ten pods 1, 2, 4 and 8 are updated.
+func (p Partition) Next(pods int) Partition {
+	kept := p.Keeps(pods)
+	return Partition(strconv.Itoa(max(0, kept-max(1, pods-kept))))
+}
+
 // MayMove returns how many more pods may get the new revision. Wanted is the number of pods that the workload wants, old that of pods
 // with an old revision, and updated that of pods that have the new revision or are being moved to it. The result is never negative: pods
 // with the new revision keep it, even if the partition is raised.

@@ -59,3 +59,17 @@ func TestPartitionOf(t *testing.T) {
 		t.Errorf("without the label it is %q", none)
 	}
 }
+
+func TestPartitionNext(t *testing.T) {
+	for _, test := range []struct {
+		partition, next Partition
+		pods            int
+	}{
+		{"100percent", "9", 10}, {"90percent", "8", 10}, {"8", "6", 10}, {"6", "2", 10}, {"2", "0", 10}, {"0", "0", 10}, {"", "0", 10},
+		{"95percent", "18", 20}, {"50percent", "0", 4}, {"1", "0", 1}, {"5", "0", 1}, {"5", "0", 0},
+	} {
+		if next := test.partition.Next(test.pods); next != test.next {
+			t.Errorf("after %q of %d pods comes %q, not %q", test.partition, test.pods, next, test.next)
+		}
+	}
+}

@@ -1,5 +1,5 @@
-// Command kubectl-stayput is kubectl's plugin for Stayput. It changes nothing: plan asks the API server in dry runs. Package commands
-// describes its commands.
+// Command kubectl-stayput is kubectl's plugin for Stayput. Only its command promote changes anything, and only the partition of one
+// workload. Package commands describes its commands.
 package main
 
 import (

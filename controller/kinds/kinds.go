@@ -69,6 +69,12 @@ type Rollout interface {
 	Done() bool
 	// Overdue reports whether the native controller says that the progress deadline is exceeded.
 	Overdue() bool
+	// Stalled returns why the update makes no progress by itself; empty if it may.
+	Stalled() string
+	// Stage returns how far the partition lets the update go, and whether it is there.
+	Stage() steps.Stage
+	// TemplateHash returns a hash that identifies the template.
+	TemplateHash() string
 	// Fresh reports whether no pod has the update revision yet.
 	Fresh() bool
 	// PodProgress returns the progress of each live pod.

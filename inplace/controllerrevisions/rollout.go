@@ -66,6 +66,24 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 	return r.observed().update.PodProgress(slices.ContainsFunc(r.Revisions, revisions.Updating), false)
 }
 
+// Stage returns how far the partition lets the update go, and whether it is there.
+func (r Rollout) Stage() steps.Stage {
+	preview, o := r.Kind.Preview(r.Seen.Settings.Partition), r.observed()
+	return steps.Stage{Kept: preview.AtPartition, Pods: preview.Pods, Reached: o.update.Partition.Waits(o.update.Pods()) != ""}
+}
+
+// Stalled returns why the update makes no progress by itself, one clause; empty if it may. There is no progress deadline. So it has stalled
+// as soon as a kubelet has failed to start a container, or to pull an image, and waits before it tries again.
+func (r Rollout) Stalled() string {
+	o := r.observed()
+	for _, m := range o.live {
+		if failing := m.Failing(); failing != "" {
+			return "pod " + m.Pod.Name + " waits for " + failing
+		}
+	}
+	return o.seen.Pull.Failing()
+}
+
 // Images counts the nodes that have the new images, where a partition keeps all pods.
 func (r Rollout) Images() steps.Images { return r.observed().prePull().Images() }
 

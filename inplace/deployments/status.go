@@ -24,18 +24,32 @@ type waiting struct {
 // waiting finds out what the update waits for. The parts that wait for images have said so before, and take precedence.
 func (o *observed) waiting(turns podstate.Turns) waiting {
 	var w waiting
-	partition, pods, sets := o.update.Partition, o.update.Pods(), o.sets
-	images := o.update.Plan.Result.Images
-	moving := len(turns) > 0 || images.Pulling
-	if !o.paused() && !moving && sets.Surge() == 0 && sets.Excess() == 0 && sets.AllUpdating() && sets.AllObserved() {
-		w.stage = images.After(partition.Waits(pods))
+	partition, images := o.update.Partition, o.update.Plan.Result.Images
+	if len(turns) == 0 && !images.Pulling {
+		w.stage = images.After(o.atPartition())
 	}
-	w.flaw = partition.Flaw(pods)
+	w.flaw = partition.Flaw(o.update.Pods())
 	w.why = cmp.Or(w.flaw, o.update.Plan.Waiting)
-	if sets.Kept > 0 && w.why == "" {
+	if o.sets.Kept > 0 && w.why == "" {
 		w.why = partition.Unresized(o.notResized())
 	}
 	return w
+}
+
+// atPartition returns a message that the update waits only for the partition; empty if it waits for anything else, or for nothing. Pods with
+// their turn, and nodes that pull images, are left out.
+func (o *observed) atPartition() string {
+	sets := o.sets
+	if o.paused() || sets.Surge() != 0 || sets.Excess() != 0 || !sets.AllUpdating() || !sets.AllObserved() {
+		return ""
+	}
+	return o.update.Partition.Waits(o.update.Pods())
+}
+
+// Stage returns how far the partition lets the update go, and whether it is there.
+func (r Rollout) Stage() steps.Stage {
+	o := r.observed()
+	return steps.Stage{Kept: o.sets.Kept, Pods: o.sets.Wanted, Reached: o.atPartition() != ""}
 }
 
 // forSecondPod returns why the update waits if no pod may be unavailable and a second pod may never be able to run.

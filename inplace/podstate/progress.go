@@ -97,6 +97,19 @@ func (s *State) awaits() string {
 	return "readiness"
 }
 
+// backsOff are reasons of a kubelet that waits before it tries again to start a container, besides those of readiness.CannotPull.
+var backsOff = map[string]bool{"CrashLoopBackOff": true, "CreateContainerConfigError": true, "CreateContainerError": true}
+
+// Failing returns what a pod that has the update revision, or a part of it, waits for, if its kubelet has failed and waits before it tries
+// again; empty if not.
+func (s *State) Failing() string {
+	_, why := unready(s.Pod)
+	if !s.Updated && !s.PartiallyPatched() || s.Available || !backsOff[why] && !readiness.CannotPull[why] {
+		return ""
+	}
+	return s.awaits()
+}
+
 // unready returns the first container that is not ready, and the kubelet's reason, empty if the kubelet gives none.
 func unready(pod *corev1.Pod) (container, why string) {
 	for _, c := range pod.Spec.Containers {

@@ -7,6 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// Failing returns which node cannot pull its images, as one clause of a sentence; empty if none is known to fail.
+func (p Pulling) Failing() string {
+	for _, prePullPod := range p.PrePullPods {
+		if state, message := told(prePullPod); state == podFailed && prePullPod.DeletionTimestamp == nil {
+			return strings.TrimSuffix("node "+prePullPod.Spec.NodeName+" cannot pre-pull images: "+message, ": ")
+		}
+	}
+	return ""
+}
+
 // Awaits returns which images the node of the pod still pulls, as one clause of a sentence. It is empty if no pre-pull pod works
 // there.
 func (p Pulling) Awaits(pod *corev1.Pod) string {

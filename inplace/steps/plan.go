@@ -85,6 +85,14 @@ func (p Progress) String() string {
 	return fmt.Sprintf("%d of %d pods updated, %d in progress", p.Moved, p.Replicas, p.Moving)
 }
 
+// Stage is how far the partition lets an update go.
+type Stage struct {
+	// Kept is how many of the Pods keep their old revision.
+	Kept, Pods int
+	// Reached: some pods are kept, and all others are updated and available.
+	Reached bool
+}
+
 // Images counts the nodes that have the new images, where a partition keeps all pods. There are no Nodes where nothing is pulled for that.
 type Images struct {
 	On, Nodes int

@@ -36,6 +36,8 @@ type server struct {
 	forbidden []string
 	// read, if set, is told of each GET before it is answered.
 	read func(path string)
+	// write, if set, stores a patch that is no dry run.
+	write func(path string, patch []byte)
 }
 
 const (
@@ -83,9 +85,25 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, http.StatusOK, s.list(r.URL.Path))
 	case r.Method == http.MethodGet:
 		s.answer(w, http.StatusNotFound, apierrors.NewNotFound(appsv1.Resource("deployments"), "").ErrStatus)
+	case s.write != nil && r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "":
+		s.store(w, r)
 	default:
 		s.dryRun(w, r, object)
 	}
+}
+
+// store answers a write with what it has made of the object.
+func (s *server) store(w http.ResponseWriter, r *http.Request) {
+	patch, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.Error(err)
+	}
+	if s.refusal != nil {
+		s.answer(w, int(s.refusal.ErrStatus.Code), s.refusal.ErrStatus)
+		return
+	}
+	s.write(r.URL.Path, patch)
+	s.answer(w, http.StatusOK, s.objects[r.URL.Path])
 }
 
 func (s *server) lists(path string) bool { return listKinds[filepath.Base(path)] != "" }

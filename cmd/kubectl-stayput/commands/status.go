@@ -102,7 +102,7 @@ func kindCalled(name string) (kinds.Kind, bool) {
 
 // status reads and prints how far the update of one workload is.
 type status struct {
-	client.Reader
+	client.Client
 	kind   kinds.Kind
 	key    types.NamespacedName
 	source kinds.Source
@@ -123,7 +123,7 @@ func statusOf(cluster *connection, arguments []string) (*status, error) {
 	}
 	found, err := cluster.client(rest.NoWarnings{})
 	key, reader := types.NamespacedName{Namespace: namespace, Name: name}, cluster.reader(found, false)
-	return &status{Reader: found, kind: kind, key: key, source: kind.Source(reader), disruption: reader.Disruption}, err
+	return &status{Client: found, kind: kind, key: key, source: kind.Source(reader), disruption: reader.Disruption}, err
 }
 
 // follow reads the status every second and has it shown, until the update is over.
@@ -149,13 +149,19 @@ func (s *status) follow(ctx context.Context, show func(sight) error) error {
 	}
 }
 
-func (s *status) look(ctx context.Context) (sight, error) {
+// read reads the workload with its revisions and pods.
+func (s *status) read(ctx context.Context) (kinds.Rollout, error) {
 	rollout, err := s.source(ctx, s.key)
+	if err == nil && rollout == nil {
+		err = fmt.Errorf("there is no %s %s", s.kind.Workload.Name, s.key)
+	}
+	return rollout, err
+}
+
+func (s *status) look(ctx context.Context) (sight, error) {
+	rollout, err := s.read(ctx)
 	if err != nil {
 		return sight{}, err
-	}
-	if rollout == nil {
-		return sight{}, fmt.Errorf("there is no %s %s", s.kind.Workload.Name, s.key)
 	}
 	if err := s.addDisruption(ctx, rollout.Snapshot()); err != nil {
 		return sight{}, err
@@ -164,8 +170,11 @@ func (s *status) look(ctx context.Context) (sight, error) {
 		return sight{}, err
 	}
 	events, err := s.events(ctx, rollout.Workload())
-	return sight{s.kind, rollout, events, rollout.Done() && !kinds.Marked(rollout)}, err
+	return sight{s.kind, rollout, events, over(rollout)}, err
 }
+
+// over reports whether the update is over.
+func over(rollout kinds.Rollout) bool { return rollout.Done() && !kinds.Marked(rollout) }
 
 // addDisruption adds what pods wait for if they wait for a PodDisruptionBudget, if the user may list those: custom roles may not allow it.
 func (s *status) addDisruption(ctx context.Context, seen *engine.Snapshot) (err error) {

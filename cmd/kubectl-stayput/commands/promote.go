@@ -1,0 +1,234 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"gomodules.xyz/jsonpatch/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+func newPromote(cluster *connection, std streams) *cobra.Command {
+	var to string
+	var timeout time.Duration
+	promote := &cobra.Command{
+		Use:   "promote (deployment/NAME | daemonset/NAME | statefulset/NAME)",
+		Short: "Let an update in place go on to its next stage, and wait until it is there",
+		Long: "Lower the partition of a workload, and wait until all other pods are updated and available.\n" +
+			"Without --to, twice as many pods are updated as in the stage before: of ten pods 1, 2, 4, 8, and then all.\n" +
+			"The stage before must be reached: promote waits for that first. If no update is in progress, it changes nothing.\n" +
+			"It exits with 0 when the stage is reached, or nothing is to be promoted; and with 1 when the update stalls.",
+		Example:           "  kubectl stayput promote deployment/web\n  kubectl stayput promote daemonset/agent --to 25percent --timeout 10m",
+		ValidArgsFunction: cluster.completeWorkload(),
+		RunE: func(promote *cobra.Command, arguments []string) error {
+			s, err := statusOf(cluster, arguments)
+			if err != nil {
+				return err
+			}
+			target, err := targetOf(to)
+			if err != nil {
+				return err
+			}
+			p := promotion{status: s, to: target, out: std.Out}
+			return p.within(promote.Context(), timeout)
+		},
+	}
+	promote.Flags().StringVar(&to, "to", "", "how many `pods` keep their old revision: a number, or 0percent to 100percent; the next stage if empty")
+	promote.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait, such as 10m; 0 is until the stage is reached or the update stalls")
+	return promote
+}
+
+// targetOf returns the partition that the flag names.
+func targetOf(to string) (inplace.Partition, error) {
+	target := inplace.Partition(strings.Replace(to, "%", "percent", 1))
+	if target.Flaw() != "" {
+		return "", fmt.Errorf("--to: %q is neither a number of pods nor 0percent to 100percent", to)
+	}
+	return target, nil
+}
+
+// promotion lets the update of one workload go on to a stage.
+type promotion struct {
+	*status
+	// to is the partition of that stage; empty for the next one.
+	to  inplace.Partition
+	out io.Writer
+	// template is the hash of the template that is rolled out. undone is what was undone before.
+	template, undone string
+	// told is the last line that was printed.
+	told string
+}
+
+// within makes the promotion in the time that it has.
+func (p *promotion) within(ctx context.Context, timeout time.Duration) error {
+	limited, end := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		limited, end = context.WithTimeout(ctx, timeout)
+	}
+	defer end()
+	err := p.make(limited)
+	switch {
+	case err == nil || limited.Err() == nil:
+		return err
+	case ctx.Err() != nil: // interrupted
+		return exitFailed
+	}
+	return errors.New(strings.TrimSuffix(fmt.Sprintf("timed out after %s: %s", timeout, p.told), ": "))
+}
+
+// make waits for the stage before, lowers the partition, and waits for the new stage.
+func (p *promotion) make(ctx context.Context) error {
+	rollout, err := p.read(ctx)
+	if err != nil {
+		return err
+	}
+	if mode := rollout.Snapshot().Mode; !mode.Manages() {
+		return errors.New(mode.Reason().Message)
+	}
+	if over(rollout) && !rollout.Stage().Reached {
+		p.say("nothing to promote: no update of %s is in progress", p.called())
+		return nil
+	}
+	p.template, p.undone = rollout.TemplateHash(), undoneIn(rollout)
+	if rollout, err = p.reach(ctx); err != nil || !rollout.Stage().Reached {
+		return err
+	}
+	if lowered, err := p.lower(ctx, rollout); err != nil || !lowered {
+		return err
+	}
+	_, err = p.reach(ctx)
+	return err
+}
+
+// called is the workload in messages, as "deployment web".
+func (p *promotion) called() string { return strings.ToLower(p.kind.Workload.Name) + " " + p.key.Name }
+
+// say prints a line, unless it is the last one again.
+func (p *promotion) say(format string, arguments ...any) {
+	if line := fmt.Sprintf(format, arguments...); line != p.told {
+		p.told = line
+		fmt.Fprintln(p.out, line)
+	}
+}
+
+// reach reads the workload every second until the stage is reached, or cannot be.
+func (p *promotion) reach(ctx context.Context) (kinds.Rollout, error) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		rollout, err := p.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.failure(rollout); err != nil {
+			return nil, err
+		}
+		if p.reached(rollout) {
+			return rollout, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// failure returns why the stage will not be reached by itself; nil if it may.
+func (p *promotion) failure(rollout kinds.Rollout) error {
+	switch stalled, decision, flaw := rollout.Stalled(), rollout.Decision(), rollout.Snapshot().Settings.Partition.Flaw(); {
+	case undoneIn(rollout) != p.undone:
+		return fmt.Errorf("the update has stalled, and it was undone: label %s asks for that", inplace.LabelOnStall)
+	case rollout.TemplateHash() != p.template:
+		return errors.New("the template was edited meanwhile, so this is another update; its partition is left as it is")
+	case stalled != "":
+		return errors.New("the update has stalled: " + stalled)
+	case flaw != "":
+		return errors.New(flaw)
+	case decision.Native():
+		return errors.New("the update is native, and a partition does not hold it: " + decision.Reasons.String())
+	}
+	return nil
+}
+
+// undoneIn returns which revision was undone last because its update had stalled.
+func undoneIn(rollout kinds.Rollout) string {
+	return rollout.Workload().GetAnnotations()[inplace.AnnotationUndone]
+}
+
+// reached reports whether the update is at its stage, or over, and says so, or what it waits for.
+func (p *promotion) reached(rollout kinds.Rollout) bool {
+	stage, now := rollout.Stage(), sight{kind: p.kind, rollout: rollout}
+	updated := now.are(podstate.Updated)
+	switch {
+	case stage.Reached:
+		p.say("%s has reached its stage: %d of %d pods are updated, %d keep their old revision", p.called(), updated, stage.Pods, stage.Kept)
+	case over(rollout):
+		p.say("%s is updated: all %d pods", p.called(), stage.Pods)
+	default:
+		p.say("Waiting for %s: %d of %d pods are updated, %d keep their old revision%s",
+			p.called(), updated, stage.Pods, stage.Kept, now.awaits())
+		return false
+	}
+	return true
+}
+
+// lower writes the partition of the stage, and reports whether it did. It does not if the workload is there already.
+func (p *promotion) lower(ctx context.Context, rollout kinds.Rollout) (bool, error) {
+	stage := rollout.Stage()
+	to := p.to
+	if to == "" {
+		to = inplace.Partition(fmt.Sprint(stage.Kept)).Next(stage.Pods)
+	}
+	switch keeps := to.Keeps(stage.Pods); {
+	case keeps > stage.Kept:
+		return false, fmt.Errorf("--to %s would keep %d pods, and only %d keep their old revision; no pod goes back but by kubectl rollout undo",
+			to, keeps, stage.Kept)
+	case keeps == stage.Kept:
+		return false, nil
+	}
+	patch, err := json.Marshal(lowering(rollout.Workload(), to, stage))
+	if err != nil {
+		return false, err
+	}
+	workload := rollout.Workload().DeepCopyObject().(client.Object)
+	err = p.Patch(ctx, workload, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("kubectl-stayput"))
+	if apierrors.IsInvalid(err) {
+		return false, fmt.Errorf("the workload was changed meanwhile, so its partition is left as it is; run promote again (%w)", err)
+	}
+	if err == nil {
+		p.say("%s: the partition is lowered, so that %d of %d pods are updated", p.called(), stage.Pods-to.Keeps(stage.Pods), stage.Pods)
+	}
+	return err == nil, err
+}
+
+// lowering returns the patch that sets the partition. It fails if the partition or the template is no longer what was read.
+func lowering(workload client.Object, to inplace.Partition, stage steps.Stage) []jsonpatch.Operation {
+	path := patches.Pointer("metadata", "labels", inplace.LabelPartition)
+	from, value := any(workload.GetLabels()[inplace.LabelPartition]), any(string(to))
+	if set, is := workload.(*apps.StatefulSet); is {
+		path = patches.Pointer("spec", "updateStrategy", "rollingUpdate", "partition")
+		from, value = set.Partition(), set.FirstOrdinal()+to.Keeps(stage.Pods)
+	}
+	return []jsonpatch.Operation{
+		jsonpatch.NewOperation("test", "/metadata/uid", workload.GetUID()),
+		jsonpatch.NewOperation("test", "/metadata/generation", workload.GetGeneration()),
+		jsonpatch.NewOperation("test", path, from),
+		jsonpatch.NewOperation("replace", path, value),
+	}
+}
