@@ -313,10 +313,12 @@ func (j *judge) highestRevision(than *appsv1.ReplicaSet) int64 {
 	return highest
 }
 
-// spec checks that only users own fields of a workload's spec.
+// spec checks that only users own fields of a workload's spec, apart from what Stayput owns after an undo on stall.
 func (j *judge) spec(e event, of metav1.Object) {
+	_, undone := of.GetAnnotations()["stayput.dev/undone"]
 	for _, entry := range of.GetManagedFields() {
-		byUser := strings.HasPrefix(entry.Manager, "kubectl") || entry.Manager == "helm" || strings.HasPrefix(entry.Manager, user)
+		byUser := strings.HasPrefix(entry.Manager, "kubectl") || entry.Manager == "helm" || strings.HasPrefix(entry.Manager, user) ||
+			entry.Manager == "stayput" && undone
 		if !byUser && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:spec"`)) {
 			j.violation(e, "%s wrote its spec", entry.Manager)
 		}

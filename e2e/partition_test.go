@@ -26,12 +26,14 @@ func partition(t *testing.T) {
 		"paused and resumed":      partitionPaused,
 		"scaled at a stage":       partitionScaled,
 		"creations at a stage":    partitionCreations,
+		"promote that stalls":     promoteStalls,
 	}
 	for what, staged := range map[string]staged{
 		"Deployment": stagedDeployment,
 		"DaemonSet":  stagedDaemonSet,
 	} {
 		scenarios["stages of a "+what] = staged.lowered
+		scenarios["promoted stages of a "+what] = staged.promoted
 		scenarios["removed of a "+what] = staged.removed
 		scenarios["undo of a "+what] = staged.undone
 		scenarios["further edit of a "+what] = staged.edited

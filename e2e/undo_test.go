@@ -23,6 +23,8 @@ func undo(t *testing.T) {
 		"of a crashing image":          func(t *testing.T) { undoBroken(t, "crash", "CrashLoopBackOff") },
 		"rollover half-way":            rollover,
 		"forward from a missing image": forward,
+		"on stall":                     undoOnStall,
+		"on stall of the only pod":     undoOnStallOfTheOnlyPod,
 	}, "after completion", "of an image that is not", "forward from a missing image"))
 }
 
