@@ -72,23 +72,26 @@ type promotion struct {
 	template, undone string
 	// told is the last line that was printed.
 	told string
+	// over has a value when the promotion has no more time; nil if it has as much as it needs.
+	over <-chan time.Time
 }
 
-// within makes the promotion in the time that it has.
+// errTimedOut is the end of the time that a promotion has.
+var errTimedOut = errors.New("timed out")
+
+// within makes the promotion in the time that it has. Each of its requests may take longer.
 func (p *promotion) within(ctx context.Context, timeout time.Duration) error {
-	limited, end := ctx, context.CancelFunc(func() {})
 	if timeout > 0 {
-		limited, end = context.WithTimeout(ctx, timeout)
+		p.over = time.After(timeout)
 	}
-	defer end()
-	err := p.make(limited)
-	switch {
-	case err == nil || limited.Err() == nil:
-		return err
-	case ctx.Err() != nil: // interrupted
+	switch err := p.make(ctx); {
+	case err != nil && ctx.Err() != nil: // interrupted
 		return exitFailed
+	case errors.Is(err, errTimedOut):
+		return fmt.Errorf("%w after %s: %s", errTimedOut, timeout, p.told)
+	default:
+		return err
 	}
-	return errors.New(strings.TrimSuffix(fmt.Sprintf("timed out after %s: %s", timeout, p.told), ": "))
 }
 
 // make waits for the stage before, lowers the partition, and waits for the new stage.
@@ -144,6 +147,8 @@ func (p *promotion) reach(ctx context.Context) (kinds.Rollout, error) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-p.over:
+			return nil, errTimedOut
 		case <-tick.C:
 		}
 	}
