@@ -104,6 +104,8 @@ func writtenConditions() []condition {
 	return []condition{
 		{"pod", gate, yes, readiness.ReasonCreated, "The gate was opened for the first time"},
 		{"pod", gate, no, readiness.ReasonUpdating, "The gate is closed: the pod has its turn"},
+		{"pod", gate, no, readiness.ReasonRestarting, "The gate is closed: the pod of a StatefulSet with `OrderedReady` was patched, and its " +
+			"containers are about to stop"},
 		{"pod", gate, yes, readiness.ReasonReopened, "The gate was opened again after the pod's turn"},
 		{"pod", gate, yes, readiness.ReasonNodeUnknown, "The gate was opened while the pod's node was unreachable"},
 		{"Deployment", progressing, unknown, statuses.ReasonPartition, "Only the partition stops the rollout"},

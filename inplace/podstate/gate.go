@@ -43,17 +43,36 @@ func openGate(pod *corev1.Pod, unreachable bool, now time.Time, why string) step
 	case readiness.Unopened(pod):
 		reason = readiness.ReasonCreated
 	}
-	return steps.SetGate{Pod: pod, Open: true, Why: why, Operations: setServing(pod, corev1.ConditionTrue, reason, now)}
+	return steps.SetGate{Pod: pod, Open: true, Why: why,
+		Operations: setServing(pod, corev1.ConditionTrue, reason, provedGeneration(pod, now), now)}
+}
+
+// provedGeneration returns the generation that the pod's containers are known to run, or not to run any more: the gate of a pod that was
+// patched while it served may open before.
+func provedGeneration(pod *corev1.Pod, now time.Time) int64 {
+	if stopped, _ := readiness.MoveOf(pod).Stopped(pod, now); readiness.DrainsStopping(pod) && !stopped {
+		return apps.Condition(pod, inplace.ConditionServing).ObservedGeneration
+	}
+	return pod.Generation
 }
 
 // CloseGate takes the pod out of service before its containers restart.
 func CloseGate(pod *corev1.Pod, now time.Time, why string) steps.SetGate {
-	return steps.SetGate{Pod: pod, Why: why, Operations: setServing(pod, corev1.ConditionFalse, readiness.ReasonUpdating, now)}
+	return steps.SetGate{Pod: pod, Why: why,
+		Operations: setServing(pod, corev1.ConditionFalse, readiness.ReasonUpdating, pod.Generation, now)}
 }
 
-func setServing(pod *corev1.Pod, status corev1.ConditionStatus, reason string, now time.Time) []jsonpatch.Operation {
+// DrainStopping takes a pod out of service that was patched while it served: see readiness/stopping.go. It notes the generation that the
+// containers still run, so that the report of the restart opens the gate as it does after a patch behind the gate.
+func DrainStopping(pod *corev1.Pod, now time.Time) steps.SetGate {
+	return steps.SetGate{Pod: pod, Why: "its containers are about to stop",
+		Operations: setServing(pod, corev1.ConditionFalse, readiness.ReasonRestarting, pod.Generation-1, now)}
+}
+
+// setServing sets the gate. From the generation, readiness/ready.go reads whether the pod was patched since.
+func setServing(pod *corev1.Pod, status corev1.ConditionStatus, reason string, generation int64, now time.Time) []jsonpatch.Operation {
 	serving := corev1.PodCondition{Type: inplace.ConditionServing, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now),
-		ObservedGeneration: pod.Generation} // readiness/ready.go reads from it whether the pod was patched since
+		ObservedGeneration: generation}
 	conditions := readiness.WithCondition(slices.Clone(pod.Status.Conditions), serving)
 	return patches.Guarded(pod, patches.SetConditions(pod.Status.Conditions, conditions)...)
 }
@@ -65,7 +84,7 @@ func OpenGates(d *steps.PlanBuilder, pods iter.Seq[*State], turns Turns, now tim
 		case readiness.AwaitsGate(s.Pod):
 			d.Step(openGate(s.Pod, s.Unreachable, now, "created"))
 		case readiness.Closed(s.Pod) && !turns[s] && !s.Removing:
-			open, wait := s.MayReopen(now)
+			open, wait := s.mayOpen(now)
 			d.Again(wait)
 			if open {
 				d.Step(openGate(s.Pod, s.Unreachable, now, whyReopen(s.Pod)))
@@ -85,8 +104,16 @@ func Reopen(pod *corev1.Pod, unreachable bool, now time.Time) (step steps.SetGat
 // reopen also returns how long to wait, if only time is needed.
 func reopen(pod *corev1.Pod, unreachable bool, now time.Time) (step steps.SetGate, may bool, wait time.Duration) {
 	s := &State{Pod: pod, Move: readiness.MoveOf(pod)}
-	may, wait = s.MayReopen(now)
+	may, wait = s.mayOpen(now)
 	return openGate(pod, unreachable, now, whyReopen(s.Pod)), may, wait
+}
+
+// mayOpen reports whether a closed gate may open. That of a pod that was patched while it served may open at any moment.
+func (s *State) mayOpen(now time.Time) (bool, time.Duration) {
+	if readiness.DrainsStopping(s.Pod) {
+		return true, 0
+	}
+	return s.MayReopen(now)
 }
 
 // MayReopen reports whether the old containers can no longer be mistaken for the new ones. observedGeneration alone does not prove that:
@@ -101,7 +128,10 @@ func (s *State) MayReopen(now time.Time) (bool, time.Duration) {
 }
 
 func whyReopen(pod *corev1.Pod) string {
-	if apps.IsTrue(pod, corev1.ContainersReady) {
+	switch {
+	case readiness.StillStopping(pod):
+		return "it serves until its containers stop"
+	case apps.IsTrue(pod, corev1.ContainersReady):
 		return "its containers run what they should"
 	}
 	return "the kubelet reports it not Ready anyway"

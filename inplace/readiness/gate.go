@@ -81,7 +81,9 @@ func MovedGate(pod *corev1.Pod) *corev1.PodCondition {
 const (
 	ReasonCreated  = "Serving"         // opened for the first time
 	ReasonReopened = "ServingAgain"    // opened after an update
-	ReasonUpdating = "UpdatingInPlace" // closed
+	ReasonUpdating = "UpdatingInPlace" // closed before the pod is patched
+	// ReasonRestarting is the reason of a gate that was closed after the pod was patched: see stopping.go.
+	ReasonRestarting = "RestartingInPlace"
 	// ReasonNodeUnknown is the reason of a gate that was opened while the pod's node was unreachable. It is the reason of that node's
 	// condition Ready. The pod becomes Ready when that kubelet says so, and not before: see ready.go.
 	ReasonNodeUnknown = "NodeStatusUnknown"

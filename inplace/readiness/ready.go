@@ -77,17 +77,21 @@ func StoredConditions(old, sent *corev1.Pod, writer Writer) []corev1.PodConditio
 }
 
 // openedByReport returns the gate that opens with a kubelet's report, or nil if none opens. It opens with the first report of a new
-// pod, even if no manager runs then, and with the report which shows that a patched pod's old containers have stopped.
+// pod, even if no manager runs then, and with the report which shows that a patched pod's old containers have stopped. If the pod was
+// patched while it served, it opens with every report which does not show that an old container is about to stop: see stopping.go.
 func openedByReport(last, pod *corev1.Pod) *corev1.PodCondition {
-	reason := ReasonReopened
+	reason, generation := ReasonReopened, pod.Generation
 	switch {
 	case Unopened(pod):
 		reason = ReasonCreated
-	case !Closed(pod) || !restartReported(last, pod):
+	case Closed(pod) && restartReported(last, pod):
+	case DrainsStopping(pod) && !MoveOf(pod).stops(pod):
+		generation = apps.Condition(pod, inplace.ConditionServing).ObservedGeneration // the restart for the patch is not proved
+	default:
 		return nil
 	}
 	return &corev1.PodCondition{Type: inplace.ConditionServing, Status: corev1.ConditionTrue, Reason: reason,
-		LastTransitionTime: reportedAt(pod), ObservedGeneration: pod.Generation}
+		LastTransitionTime: reportedAt(pod), ObservedGeneration: generation}
 }
 
 // restartReported reports whether the report shows that the old containers of a patched pod have stopped. It is the part of

@@ -22,6 +22,14 @@ func justCreated(pod *corev1.Pod) {
 func TestStoredConditions(t *testing.T) {
 	unopened := func(pod *corev1.Pod) { apps.Condition(pod, corev1.PodReady).Status = corev1.ConditionTrue }
 	old := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ContainerID = "old" }
+	unchanged := func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0].Image, pod.Status.ContainerStatuses[0].ImageID = "v1", "sha256:v1"
+	}
+	stopping := func(pod *corev1.Pod) {
+		apps.Condition(pod, inplace.ConditionServing).Reason = readiness.ReasonRestarting
+	}
+	patched := func(pod *corev1.Pod) { pod.Generation++ }
+	unmarked := func(pod *corev1.Pod) { pod.Annotations = nil }
 	every10s := &corev1.Probe{PeriodSeconds: 10}
 	isTrue, isFalse := corev1.ConditionTrue, corev1.ConditionFalse
 	cases := map[string]struct {
@@ -45,9 +53,16 @@ func TestStoredConditions(t *testing.T) {
 			[]func(*corev1.Pod){func(p *corev1.Pod) { apps.Condition(p, inplace.ConditionServing).ObservedGeneration = 2 }}, isFalse, isFalse},
 		"it is a surge pod to remove": {readiness.KubeletWriter,
 			[]func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[inplace.AnnotationSurgePod] = "true" }}, isFalse, isFalse},
-		"the first report of a new pod": {readiness.KubeletWriter, []func(*corev1.Pod){justCreated}, isTrue, isFalse},
-		"a pod without the gate":        {readiness.KubeletWriter, []func(*corev1.Pod){fixture.Ungated}, "", isFalse},
-		"no probes":                     {readiness.KubeletWriter, []func(*corev1.Pod){fixture.Probed(nil, nil, 0)}, isTrue, isTrue},
+		"a container that restarted unchanged": {readiness.KubeletWriter, []func(*corev1.Pod){unchanged}, isFalse, isFalse},
+		"after its patch, and the old container still runs": {readiness.KubeletWriter,
+			[]func(*corev1.Pod){stopping, old}, isFalse, isFalse},
+		"after its patch, and a restart is reported": {readiness.KubeletWriter, []func(*corev1.Pod){stopping}, isTrue, isTrue},
+		"after its patch, and restarted unchanged":   {readiness.KubeletWriter, []func(*corev1.Pod){stopping, unchanged}, isTrue, isTrue},
+		"after its patch, and patched by a user":     {readiness.KubeletWriter, []func(*corev1.Pod){stopping, old, patched}, isTrue, isTrue},
+		"after its patch, and its mark is gone":      {readiness.KubeletWriter, []func(*corev1.Pod){stopping, unmarked}, isTrue, isTrue},
+		"the first report of a new pod":              {readiness.KubeletWriter, []func(*corev1.Pod){justCreated}, isTrue, isFalse},
+		"a pod without the gate":                     {readiness.KubeletWriter, []func(*corev1.Pod){fixture.Ungated}, "", isFalse},
+		"no probes":                                  {readiness.KubeletWriter, []func(*corev1.Pod){fixture.Probed(nil, nil, 0)}, isTrue, isTrue},
 		"a readiness probe": {readiness.KubeletWriter, []func(*corev1.Pod){fixture.Probed(nil, every10s, 0)}, isTrue,
 			isTrue},
 		"a startup probe that may not have run": {readiness.KubeletWriter, []func(*corev1.Pod){fixture.Probed(every10s, nil, 14*time.Second)},

@@ -288,6 +288,7 @@ func TestOwnGates(t *testing.T) {
 		"an opening on an unreachable node": {
 			labelled, closed, gate(corev1.ConditionTrue, unreachable, ""), false, ""},
 		"a closing":                   {labelled, open, closed, false, ""},
+		"a closing after the patch":   {labelled, open, gate(corev1.ConditionFalse, "RestartingInPlace", ""), false, ""},
 		"a closing without the label": {&corev1.Namespace{}, open, closed, false, takes},
 		"condition removed":           {labelled, open, none, false, says},
 		"removed without the label":   {&corev1.Namespace{}, open, none, false, says},

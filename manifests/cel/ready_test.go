@@ -46,6 +46,13 @@ func TestReadyIsTheRule(t *testing.T) {
 				text(sent.Status), text(byType(want)), text(byType(got)), sent.Annotations["stayput.dev/move"])
 		}
 		seen[what(sent, want)]++
+		switch writer := readiness.WriterOf(stayput, by.Name, by.Groups, sent.Spec.NodeName); {
+		case writer != readiness.KubeletWriter || !readiness.DrainsStopping(sent):
+		case readiness.DrainsStopping(want):
+			seen["stays closed until it stops"]++
+		case generationOf(want) != want.Generation:
+			seen["opens, unproved"]++
+		}
 		if sidecars, others := restarting(sent); strings.HasPrefix(what(sent, want), "opens") && sidecars > 0 && readiness.Closed(sent) {
 			seen["opens for a sidecar"]++
 			if others == 0 {
@@ -54,7 +61,7 @@ func TestReadyIsTheRule(t *testing.T) {
 		}
 	}
 	for must, of := range map[string]int{
-		"opens": 100, "opens, becomes ready": 100, "becomes ready": 100, "becomes unready": 100, "nothing": 100,
+		"opens, unproved": 100, "stays closed until it stops": 500, "opens": 100, "opens, becomes ready": 100, "becomes ready": 100, "becomes unready": 100, "nothing": 100,
 		"opens for a sidecar": 200, "for one alone": 400,
 	} {
 		if seen[must] < writes/of {
@@ -90,8 +97,11 @@ func TestWebhookIsAskedWhatIsStoredOtherwise(t *testing.T) {
 // TestReadyWithinItsBudget evaluates the policy on the largest pod. A policy that costs too much would fail there.
 func TestReadyWithinItsBudget(t *testing.T) {
 	p := compile(t, readyPolicy)
-	for _, restart := range []bool{false, true} {
-		old, pod := largest(restart)
+	for _, of := range []struct{ restart, unproved bool }{{}, {restart: true}, {restart: true, unproved: true}} {
+		old, pod := largest(of.restart)
+		if of.unproved {
+			old.Status.ObservedGeneration, pod.Status.Conditions[0].Reason = 0, readiness.ReasonRestarting
+		}
 		stored, err := p.store(old, pod, kubelet(pod.Spec.NodeName))
 		if err != nil {
 			t.Fatal(err)
@@ -106,13 +116,16 @@ func TestReadyWithinItsBudget(t *testing.T) {
 // is.
 func TestWebhookWithinItsBudget(t *testing.T) {
 	w := compileWebhook(t, readyWebhook)
-	for _, restart := range []bool{false, true} {
-		old, pod := largest(restart)
+	for _, of := range []struct{ restart, unproved bool }{{}, {restart: true}, {restart: true, unproved: true}} {
+		old, pod := largest(of.restart)
+		if of.unproved {
+			old.Status.ObservedGeneration, pod.Status.Conditions[0].Reason = 0, readiness.ReasonRestarting
+		}
 		if called, err := w.calls(old, pod, kubelet(pod.Spec.NodeName)); !called || err != nil {
 			t.Errorf("asked %t, %v", called, err)
 		}
 		pod.Status.InitContainerStatuses[len(pod.Status.InitContainerStatuses)-1].ContainerID = ""
-		if called, err := w.calls(old, pod, kubelet(pod.Spec.NodeName)); called || err != nil {
+		if called, err := w.calls(old, pod, kubelet(pod.Spec.NodeName)); called != of.unproved || err != nil {
 			t.Errorf("one container has no ID yet: asked %t, %v", called, err)
 		}
 	}
@@ -183,6 +196,16 @@ func status(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatu
 		}
 	}
 	return ""
+}
+
+// generationOf returns the generation that the pod's gate notes.
+func generationOf(pod *corev1.Pod) int64 {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == inplace.ConditionServing {
+			return c.ObservedGeneration
+		}
+	}
+	return 0
 }
 
 // byType returns the conditions in the order of their types. Stored conditions have no defined order.
@@ -358,7 +381,7 @@ func (g generator) conditions(pod *corev1.Pod) {
 				ObservedGeneration: generation, LastTransitionTime: g.time()})
 		}
 	}
-	add(inplace.ConditionServing, pick(g, bit(), corev1.ConditionFalse), pick(g, "", "", "UpdatingInPlace", "NodeStatusUnknown"),
+	add(inplace.ConditionServing, pick(g, bit(), corev1.ConditionFalse), pick(g, "", "UpdatingInPlace", "RestartingInPlace", "NodeStatusUnknown"),
 		mostly(g, "", "any message"), mostly(g, int64(1), 0, 2))
 	if len(pod.Spec.ReadinessGates) > 1 {
 		add("example.com/lb", bit(), "", "", 0)
