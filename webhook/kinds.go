@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/apps"
@@ -28,8 +27,9 @@ type kind struct {
 	podsBy string
 	// decideEdit decides what the edit of a template will do.
 	decideEdit func(h Handlers, ctx context.Context, req admission.Request, before *workload) (editDecision, error)
-	// ungated reports whether new pods of a workload of this kind get no gate, but inplace.AnnotationAdmitted; nil if all get a gate.
-	ungated func(h Handlers, workload client.Object) bool
+	// ungated reports whether new pods of this kind get no gate; nil if all get one. Where it is set, a pod without a gate gets
+	// inplace.AnnotationAdmitted.
+	ungated func(h Handlers) bool
 	// stays reports whether a pod that podsBy deletes is to stay.
 	stays func(h Handlers, ctx context.Context, pod *corev1.Pod) (bool, error)
 	// refuse returns the answer to a deletion by podsBy that is held.

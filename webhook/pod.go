@@ -20,9 +20,9 @@ import (
 
 var errHeldCreation = errors.New("stayput updates the pods of this workload in place, and its ReplicaSet has all its pods already")
 
-// mutatePod adds the readiness gate to a new pod of a managed workload: gates cannot be added later. A pod that gets no gate, because of
-// its kind, gets an annotation: one of the two shows that this webhook was asked. In every mode it also removes the marks that came with
-// the template: this pod has not moved, and it is no surge pod. It denies a pod that its ReplicaSet does not need.
+// mutatePod adds the readiness gate to a new pod of a managed workload: gates cannot be added later. A pod of a StatefulSet that gets no
+// gate gets an annotation: one of the two shows that this webhook was asked. In every mode it also removes the marks that came with the
+// template: this pod has not moved, and it is no surge pod. It denies a pod that its ReplicaSet does not need.
 func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
 	kind := kindBy(req, admissionv1.Create)
 	if kind == nil {
@@ -43,17 +43,16 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	if err != nil {
 		return allow(), err
 	}
-	if workload != nil && kind.ungated != nil && kind.ungated(h, workload) {
-		return patchIfAny(creation.Admit(pod)), nil
-	}
-	unmoved := creation.WithoutMove(pod)
-	switch gates, err := h.gates(ctx, workload); {
+	gates, err := h.gates(ctx, kind, workload)
+	switch {
 	case err != nil:
 		return allow(), err
 	case gates:
-		return patch(gated, append(unmoved, creation.AddGate(pod)...)), nil
+		return patch(gated, append(creation.WithoutMove(pod), creation.AddGate(pod)...)), nil
+	case workload != nil && kind.ungated != nil:
+		return patchIfAny(creation.Admit(pod)), nil
 	}
-	return patchIfAny(unmoved), nil
+	return patchIfAny(creation.WithoutMove(pod)), nil
 }
 
 // patchIfAny returns the answer with these operations; without any, the object is allowed as it is.
@@ -66,8 +65,8 @@ func patchIfAny(operations []jsonpatch.Operation) answer {
 
 // gates reports whether a pod of the workload gets the gate: the workload is managed, this process could open the gate, and no write is
 // refused that would open it.
-func (h Handlers) gates(ctx context.Context, workload client.Object) (bool, error) {
-	if workload == nil || !h.GateReady() {
+func (h Handlers) gates(ctx context.Context, kind *kind, workload client.Object) (bool, error) {
+	if workload == nil || !h.GateReady() || kind.ungated != nil && kind.ungated(h) {
 		return false, nil
 	}
 	fallback, err := h.Hold.PersistedFallback(ctx, workload.GetUID())

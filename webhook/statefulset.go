@@ -4,9 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/observe"
 )
@@ -17,7 +15,7 @@ const statefulSetController = "system:serviceaccount:kube-system:statefulset-con
 // statefulSetKind: the StatefulSet controller creates and deletes the pods.
 var statefulSetKind = revised(observe.StatefulSets, controllerrevisions.Rollout.Progress, kind{
 	podsBy:  statefulSetController,
-	ungated: Handlers.neverDrains,
+	ungated: Handlers.managersOpenGates,
 	stays:   Handlers.holdsMember,
 	// After NotFound the controller would count the pod as deleted in its status, would record SuccessfulDelete, and would not try again.
 	// After any other error it writes the status as it is, records FailedDelete with the message, and tries again later (performUpdate in
@@ -26,12 +24,9 @@ var statefulSetKind = revised(observe.StatefulSets, controllerrevisions.Rollout.
 	throttle: throttle,
 })
 
-// neverDrains reports whether new pods of the StatefulSet get no gate: see inplace/statefulsets. Where only managers open gates, a gate
-// that stays closed when all of them have ended would make the controller wait for an updated pod for ever.
-func (h Handlers) neverDrains(workload client.Object) bool {
-	statefulSet, is := workload.(*apps.StatefulSet)
-	return is && (statefulSet.Ordered() || !h.APIServerOpensGates)
-}
+// managersOpenGates reports whether new pods of a StatefulSet get no gate, because only managers would open it: a gate that stays closed
+// when all of them have ended would make the controller wait for the pod for ever. See inplace/statefulsets.
+func (h Handlers) managersOpenGates() bool { return !h.APIServerOpensGates }
 
 func (h Handlers) holdsMember(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return h.staysLive(ctx, observe.StatefulSets, pod)

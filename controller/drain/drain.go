@@ -31,10 +31,10 @@ type Drains struct {
 	Seen *Listings
 }
 
-// Endpoints returns what a plan has to know of endpoints. It returns nil if no gate is closed, or if there is no drain.
+// Endpoints returns what a plan has to know of endpoints. It returns nil if no pod drains before its patch, or if there is no drain.
 func (d *Drains) Endpoints(ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout) (serving.Endpoints, error) {
 	seen := rollout.Snapshot()
-	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, readiness.Closed) {
+	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, readiness.DrainsFirst) {
 		remembered.Drains = nil
 		return nil, nil
 	}

@@ -46,7 +46,7 @@ func (p planner) NeedsDryRun() bool {
 func (p planner) AskDryRun() podstate.Turns {
 	turns := podstate.Turns{}
 	for _, m := range p.live {
-		turns[&m.State] = m.Restarts() && readiness.Closed(m.Pod)
+		turns[&m.State] = m.StillStopping() || !m.Undrained && m.Restarts() && readiness.Closed(m.Pod)
 	}
 	if p.updating() {
 		p.renewHold()

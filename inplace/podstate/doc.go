@@ -26,7 +26,8 @@
 //
 // A pod that is not taken out of service (State.Drains) would count as updated while its old containers serve. So its containers are
 // patched first, which leaves it partially patched, and it moves when they have restarted. This concerns pods without Stayput's gate, which
-// were created before Stayput came, and pods in which only auxiliary containers restart.
+// were created before Stayput came, pods in which only auxiliary containers restart, and pods that drain after the patch
+// (PodRevision.Undrained, readiness/stopping.go).
 //
 // The annotation with the auxiliary containers is read for each plan. A gate that is closed stays closed until the containers have
 // restarted, and a partially patched pod goes on, or back, as it is. A pod that goes back counts as one of the update revision all the

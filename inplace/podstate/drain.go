@@ -59,3 +59,24 @@ func (s *State) servesOn() time.Duration {
 	}
 	return shortest
 }
+
+// MayDrainStopping reports whether the pod was patched while it served, and may be taken out of service until its containers stop. Where
+// more is to be patched it serves on: its containers may not stop for the last patch.
+func (s *State) MayDrainStopping() bool {
+	return s.Undrained && s.PartiallyPatched() && !s.Restarts() && readiness.MayDrainStopping(s.Pod) && s.awaitsMoved()
+}
+
+// awaitsMoved reports whether the user waits for a container that was patched.
+func (s *State) awaitsMoved() bool {
+	for name, before := range s.Move.Containers {
+		if before.Restart || !s.Auxiliary.Has(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// StillStopping reports whether the gate of such a pod stays closed.
+func (s *State) StillStopping() bool {
+	return s.Undrained && s.PartiallyPatched() && !s.Restarts() && readiness.StillStopping(s.Pod)
+}

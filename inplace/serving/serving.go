@@ -29,7 +29,7 @@ const (
 	UnseenAgain = time.Second
 )
 
-// Endpoints is what EndpointSlices say about the pods of one workload whose gates are closed, by UID.
+// Endpoints is what EndpointSlices say about the pods of one workload that drain before their patch, by UID.
 type Endpoints map[types.UID]Endpoint
 
 // Endpoint is what EndpointSlices say about one pod. The zero Endpoint is that of a pod about which nothing was read.
@@ -45,13 +45,13 @@ type Endpoint struct {
 	NoClientSent bool
 }
 
-// EndpointsOf returns what the EndpointSlices of the namespace say about the pods whose gates are closed. The native rule is
+// EndpointsOf returns what the EndpointSlices of the namespace say about the pods that drain before their patch. The native rule is
 // podToEndpoint of k8s.io/endpointslice, utils.go: an endpoint is ready as long as its pod is Ready and not terminating. The
 // EndpointSlices of a Service that publishes addresses that are not ready say nothing about readiness.
 func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, services []corev1.Service) Endpoints {
 	endpoints, offers := Endpoints{}, offersOf(slices, services)
 	for _, pod := range pods {
-		if readiness.Closed(pod) {
+		if readiness.DrainsFirst(pod) {
 			endpoint := endpointOf(pod, offers)
 			endpoint.NoClientSent = !SentTo(pod, slices, services)
 			endpoints[pod.UID] = endpoint

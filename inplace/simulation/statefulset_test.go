@@ -24,6 +24,7 @@ type ensemble struct {
 	*fixture.Members
 	random *rand.Rand
 	alive  bool // whether a manager is
+	gated  bool // whether new pods get gates
 	made   int
 	// labels are the revisions of pods in the native controller's cache, by UID.
 	labels map[types.UID]string
@@ -39,8 +40,11 @@ type ensemble struct {
 func newEnsemble(t *testing.T, seed uint64) *ensemble {
 	e := &ensemble{random: rand.New(rand.NewPCG(seed, 0)), alive: true}
 	var changes []func(*fixture.Members)
-	if seed%2 == 1 {
+	switch {
+	case seed%2 == 1:
 		changes = append(changes, fixture.Parallel)
+	case seed%4 == 2:
+		e.gated, changes = true, append(changes, fixture.Gated)
 	}
 	e.Members = fixture.NewMembers(t, 3, changes...)
 	e.Says = true
@@ -85,14 +89,43 @@ func (e *ensemble) stayput(most int) {
 	}
 }
 
-// kubelet reports the pod. After a restart, the containers are not ready in the first report.
+// mayFail reports whether the container of the pod may fail and be restarted as it was: its kubelet does not know of a patch yet.
+func (e *ensemble) mayFail(pod *corev1.Pod) bool {
+	unpatched := e.Fleet.Started(pod, "app") == pod.Spec.Containers[0].Image
+	return pod.Status.ContainerStatuses[0].State.Running != nil && (unpatched || pod.Status.ObservedGeneration < pod.Generation)
+}
+
+// user changes the spec of a pod, so that no container restarts.
+func (e *ensemble) user() {
+	if len(e.Fleet.Seen.Pods) == 0 || e.random.IntN(8) > 0 {
+		return
+	}
+	pod := e.Fleet.Seen.Pods[e.random.IntN(len(e.Fleet.Seen.Pods))]
+	e.trace("user: changes %s", pod.Name)
+	pod.Generation++
+}
+
+// kubelet reports the pod. After a restart, the containers are not ready in the first report. Now and then it reports that it has seen a
+// patch only together with what it did, or that a container failed and was restarted as it was.
 func (e *ensemble) kubelet(pod *corev1.Pod) {
 	if pod.DeletionTimestamp != nil {
 		e.Lose(e.StatefulSet.Ordinal(pod))
 		return
 	}
-	before := e.Runs[pod.Name+"/app"]
-	e.Kubelet(pod)
+	before, last := e.Runs[pod.Name+"/app"], pod.DeepCopy()
+	switch of := e.random.IntN(8); {
+	case of == 0 && e.protection == nil && e.mayFail(pod):
+		e.made++
+		pod.Status.ContainerStatuses[0].ContainerID = fmt.Sprint(pod.Name, "/again-", e.made)
+		e.trace("kubelet: the container of %s failed and was restarted", pod.Name)
+	case of == 1:
+		e.Says = false
+		e.Kubelet(pod)
+		e.Says = true
+	default:
+		e.Kubelet(pod)
+	}
+	pod.Status.Conditions = readiness.StoredConditions(last, pod, readiness.KubeletWriter)
 	if now := e.Runs[pod.Name+"/app"]; before != "" && now != before {
 		fixture.Unready(pod)
 		e.trace("kubelet: %s runs %s", pod.Name, now)
@@ -180,6 +213,9 @@ func (e *ensemble) create(ordinal int, update *apps.ControllerRevision) {
 		e.T.Fatal(err)
 	}
 	pod.Spec.Containers = template.Typed().Spec.Containers
+	if e.gated {
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+	}
 	delete(e.Runs, pod.Name+"/app")
 	fixture.Unready(pod)
 	e.trace("controller: creates %s of %s", pod.Name, revision.Name)
@@ -243,7 +279,7 @@ func (e *ensemble) check() string {
 		if err != nil {
 			e.T.Fatal(err)
 		}
-		if want, has := template.Typed().Spec.Containers[0].Image, pod.Spec.Containers[0].Image; want != has {
+		if want, has := template.Typed().Spec.Containers[0].Image, pod.Spec.Containers[0].Image; want != fixture.Plain.Replace(has) {
 			return fmt.Sprintf("%s is %s with %s", pod.Name, label, has)
 		}
 		if e.StatefulSet.Ordered() && readiness.Closed(pod) {
@@ -277,7 +313,7 @@ func (e *ensemble) until(most int, each func() string) string {
 	return "the update never ends: " + e.complete()
 }
 
-// forEnsembles runs a scenario with many seeds: even ones are OrderedReady, odd ones Parallel.
+// forEnsembles runs a scenario with many seeds: even ones are OrderedReady, half of them with gates, odd ones Parallel.
 func forEnsembles(t *testing.T, scenario func(e *ensemble) string) {
 	t.Helper()
 	runSeeds(t, func(seed int64, _ bool) outcome {
@@ -330,10 +366,13 @@ func TestStatefulSetsScaleMeanwhile(t *testing.T) {
 }
 
 // TestStatefulSetsWithoutManagers: all managers are killed for good at any moment, also between two writes of one plan. The native
-// controller ends the update, and takes no second pod meanwhile.
+// controller ends the update, and takes no second pod meanwhile. Under OrderedReady that is so whatever other clients write to the pods.
 func TestStatefulSetsWithoutManagers(t *testing.T) {
 	forEnsembles(t, func(e *ensemble) string {
-		e.Edit(fixture.App{Image: "v2"})
+		if e.StatefulSet.Ordered() {
+			e.others = append(e.others, e.user)
+		}
+		e.Edit([]fixture.App{{Image: "v2"}, {Image: "v1", Restarted: "1"}}[e.random.IntN(2)])
 		for range e.random.IntN(120) {
 			e.act()
 		}
@@ -347,6 +386,33 @@ func TestStatefulSetsWithoutManagers(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// TestStatefulSetsWithoutManagersBehindAGate: under OrderedReady all managers are killed for good while a gate is closed.
+func TestStatefulSetsWithoutManagersBehindAGate(t *testing.T) {
+	runs, killed := 0, 0
+	runSeeds(t, func(seed int64, _ bool) outcome {
+		runs++
+		e := newEnsemble(t, 4*uint64(seed)+2)
+		e.others = append(e.others, e.user)
+		e.Edit([]fixture.App{{Image: "v2"}, {Image: "v1", Restarted: "1"}}[e.random.IntN(2)])
+		for closed := e.random.IntN(3); closed >= 0 && e.complete() != ""; closed-- {
+			for range 200 {
+				if e.act(); slices.ContainsFunc(e.Fleet.Seen.Pods, readiness.DrainsStopping) {
+					break
+				}
+			}
+		}
+		if slices.ContainsFunc(e.Fleet.Seen.Pods, readiness.DrainsStopping) {
+			killed++
+		}
+		e.alive = false
+		e.trace("all managers are killed")
+		return outcome{e.until(3000, func() string { return "" }), "", e.traces}
+	})
+	if runs > 100 && killed < runs/2 {
+		t.Errorf("a gate was closed in only %d of %d runs", killed, runs)
+	}
 }
 
 // TestStatefulSetsUndoABadImage: with either policy the pod with the bad image gets back the good one, and no pod is deleted.

@@ -39,9 +39,10 @@ func TestSteps(t *testing.T) {
 			two("db-4 is updating-in-place app=v2", "db-3 is updating-in-place app=v2"), two("db-4 is db-2 app=v2", "db-3 is db-2 app=v2"),
 			two("db-2 is updating-in-place app=v2", "db-1 is updating-in-place app=v2"), two("db-2 is db-2 app=v2", "db-1 is db-2 app=v2"),
 			moved("db-0", "db-2", "v2")}},
-		"gates from another time stay open under OrderedReady": {2, []func(*fixture.Members){fixture.Parallel, func(m *fixture.Members) {
-			m.StatefulSet.Spec.PodManagementPolicy = ""
-		}}, [][]string{moved("db-1", "db-2", "v2"), moved("db-0", "db-2", "v2")}},
+		"OrderedReady, drained after the patch": {2, []func(*fixture.Members){fixture.Gated, func(m *fixture.Members) { m.Says = true }},
+			[][]string{drainedLate("db-1", "db-2", "v2"), drainedLate("db-0", "db-2", "v2")}},
+		"OrderedReady, restarted at once": {2, []func(*fixture.Members){fixture.Gated},
+			[][]string{moved("db-1", "db-2", "v2"), moved("db-0", "db-2", "v2")}},
 		"the label stayput.dev/partition says nothing": {1, []func(*fixture.Members){func(m *fixture.Members) {
 			m.Rollout.Seen.Settings.Partition = "1"
 		}}, [][]string{moved("db-0", "db-2", "v2")}},
