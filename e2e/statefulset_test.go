@@ -30,6 +30,7 @@ func statefulSets(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"OrderedReady, not Ready at the current revision": membersWaitForTheUnready,
 		"OrderedReady, bad image at the first deployment": membersBootstrapped,
+		"OrderedReady, preStop":                           membersDrainWhileStopping,
 		"without the opt-in":                              membersUntouched,
 		"in-place-only":                                   membersOnlyInPlace,
 		"asked for by itself":                             membersAsk,
@@ -189,6 +190,27 @@ func membersUpdated(t *testing.T, policy statefulKnob) {
 	s.inOrdinalOrder("v2")
 	s.runs(members, "v2")
 	s.history(members, "1", "2")
+}
+
+// membersDrainWhileStopping checks that each pod is out of service while its preStop hook sleeps, as natively after its deletion. The judge
+// checks the rest.
+func membersDrainWhileStopping(t *testing.T) {
+	mutates(t)
+	s := newStatefulStage(t, stateful)
+	s.form(db(2, ofTemplate(sleepingFor(3*time.Second))))
+	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
+	for _, pod := range s.pods(members) {
+		if !ever(s.recorder, func(was *corev1.Pod) bool { return was.UID == pod.UID && drainsWhileStopping(was) }) {
+			t.Errorf("pod %s serves until its container has stopped", pod.Name)
+		}
+	}
+}
+
+// drainsWhileStopping reports whether the pod is not Ready for its gate alone: it is patched, and its old container serves.
+func drainsWhileStopping(pod *corev1.Pod) bool {
+	serves := func(status corev1.ContainerStatus) bool { return status.Ready && status.RestartCount == 0 }
+	return pod.Labels[daemonHashLabel] == inBetween && !gateOpen(pod) && !ready(pod) &&
+		slices.ContainsFunc(pod.Status.ContainerStatuses, serves)
 }
 
 func membersUpdatedSlowly(t *testing.T, policy statefulKnob) {
