@@ -150,6 +150,7 @@ type reservation struct{ entry, why string }
 // pkg/apis/core/validation); by others, kubelets recognise their pods.
 var reserved = []reservation{
 	{"stayput.dev/*", "is Stayput's own"},
+	{AnnotationRestartPrefix + "*", "asks for a restart of one container"},
 	{corev1.PodDeletionCost, "is how Stayput removes surge pods"},
 	{"kubernetes.io/*", "is what kubelets read when a pod starts"},
 	{corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix + "*", "cannot change on a running pod"},

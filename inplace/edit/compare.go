@@ -25,7 +25,7 @@ func Compare(from, to apps.Template, rules inplace.Rules) Change {
 func compare(from, to apps.Template, rules inplace.Rules) Change {
 	old, patched, was, pod := from.Canonical(), to.Canonical(), from.Decoded(), to.Decoded()
 	labels := revert(old, patched, "labels", func(string) bool { return true })
-	annotations := revert(old, patched, "annotations", rules.Allows)
+	annotations := revert(old, patched, "annotations", func(key string) bool { return rules.Allows(key) || restartable(&pod.Spec, key) })
 	added := revertTolerations(old, patched, pod.Spec.Tolerations)
 	containers, reasons := revertContainers(old, patched, &was.Spec, &pod.Spec)
 	for difference := range differences(old, patched) {

@@ -53,6 +53,19 @@ func (c ContainerChanges) Renaming(pod *corev1.Pod, containers []corev1.Containe
 	return c
 }
 
+// RestartOf returns the change by which that container of the live pod restarts. The template is that of the pod's own revision. There is
+// no new image in the change if there is no other name for the container's.
+func RestartOf(pod *corev1.Pod, template []corev1.Container, container string, running string) ContainerChange {
+	have := Named(&pod.Spec, container)
+	image := have.Image
+	for i := range template {
+		if template[i].Name == container && IsNameOf(have.Image, template[i].Image) {
+			image = template[i].Image
+		}
+	}
+	return ContainerChange{Container: container, Image: renaming(have, image, running), Restart: true}
+}
+
 // with returns the changes with this one in place of that of the same container.
 func (c ContainerChanges) with(change ContainerChange) ContainerChanges {
 	others := slices.DeleteFunc(slices.Clone(c), func(other ContainerChange) bool { return other.Container == change.Container })

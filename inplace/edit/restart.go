@@ -20,30 +20,51 @@ func asksForRestart(annotations []patches.EntryChange, rules inplace.Rules) bool
 // addRestarts adds the restarts that annotations ask for, and those of containers whose variables read what changes. It returns why
 // containers of running pods cannot be restarted like that. The change has labels and annotations already.
 func (c *Change) addRestarts(spec *corev1.PodSpec, rules inplace.Rules) inplace.Reasons {
-	if c.AsNew = asksForRestart(c.Annotations, rules); c.AsNew {
-		c.Containers = restartAll(c.Containers, spec)
-	}
+	c.AsNew = asksForRestart(c.Annotations, rules)
+	c.Containers = restarted(c.Containers, spec, func(container string) bool {
+		return c.AsNew || slices.ContainsFunc(c.Annotations, func(change patches.EntryChange) bool {
+			return inplace.ContainerToRestart(change.Key) == container
+		})
+	})
 	c.Read = readKeys(spec, keysOf(c.Labels), keysOf(c.Annotations))
 	c.Containers = c.Containers.Reading(Living(spec), c.Read)
 	var reasons inplace.Reasons
 	switch {
 	case c.AsNew:
 		reasons = initReasons(spec.InitContainers, "")
-	case rules.InitContainers && c.Restarts():
-		reasons = initReasons(spec.InitContainers,
-			fmt.Sprintf(", and label %s is %q", inplace.LabelInitContainers, inplace.InitContainersNative))
+	case c.Restarts():
+		reasons = nativeForInit(spec, rules)
 	}
 	return reasons.And(namelessReasons(spec, c.Containers)...)
 }
 
-// restartAll returns changes by which every living container of the template restarts exactly once. A container that gets another
+// nativeForInit returns a reason for each init container that would not run again, if the workload's label asks for new pods then.
+func nativeForInit(spec *corev1.PodSpec, rules inplace.Rules) inplace.Reasons {
+	if !rules.InitContainers {
+		return nil
+	}
+	return initReasons(spec.InitContainers,
+		fmt.Sprintf(", and label %s is %q", inplace.LabelInitContainers, inplace.InitContainersNative))
+}
+
+// restartable reports whether the annotation asks for a restart of one container, and the template has that container.
+func restartable(spec *corev1.PodSpec, annotation string) bool {
+	container := inplace.ContainerToRestart(annotation)
+	return container != "" && Named(spec, container) != nil
+}
+
+// restarted returns changes by which each of these living containers of the template restarts exactly once. A container that gets another
 // image restarts for that, unless a pod has the image already.
-func restartAll(changes ContainerChanges, spec *corev1.PodSpec) ContainerChanges {
+func restarted(changes ContainerChanges, spec *corev1.PodSpec, asked func(container string) bool) ContainerChanges {
 	var all ContainerChanges
 	for container := range EachLiving(spec) {
 		change := changes.of(container.Name)
-		change.Restart = change.NewImage() || !change.Restarts()
-		all = append(all, change)
+		if asked(container.Name) {
+			change.Restart = change.NewImage() || !change.Restarts()
+		}
+		if change.Left() {
+			all = append(all, change)
+		}
 	}
 	return all
 }
@@ -71,6 +92,14 @@ func initReasons(containers []corev1.Container, why string) inplace.Reasons {
 		}
 	}
 	return reasons
+}
+
+// ForbidsRestart returns why that container of a pod must not restart, whatever image it runs. There is no reason if it may.
+func ForbidsRestart(spec *corev1.PodSpec, container string, rules inplace.Rules) inplace.Reasons {
+	if Named(spec, container) == nil {
+		return inplace.Reasons{restartReason("", "the pod has no container or sidecar "+container)}
+	}
+	return WhyNotRestarted(spec, container).And(nativeForInit(spec, rules)...)
 }
 
 // AboutInitContainers is the prefix of Change.InitContainersNotRerun.
@@ -105,10 +134,12 @@ func restartReason(path, message string) inplace.Reason {
 	return inplace.Reason{Code: inplace.CodeRestart, Path: path, Message: message}
 }
 
-// hint returns the label by which a change of the annotation would restart containers instead of replacing pods. It is empty if no
-// label would.
+// hint returns how a change of the annotation would restart containers instead of replacing pods. It is empty if it never would.
 func hint(annotation string, rules inplace.Rules) string {
-	if rules.RestartInPlace || !rules.Restarts(annotation) {
+	switch container := inplace.ContainerToRestart(annotation); {
+	case container != "":
+		return fmt.Sprintf(" (the template has no container or sidecar %s to restart)", container)
+	case rules.RestartInPlace || !rules.Restarts(annotation):
 		return ""
 	}
 	return fmt.Sprintf(" (with label %s=%s containers restart in their pods)", inplace.LabelRestart, inplace.RestartInPlace)

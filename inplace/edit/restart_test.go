@@ -13,6 +13,9 @@ import (
 
 const restartedAt = "/metadata/annotations/kubectl.kubernetes.io~1restartedAt"
 
+// restartOf begins the annotations that ask for a restart of one container.
+const restartOf = "/metadata/annotations/restart.stayput.dev~1"
+
 // inPlaceRestarts are the rules of a workload with the label for restarts in place and a key of its own.
 var inPlaceRestarts = inplace.Rules{Annotations: []string{"note"}, Restart: []string{"checksum/config"}, RestartInPlace: true}
 
@@ -55,6 +58,28 @@ func TestCompareRestarts(t *testing.T) {
 			want:  "in place: restarts app, proxy"},
 		"a digest alone": {base: edits{"/spec/initContainers": "", newImage: `"r.io/app` + digest + `"`}, after: edits{restartedAt: `"now"`},
 			want: "recreate: image r.io/app" + digest + " of container app has no other name that would make it restart"},
+		"one container": {base: plain, after: edits{restartOf + "proxy": `"now"`}, rules: &inplace.Rules{}, want: "in place: restarts proxy"},
+		"one container, again": {base: plain, before: edits{restartOf + "proxy": `"then"`}, after: edits{restartOf + "proxy": `"now"`},
+			rules: &inplace.Rules{}, want: "in place: restarts proxy"},
+		"one container, undone": {base: plain, before: edits{restartOf + "proxy": `"then"`}, rules: &inplace.Rules{},
+			want: "in place: restarts proxy"},
+		"two of three": {after: edits{restartOf + "side": `"now"`, restartOf + "app": `"now"`}, rules: &inplace.Rules{},
+			want: "in place: restarts app, side"},
+		"one container beside all others": {base: plain, after: edits{restartOf + "proxy": `"now"`, restartedAt: `"now"`},
+			want: "in place: restarts app, proxy"},
+		"one container beside an image": {base: plain, after: edits{restartOf + "proxy": `"now"`, newImage: `"app:2"`},
+			rules: &inplace.Rules{}, want: "in place: restarts app, proxy"},
+		"one container, and init containers make pods new": {after: edits{restartOf + "app": `"now"`},
+			rules: &inplace.Rules{InitContainers: true},
+			want:  `recreate: init container setup would not run again, and label stayput.dev/init-containers is "native"`},
+		"a container that is not there": {after: edits{restartOf + "ghost": `"now"`}, rules: &inplace.Rules{},
+			want: "recreate: annotation restart.stayput.dev/ghost added (the template has no container or sidecar ghost to restart)"},
+		"an init container": {after: edits{restartOf + "setup": `"now"`}, rules: &inplace.Rules{},
+			want: "recreate: annotation restart.stayput.dev/setup added (the template has no container or sidecar setup to restart)"},
+		"one container without another name": {base: edits{newImage: `"r.io/app` + digest + `"`}, after: edits{restartOf + "app": `"now"`},
+			rules: &inplace.Rules{}, want: "recreate: image r.io/app" + digest + " of container app has no other name that would make it restart"},
+		"startup probe of another container": {base: edits{"/spec/containers/1/startupProbe": probe}, after: edits{restartOf + "app": `"now"`},
+			rules: &inplace.Rules{}, want: "in place: restarts app"},
 		"startup probe": {base: edits{"/spec/initContainers": "", "/spec/containers/1/startupProbe": probe}, after: edits{restartedAt: `"now"`},
 			want: "recreate: container proxy has a startup probe but no readiness probe"},
 	} {

@@ -32,6 +32,9 @@ var light = []part{
 	},
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { entry(r, &t.Annotations, NoteAnnotation) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { entry(r, &t.Annotations, pick(r, restartKeys...)) },
+	func(r *rand.Rand, t *corev1.PodTemplateSpec) {
+		entry(r, &t.Annotations, inplace.AnnotationRestartPrefix+pick(r, App, "side", "mesh"))
+	},
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { ordinary(r, t).Image = pick(r, images...) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { anyContainer(r, t).Image = pick(r, images...) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { t.Spec.Tolerations = subset(r, tolerations...) },

@@ -21,7 +21,7 @@ func TestListsAreRejectedByTheRule(t *testing.T) {
 		strings.Repeat("a", 253) + "/a", "kubernetes.io", "notstayput.dev/a", "x.kubernetes.io/*", "kubectl.kubernetes.io/default-container",
 		"", ",", "a,", "a,,b", "*", "/*", "/a", "a/", "a*", "a/b*", "a*/*", "a/*/*", "a/b/c", "a b", "-a", "a-", "a..b/c", "a_b/c", "ä", "a/**",
 		strings.Repeat("a", 64), strings.Repeat("a", 254) + "/a", long(1, 2050), "a\x00b",
-		"stayput.dev/decision", "stayput.dev/*", "a, stayput.dev/any", "kubernetes.io/config.mirror", "kubernetes.io/*",
+		"stayput.dev/decision", "stayput.dev/*", "a, stayput.dev/any", "restart.stayput.dev/app", "restart.stayput.dev/*", "kubernetes.io/config.mirror", "kubernetes.io/*",
 		"container.apparmor.security.beta.kubernetes.io/app", "container.apparmor.security.beta.kubernetes.io/*",
 		"kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/*",
 		"controller.kubernetes.io/*", "controller.kubernetes.io/pod-deletion-cost",
