@@ -151,17 +151,36 @@ func saysNothing(err error) bool {
 	return apierrors.IsForbidden(err) && notAboutPod.MatchString(message) || apierrors.IsBadRequest(err) && noDryRun.MatchString(message)
 }
 
+// tryRequests makes the patches by which containers restart on request in dry runs. It returns the steps, with a refusal of the request in
+// place of each patch that admission would refuse or change.
+func (r *Reconciler) tryRequests(ctx context.Context, todo []steps.Step) []steps.Step {
+	var tried []steps.Step
+	for _, step := range todo {
+		patch, is := step.(steps.PatchPod)
+		var refused write.Refusal
+		if is && patch.Asked != "" && errors.As(r.tryOne(ctx, patch), &refused) {
+			step = patch.Instead(refused.Error())
+		}
+		tried = append(tried, step)
+	}
+	return tried
+}
+
+func (r *Reconciler) tryOne(ctx context.Context, patch steps.PatchPod) error {
+	asking, cancel := context.WithTimeout(ctx, dryRunTimeout)
+	defer cancel()
+	return r.writer.Try(asking, patch)
+}
+
 // tryPatch makes the first patch of images of an update in a dry run. It returns why the update falls back if admission would change that
 // patch. Without an answer the patch itself decides: admission refuses it, or lets it pass.
 func (r *Reconciler) tryPatch(ctx context.Context, workload types.NamespacedName, plan steps.Plan) *inplace.Reason {
 	remembered, revision := r.memories.recall(workload), plan.Decision.UpdateRevision
 	at := slices.IndexFunc(plan.Steps, write.ChangesImages)
-	if at < 0 || revision == nil || remembered.Tried == revision.GetUID() {
+	if at < 0 || !plan.Decision.Held || revision == nil || remembered.Tried == revision.GetUID() {
 		return nil
 	}
-	asking, cancel := context.WithTimeout(ctx, dryRunTimeout)
-	defer cancel()
-	err := r.writer.Try(asking, plan.Steps[at].(steps.PatchPod))
+	err := r.tryOne(ctx, plan.Steps[at].(steps.PatchPod))
 	var refused write.Refusal
 	switch {
 	case errors.As(err, &refused):

@@ -139,11 +139,12 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 }
 
 // execute carries the plan out and reports what was done. If the API server refuses a step of an update, the update
-// falls back. If there is no update, a refusal is an error like any other.
+// falls back. If there is no update, a refusal is an error like any other. Where pods ask for restarts, the pods' turns are
+// confirmed as in an update.
 func (r *Reconciler) execute(
 	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan steps.Plan,
 ) (reconcile.Result, error) {
-	if !plan.Decision.Held {
+	if !plan.Decision.Held && !plan.OnRequest {
 		return r.finish(ctx, workload, rollout, plan, r.carryOut(ctx, workload, plan.Steps))
 	}
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
@@ -152,7 +153,7 @@ func (r *Reconciler) execute(
 	if reason := r.tryPatch(ctx, workload, plan); reason != nil {
 		return r.fallBack(ctx, workload, rollout, *reason)
 	}
-	steps, confirmed := r.drains.Confirm(ctx, r.memories.recall(workload), rollout, plan.Steps)
+	steps, confirmed := r.drains.Confirm(ctx, r.memories.recall(workload), rollout, r.tryRequests(ctx, plan.Steps))
 	term, end, err := r.term(ctx, plan)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -163,7 +164,7 @@ func (r *Reconciler) execute(
 	settle(done)
 	done.Outdated = done.Outdated || !confirmed || !allowed
 	var refused write.Refusal
-	if !errors.As(done.Err, &refused) {
+	if !plan.Decision.Held || !errors.As(done.Err, &refused) {
 		return r.finish(ctx, workload, rollout, plan, done)
 	}
 	r.Reporter.Report(rollout, plan, done.Writes)

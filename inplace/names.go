@@ -59,6 +59,9 @@ const (
 	//
 	// See podstate/volumes.go.
 	AnnotationRestarts = "stayput.dev/restarting"
+	// AnnotationRestarted says on a pod what became of the last request of `stayput.dev/restart-containers`: `restarted` or `refused`, the
+	// containers with the times at which they restarted, and why it was refused.
+	AnnotationRestarted = "stayput.dev/restarted"
 	// AnnotationSurgePod marks a surge pod: a pod that exists only while others are updated.
 	AnnotationSurgePod = "stayput.dev/surge-pod"
 	// AnnotationNudged nudges the controller of a pod, where Stayput cannot write a revision. Its value is the time, in Unix seconds.

@@ -28,7 +28,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// These are the reasons of the events that Stayput records: on workloads, and the last one on pods. docs/reference/events.md
+// These are the reasons of the events that Stayput records: on workloads, and the last three on pods. docs/reference/events.md
 // is generated from these comments.
 const (
 	// EventStarted tells that pods begin to be moved to a new revision.
@@ -67,6 +67,10 @@ const (
 	EventBypassed = "WebhookBypassed"
 	// EventMoved tells, on a pod, which images it was given.
 	EventMoved = "UpdatedInPlace"
+	// EventRestarts tells, on a pod, that a container restarts because an annotation of the pod asks for it.
+	EventRestarts = "ContainerRestarts"
+	// EventRestartRefused tells, on a pod, why containers do not restart although an annotation of the pod asks for it.
+	EventRestartRefused = "ContainerRestartRefused"
 )
 
 // These are reasons why an update in place failed, besides package inplace's reasons why an update is not made in
@@ -277,6 +281,10 @@ func (n news) moves() {
 			continue
 		}
 		images := imageChanges(step.Pod, w.After.(*corev1.Pod))
+		if step.Asked != "" || step.Refuses != "" {
+			n.onRequest(step, images)
+			continue
+		}
 		if step.Moves {
 			n.metrics.moved.WithLabelValues(n.namespace).Inc()
 		}
@@ -284,6 +292,15 @@ func (n news) moves() {
 			n.event(step.Pod, corev1.EventTypeNormal, EventMoved, cmp.Or(images, step.Why))
 		}
 	}
+}
+
+// onRequest records on a pod that a container restarts as the pod's annotation asks, or why none does.
+func (n news) onRequest(step steps.PatchPod, images string) {
+	if step.Refuses != "" {
+		n.event(step.Pod, corev1.EventTypeWarning, EventRestartRefused, step.Refuses)
+		return
+	}
+	n.event(step.Pod, corev1.EventTypeNormal, EventRestarts, images)
 }
 
 // imageChanges returns the containers whose image differs, as in "app: web:1 -> web:2".

@@ -151,7 +151,7 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	case steps.PatchRevision:
 		return w.patch(ctx, s, w.Client, s.Revision, &apps.ControllerRevision{}, s.Operations)
 	case steps.PatchPod:
-		return w.patch(ctx, s, w.podPatcher(s), s.Pod, &corev1.Pod{}, s.Operations)
+		return w.patchPod(ctx, s)
 	case steps.SetGate:
 		return w.patch(ctx, s, w.status(), s.Pod, &corev1.Pod{}, s.Operations)
 	case steps.CreatePrePullPod:
@@ -171,6 +171,15 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	default:
 		return Done{}, fmt.Errorf("unknown kind of step %T", step)
 	}
+}
+
+// patchPod patches a pod. If the API server refuses that, it takes the step's Instead.
+func (w Writer) patchPod(ctx context.Context, s steps.PatchPod) (Done, error) {
+	done, err := w.patch(ctx, s, w.podPatcher(s), s.Pod, &corev1.Pod{}, s.Operations)
+	if refused := (Refusal{}); s.Instead != nil && errors.As(err, &refused) {
+		return w.patchPod(ctx, s.Instead(err.Error()))
+	}
+	return done, err
 }
 
 // Forget deletes the persisted fallbacks of workloads that no longer exist.

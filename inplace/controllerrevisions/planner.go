@@ -24,6 +24,9 @@ func (p planner) Started() time.Time { return revisions.StartedAt(p.owned.began(
 // ProceedingPhase implements engine.Planner.
 func (p planner) ProceedingPhase(progress string) { p.update.ProceedingPhase(progress) }
 
+// Budget implements engine.Planner. The native controllers let at least one pod be unavailable.
+func (p planner) Budget() (left int, never string) { return p.native.Budget(p.live), "" }
+
 // Impossible implements engine.Planner.
 func (p planner) Impossible() *inplace.Reason {
 	unresized := p.notResized()

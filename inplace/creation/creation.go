@@ -37,7 +37,7 @@ func WithoutMarks(rs *apps.ReplicaSet) []jsonpatch.Operation {
 }
 
 // WithoutMove returns the operations that remove Stayput's annotations from a pod that is being created: its template may contain those
-// of another pod, but this one has not been moved and is not known to be a surge pod.
+// of another pod, but this one has not been moved, is not known to be a surge pod, and has not been asked to restart containers.
 func WithoutMove(pod *corev1.Pod) []jsonpatch.Operation {
 	return podMarks(pod, "")
 }
@@ -49,7 +49,9 @@ func Admit(pod *corev1.Pod) []jsonpatch.Operation {
 
 func podMarks(pod *corev1.Pod, admitted string) []jsonpatch.Operation {
 	return patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, ""}, [2]string{inplace.AnnotationSurgePod, ""},
-		[2]string{inplace.AnnotationRestarts, ""}, [2]string{inplace.AnnotationNudged, ""}, [2]string{inplace.AnnotationAdmitted, admitted})
+		[2]string{inplace.AnnotationRestarts, ""}, [2]string{inplace.AnnotationNudged, ""}, [2]string{inplace.AnnotationAdmitted, admitted},
+		[2]string{inplace.AnnotationRestartContainers, ""}, [2]string{inplace.AnnotationRestartDeadline, ""},
+		[2]string{inplace.AnnotationRestarted, ""})
 }
 
 // RecordDecision returns the operations that write on a workload what its last template edit does, or remove that if the decision is empty,

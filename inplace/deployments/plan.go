@@ -55,6 +55,14 @@ func (p planner) Started() time.Time {
 	return started
 }
 
+// Budget implements engine.Planner. There are no surge pods for it.
+func (p planner) Budget() (left int, never string) {
+	if apps.ExplicitZero(p.Deployment) {
+		return 0, "maxUnavailable 0 means that no pod may be unavailable"
+	}
+	return p.sets.Safe() - (p.sets.Wanted - max(1, int(p.Deployment.MaxUnavailable()))), ""
+}
+
 // Impossible implements engine.Planner.
 func (p planner) Impossible() *inplace.Reason {
 	switch unresized := p.notResized(); {

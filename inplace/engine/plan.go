@@ -18,6 +18,8 @@ type Planner interface {
 	Started() time.Time
 	// CleanUp removes what Stayput has left where the native controller makes the update, or has nothing to do.
 	CleanUp()
+	// Budget returns how many more available pods may become unavailable, and why none ever may; empty if some may.
+	Budget() (left int, never string)
 	// Impossible returns why pods, replicas or admission prevent the update in place; nil if they do not.
 	Impossible() *inplace.Reason
 	// NeedsDryRun reports whether pods are to change and it is not known what admission makes of new pods.
@@ -41,9 +43,10 @@ func Plan(begin func() Planner) steps.Plan {
 	p := begin()
 	u := p.Base()
 	if !u.Decided.Held {
-		u.openGates(nil)
+		turns := u.restarts(p)
+		u.openGates(turns)
 		p.CleanUp()
-		return finish(p, nil)
+		return finish(p, turns)
 	}
 	if reason := p.Impossible(); reason != nil {
 		return FallBack(begin(), *reason)

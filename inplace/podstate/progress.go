@@ -42,6 +42,8 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 	switch {
 	case s.Removing:
 		return Updating, "its removal, as a surge pod"
+	case s.Updated && s.Available && s.asks() != "":
+		return Waiting, "the restart of " + s.asks() + ", which its annotation asks for"
 	case s.Updated && !s.Needs().Left() && s.Available:
 		return Updated, ""
 	case s.Kept, s.AtPartition && replaces == "":
@@ -60,6 +62,14 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 		return Waiting, before
 	}
 	return Waiting, "its turn"
+}
+
+// asks returns the container that restarts next because the pod's annotation asks for it; empty if none does.
+func (s *State) asks() string {
+	if r, has := RequestOf(s.Pod); has && r.flaw == "" {
+		return r.Container()
+	}
+	return ""
 }
 
 // replacement returns what a pod waits for that is replaced. Without a controller that replaces it now, other pods come first, or its turn

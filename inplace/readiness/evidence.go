@@ -32,6 +32,12 @@ func (m Move) Observed(pod *corev1.Pod) bool {
 	return pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration >= m.Generation
 }
 
+// PatchedSinceGate reports whether containers of the pod were patched after its gate was last written.
+func (m Move) PatchedSinceGate(pod *corev1.Pod) bool {
+	gate := apps.Condition(pod, inplace.ConditionServing)
+	return gate != nil && len(m.Containers) > 0 && gate.ObservedGeneration < m.Generation
+}
+
 // OldStopped reports whether no old container can still be running, provided that the kubelet has started to act on the patch. Every
 // patched container counts, and no other: a container may be new because of an earlier patch, and another container that fails says
 // nothing about the patched ones. The pod last is the previous report, nil if it is not known.

@@ -60,6 +60,8 @@ type Plan struct {
 	HookWaits []HookWait
 	// NotUndone is why a stalled update is not undone although a label asks for that; empty if it is, or if no label does.
 	NotUndone string
+	// OnRequest: pods are taken out of service because their own annotations ask for restarts, and not for an update.
+	OnRequest bool
 	// Bypassed is about a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
 	Bypassed string
 }

@@ -59,6 +59,12 @@ type PatchPod struct {
 	Stops bool
 	// Resizes: the patch changes only CPU and memory, in subresource resize.
 	Resizes bool
+	// Asked is the container that restarts because an annotation of the pod asks for it; empty if the patch is one of an update.
+	Asked string
+	// Refuses is why such a request is dropped; empty if it is not.
+	Refuses string
+	// Instead returns the step to take if the API server refuses this one, and why; nil if there is none.
+	Instead func(why string) PatchPod
 	// ServesOn is how long those containers go on serving after the patch.
 	ServesOn time.Duration
 }
