@@ -48,9 +48,9 @@ func New(std streams) *cobra.Command {
 	plugin := &cobra.Command{
 		Use:         "kubectl-stayput",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl stayput"},
-		Short:       "Plan and follow updates made in running pods",
-		Long: "Plan and follow updates made in running pods. Only promote changes anything: the partition of the workload that you name.\n" +
-			"The other commands read, or ask the API server in dry runs.",
+		Short:       "Plan and follow updates made in running pods, and restart their containers",
+		Long: "Plan and follow updates made in running pods, and restart their containers. Only promote and restart change anything: the\n" +
+			"partition of the workload that you name, and annotations of the workload or pod. The other commands read, or ask the API server in dry runs.",
 		Args:          knownCommand,
 		RunE:          func(plugin *cobra.Command, _ []string) error { return plugin.Help() },
 		SilenceErrors: true,
@@ -63,8 +63,8 @@ func New(std streams) *cobra.Command {
 	plugin.SetErr(std.ErrOut)
 	cluster := connect(plugin.PersistentFlags())
 	cluster.completeFlags(plugin)
-	plugin.AddCommand(newPlan(cluster, std), newStatus(cluster, std), newPromote(cluster, std), newAudit(cluster, std),
-		newCheck(cluster, std), newVersion(std))
+	plugin.AddCommand(newPlan(cluster, std), newStatus(cluster, std), newPromote(cluster, std), newRestart(cluster, std),
+		newAudit(cluster, std), newCheck(cluster, std), newVersion(std))
 	addCompletion(plugin)
 	return plugin
 }

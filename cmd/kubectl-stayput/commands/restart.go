@@ -1,0 +1,186 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/observe"
+)
+
+// restartFlags are the flags of the command restart.
+type restartFlags struct {
+	containers []string
+	timeout    time.Duration
+	wait       bool
+}
+
+func newRestart(cluster *connection, std streams) *cobra.Command {
+	var asked restartFlags
+	restart := &cobra.Command{
+		Use:   "restart (deployment/NAME | daemonset/NAME | statefulset/NAME | pod/NAME) -c CONTAINER",
+		Short: "Restart containers in the running pods of a workload, or in one pod",
+		Long: "Restart containers and sidecars in the running pods of a workload, or in one pod, under your own right to patch it.\n" +
+			"In one pod they restart in the order given. In a workload each pod restarts all of them at once.\n" +
+			"Nothing is written if pods would be replaced. The exit code is 1 if a container does not restart, or not in time.",
+		Example:           "  kubectl stayput restart deployment/web -c app\n  kubectl stayput restart pod/web-74f68d5644-b2vkl -c app -c side",
+		ValidArgsFunction: cluster.completeWorkload(),
+		RunE: func(restart *cobra.Command, arguments []string) error {
+			return asked.run(restart.Context(), cluster, arguments, std)
+		},
+	}
+	flags := restart.Flags()
+	flags.StringArrayVarP(&asked.containers, "container", "c", nil, "`name` of a container or sidecar; several times for several")
+	flags.DurationVar(&asked.timeout, "timeout", 10*time.Minute, "how long to wait, and in one pod how long until a container may begin")
+	flags.BoolVar(&asked.wait, "wait", true, "wait until the containers have restarted and the pods are available")
+	return restart
+}
+
+func (f *restartFlags) run(ctx context.Context, cluster *connection, arguments []string, std streams) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if pod, is := podIn(arguments); is {
+		return f.restartPod(ctx, cluster, pod, std.Out)
+	}
+	return f.restartWorkload(ctx, cluster, arguments, std)
+}
+
+func (f *restartFlags) check() error {
+	switch {
+	case len(f.containers) == 0:
+		return errors.New("say which container: -c NAME. kubectl rollout restart restarts all")
+	case slices.Contains(f.containers, ""):
+		return errors.New("-c has no name of a container")
+	case f.timeout <= 0:
+		return fmt.Errorf("--timeout is %s; it must be more than 0", f.timeout)
+	}
+	return nil
+}
+
+// podIn returns the name of the pod in arguments such as "pod/web-x" or "pod web-x", and whether they name one.
+func podIn(arguments []string) (string, bool) {
+	called, name, _ := strings.Cut(strings.Join(arguments, "/"), "/")
+	is := slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(called)) && name != "" && !strings.Contains(name, "/")
+	return name, is
+}
+
+// restartWorkload writes the annotations by which the containers restart into the workload's template, if that restarts them in place.
+func (f *restartFlags) restartWorkload(ctx context.Context, cluster *connection, arguments []string, std streams) error {
+	s, err := statusOf(cluster, arguments)
+	if err != nil {
+		return err
+	}
+	said := &warnings{others: rest.NewWarningWriter(std.ErrOut, rest.WarningWriterOptions{Deduplicate: true})}
+	writer, err := cluster.client(said)
+	if err != nil {
+		return err
+	}
+	before, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	named := strings.ToLower(s.kind.Workload.Name) + "/" + s.key.Name
+	if err := f.annotate(ctx, writer, before, said); err != nil {
+		return fmt.Errorf("%s: %w", named, err)
+	}
+	fmt.Fprintf(std.Out, "%s: %s\n", named, strings.TrimPrefix(said.answer(), edit.InPlacePrefix))
+	if !f.wait {
+		return nil
+	}
+	return f.follow(ctx, s, before, std.Out)
+}
+
+// annotate writes the template, after a dry run.
+func (f *restartFlags) annotate(ctx context.Context, writer client.Client, before sight, said *warnings) error {
+	workload, at := &unstructured.Unstructured{}, time.Now().UTC().Format(time.RFC3339)
+	workload.SetGroupVersionKind(observe.GroupVersion.WithKind(before.kind.Workload.Name))
+	stored := before.rollout.Workload()
+	workload.SetNamespace(stored.GetNamespace())
+	workload.SetName(stored.GetName())
+	annotations := map[string]string{}
+	for _, container := range f.containers {
+		annotations[inplace.AnnotationRestartPrefix+container] = at
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": stored.GetResourceVersion()},
+		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": annotations}}}})
+	if err != nil {
+		return err
+	}
+	err = writer.Patch(ctx, workload.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
+	switch reasons := refusalOf(err); {
+	case len(reasons) > 0:
+		return fmt.Errorf("pods would be replaced, which %s forbids: %s", inplace.ModeInPlaceOnly, reasons)
+	case err != nil:
+		return err
+	case isRecreate(said.answer()):
+		return fmt.Errorf("pods would be replaced: %s", strings.TrimPrefix(said.answer(), edit.RecreatePrefix))
+	case said.answer() == "":
+		return errors.New("pods would be replaced, as there is no answer from Stayput: is the namespace labelled, and does Stayput run?")
+	}
+	return writer.Patch(ctx, workload, client.RawPatch(types.MergePatchType, patch))
+}
+
+// follow tells how far the restart is, until it is over.
+func (f *restartFlags) follow(ctx context.Context, s *status, before sight, out io.Writer) error {
+	ctx, stop := context.WithTimeout(ctx, f.timeout)
+	defer stop()
+	last := ""
+	var now sight
+	err := s.follow(ctx, func(seen sight) error {
+		if now = seen; now.update() != last {
+			last = now.update()
+			fmt.Fprintln(out, last)
+		}
+		return nil
+	})
+	gone := before.goneIn(now)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("not over after %s: %s%s", f.timeout, last, now.awaits())
+	case err != nil:
+		return err
+	case gone > 0:
+		return fmt.Errorf("%d pods are gone, so not all containers restarted in place%s", gone, now.lastEvent())
+	}
+	return nil
+}
+
+// goneIn counts the pods that are not there any more.
+func (s sight) goneIn(now sight) int {
+	there := map[types.UID]bool{}
+	for _, each := range now.rollout.PodProgress() {
+		there[each.Pod.UID] = true
+	}
+	gone := 0
+	for _, each := range s.rollout.PodProgress() {
+		if !there[each.Pod.UID] {
+			gone++
+		}
+	}
+	return gone
+}
+
+// lastEvent returns why the last update fell back, after a colon; empty if no event says so.
+func (s sight) lastEvent() string {
+	for _, event := range slices.Backward(s.events) {
+		if event.Reason == report.EventFellBack || event.Reason == report.EventRecreated {
+			return ": " + event.Message
+		}
+	}
+	return ""
+}

@@ -1,0 +1,161 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+)
+
+// restartPod asks for the restarts by the pod's own annotations.
+func (f *restartFlags) restartPod(ctx context.Context, cluster *connection, name string, out io.Writer) error {
+	namespace, _, err := cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return err
+	}
+	writer, err := cluster.client(rest.NoWarnings{})
+	if err != nil {
+		return err
+	}
+	r := &podRestart{Client: writer, flags: f, key: types.NamespacedName{Namespace: namespace, Name: name}, out: out}
+	if err := r.ask(ctx); err != nil || !f.wait {
+		return err
+	}
+	return r.follow(ctx)
+}
+
+// podRestart restarts containers of one pod.
+type podRestart struct {
+	client.Client
+	flags *restartFlags
+	key   types.NamespacedName
+	out   io.Writer
+	// before is the pod as it was before the request.
+	before corev1.Pod
+}
+
+// ask writes the request, unless it is clear that it would be refused or not seen.
+func (r *podRestart) ask(ctx context.Context) error {
+	if err := r.Get(ctx, r.key, &r.before); err != nil {
+		return err
+	}
+	for _, container := range r.flags.containers {
+		if edit.Named(&r.before.Spec, container) == nil {
+			return fmt.Errorf("pod/%s has no container or sidecar %s", r.key.Name, container)
+		}
+	}
+	if pending := r.before.Annotations[inplace.AnnotationRestartContainers]; pending != "" {
+		return fmt.Errorf("pod/%s is to restart %s already; to withdraw that, remove its annotation %s", r.key.Name, pending,
+			inplace.AnnotationRestartContainers)
+	}
+	if err := r.managed(ctx); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(r.flags.timeout).UTC().Format(time.RFC3339)
+	err := r.annotate(ctx, map[string]any{inplace.AnnotationRestartContainers: strings.Join(r.flags.containers, ","),
+		inplace.AnnotationRestartDeadline: deadline})
+	if err == nil {
+		fmt.Fprintf(r.out, "pod/%s: restarts %s, until %s\n", r.key.Name, strings.Join(r.flags.containers, ", "), deadline)
+	}
+	return err
+}
+
+// managed returns an error if the pod's namespace is not labelled, as far as the user may read that.
+func (r *podRestart) managed(ctx context.Context) error {
+	var namespace corev1.Namespace
+	if err := r.Get(ctx, types.NamespacedName{Name: r.key.Namespace}, &namespace); err != nil {
+		return ignoreForbidden(err)
+	}
+	if mode := inplace.Mode(namespace.Labels[inplace.LabelUpdate]); !mode.Manages() {
+		return fmt.Errorf("nothing is restarted in place in namespace %s: its label %s is %q", r.key.Namespace, inplace.LabelUpdate, string(mode))
+	}
+	return nil
+}
+
+// annotate sets annotations of the pod that was read before; nil removes one.
+func (r *podRestart) annotate(ctx context.Context, annotations map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": r.before.UID, "annotations": annotations}})
+	if err != nil {
+		return err
+	}
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name = r.key.Namespace, r.key.Name
+	return r.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
+}
+
+// follow waits until the containers have restarted and the pod is Ready. A request that is not met in time is withdrawn.
+func (r *podRestart) follow(ctx context.Context) error {
+	waiting, stop := context.WithTimeout(ctx, r.flags.timeout)
+	defer stop()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		over, err := r.look(ctx)
+		if over || err != nil {
+			return err
+		}
+		select {
+		case <-waiting.Done():
+			return r.withdraw(context.WithoutCancel(ctx))
+		case <-tick.C:
+		}
+	}
+}
+
+// look reports whether the containers have restarted and the pod is Ready.
+func (r *podRestart) look(ctx context.Context) (over bool, err error) {
+	var pod corev1.Pod
+	if err := r.Get(ctx, r.key, &pod); err != nil {
+		return false, err
+	}
+	if pod.UID != r.before.UID || pod.DeletionTimestamp != nil {
+		return false, fmt.Errorf("pod/%s was deleted meanwhile", r.key.Name)
+	}
+	_, waits := pod.Annotations[inplace.AnnotationRestartContainers]
+	result := pod.Annotations[inplace.AnnotationRestarted]
+	switch why, refused := strings.CutPrefix(result, "refused "); {
+	case waits:
+		return false, nil
+	case refused:
+		return false, fmt.Errorf("pod/%s: refused: %s", r.key.Name, why)
+	case !apps.IsTrue(&pod, corev1.PodReady) || !r.restarted(&pod):
+		return false, nil
+	}
+	_, err = fmt.Fprintf(r.out, "pod/%s: %s\n", r.key.Name, result)
+	return true, err
+}
+
+// restarted reports whether each of the containers is another one than before.
+func (r *podRestart) restarted(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(r.flags.containers, func(name string) bool {
+		return containerID(pod, name) == "" || containerID(pod, name) == containerID(&r.before, name)
+	})
+}
+
+func containerID(pod *corev1.Pod, name string) string {
+	for _, each := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
+		if each.Name == name {
+			return each.ContainerID
+		}
+	}
+	return ""
+}
+
+// withdraw removes what is left of the request, and returns that it was not met in time.
+func (r *podRestart) withdraw(ctx context.Context) error {
+	late := fmt.Errorf("pod/%s: not over after %s", r.key.Name, r.flags.timeout)
+	return errors.Join(late, r.annotate(ctx, map[string]any{inplace.AnnotationRestartContainers: nil, inplace.AnnotationRestartDeadline: nil}))
+}
