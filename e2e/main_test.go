@@ -146,6 +146,7 @@ func TestTogether(t *testing.T) {
 		"examples":    examples,
 		"readings":    readings,
 		"meanwhile":   meanwhile,
+		"requested":   requested,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
 )
 
 // inPlaceChange is a kind of change that running pods take. A change without a restart takes only a moment, so it is combined with an image
@@ -35,6 +37,14 @@ var inPlaceChanges = map[string]inPlaceChange{
 		has: func(*appsv1.Deployment) {}, container: "app",
 		edit:  func(s *stage, name string) string { return s.rollout("restart", name) },
 		taken: func(pod *corev1.Pod) bool { return pod.Annotations[restartedAt] != "" },
+	},
+	"one container": {
+		has: withSide, container: "side",
+		edit: func(s *stage, name string) string {
+			said, _ := s.ask("", "restart", ref(name), "--container=side", "--wait=false")
+			return said
+		},
+		taken: func(pod *corev1.Pod) bool { return pod.Annotations[inplace.AnnotationRestartPrefix+"side"] != "" },
 	},
 	"sidecar": {
 		has: withMesh, container: sidecar,
@@ -91,6 +101,7 @@ func meanwhile(t *testing.T) {
 		scenarios[what+", scaled"] = change.scaled
 	}
 	together(t, lengthy(scenarios,
+		"one container of a DaemonSet, undo", "one container of a StatefulSet, undo", "one container, scaled",
 		"restart of a Deployment, undo", "restart of a DaemonSet, undo", "sidecar of a Deployment, undo", "auxiliary of a Deployment, undo",
 		"auxiliary of a DaemonSet, undo", "annotation of a Deployment, undo", "annotation of a DaemonSet, undo",
 		"toleration of a Deployment, undo", "toleration of a DaemonSet, undo",

@@ -34,6 +34,7 @@ func disturbances(t *testing.T) {
 	t.Run("leader killed, pods restarting", restartLeaderKilled)
 	t.Run("leader killed, every kind of change", changesWithoutLeader)
 	t.Run("every manager gone, every kind of change", changesWithoutManagers)
+	t.Run("every manager gone, one pod", requestWithoutManagers)
 	t.Run("leader killed, pods left behind", leftWithoutLeader)
 	t.Run("every manager killed", everyManagerKilled)
 	t.Run("every manager gone, StatefulSets", membersWithoutManagers)

@@ -69,6 +69,19 @@ var Table = []Case{
 		Edit:        annotation("checksum/config", "1"), Decision: "in place: restarts app, side", Restarts: []string{App, Side},
 	},
 	{
+		Name: "`restart.stayput.dev/app`, as `kubectl stayput restart deployment/web -c app` writes it", Before: prepared,
+		Edit:     annotation("restart.stayput.dev/app", "2026-01-01T00:00:00Z"),
+		Decision: "in place: restarts app", Restarts: []string{App}, Aside: "init container prepare does not run again",
+	},
+	{
+		Name: "`restart.stayput.dev/mesh` of a sidecar", Before: withSidecar, Edit: annotation("restart.stayput.dev/mesh", "2026-01-01T00:00:00Z"),
+		Decision: "in place: restarts mesh", Restarts: []string{"mesh"},
+	},
+	{
+		Name: "`restart.stayput.dev/db` of a container that is not in the template", Edit: annotation("restart.stayput.dev/db", "now"),
+		Decision: "recreate: annotation restart.stayput.dev/db added (the template has no container or sidecar db to restart)",
+	},
+	{
 		Name: "image of an init container", Before: prepared,
 		Edit:     func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },
 		Decision: "recreate: image of init container prepare changed, and init containers do not run again in a live pod",
