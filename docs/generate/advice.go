@@ -28,6 +28,8 @@ var adviceOnEvents = map[string]string{
 	"DryRunSkipped":             "Make room in the quota, or let the webhook that the event names support dry runs",
 	"WebhookBypassed":           "See the alert [StayputWebhookBypassed](alerts.md#stayputwebhookbypassed)",
 	"UpdatedInPlace":            nothing,
+	"ContainerRestarts":         nothing,
+	"ContainerRestartRefused":   "Correct the request, or run `kubectl delete pod`: [one pod](../how-to/restarts.md#one-pod)",
 }
 
 const (

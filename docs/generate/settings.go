@@ -60,6 +60,9 @@ func forms() map[string]form {
 		inplace.AnnotationUpdateByTopology:   {onWorkload, "the key of a label", "none: nodes in any order"},
 		inplace.AnnotationUpdateLast:         {onWorkload, "a label selector", "none: no pod goes last"},
 		inplace.AnnotationAuxiliary:          {onWorkload, "names of containers, comma-separated", "none"},
+		inplace.AnnotationRestartPrefix:      {"the pod template", "any text, such as a time", "none"},
+		inplace.AnnotationRestartContainers:  {"a pod", "names of containers, comma-separated", "none"},
+		inplace.AnnotationRestartDeadline:    {"a pod", "a time in RFC 3339", "none: the request waits"},
 	}
 }
 
@@ -70,6 +73,7 @@ func readSettings() (settings, error) {
 	for _, part := range []struct{ file, prefix string }{
 		{"settings.go", "Label"}, {"partition.go", "Label"}, {"ondelete.go", "Label"}, {"onstall.go", "Label"},
 		{"rules.go", "Annotation"}, {"auxiliary.go", "Annotation"}, {"order.go", "Annotation"}, {"hooks.go", "Annotation"},
+		{"requests.go", "Annotation"},
 	} {
 		if err := constants("inplace", in(part.file, part.prefix), &found); err != nil {
 			return s, err
