@@ -54,7 +54,8 @@ const (
 
 // SettingAnnotations are the settings that are annotations, since their values are too long for labels. They count on a workload only.
 var SettingAnnotations = []string{AnnotationInPlaceAnnotations, AnnotationRestartAnnotations, AnnotationAuxiliary,
-	AnnotationCanaryNodes, AnnotationUpdateByTopology, AnnotationUpdateLast, AnnotationPreRestartHooks}
+	AnnotationCanaryNodes, AnnotationUpdateByTopology, AnnotationUpdateLast, AnnotationPreRestartHooks,
+	AnnotationRestartOnChange}
 
 // The defaults, and the largest value, of settings.
 const (

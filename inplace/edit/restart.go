@@ -13,8 +13,7 @@ import (
 
 // asksForRestart reports whether an annotation that changes in place is one whose change restarts containers.
 func asksForRestart(annotations []patches.EntryChange, rules inplace.Rules) bool {
-	return rules.RestartInPlace && slices.ContainsFunc(annotations,
-		func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
+	return slices.ContainsFunc(annotations, func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
 }
 
 // addRestarts adds the restarts that annotations ask for, and those of containers whose variables read what changes. It returns why
