@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/controller/allowance"
+	"github.com/stayput/stayput/controller/configuration"
 	"github.com/stayput/stayput/controller/drain"
 	"github.com/stayput/stayput/controller/fair"
 	"github.com/stayput/stayput/controller/gate"
@@ -98,6 +99,10 @@ func setupKinds(
 	if err := metrics.Setup(m, cached.ExcludedNamespaces.Manages); err != nil {
 		return err
 	}
+	sources, err := configuration.NewSources(m)
+	if err != nil {
+		return err
+	}
 	allowances := &allowance.Room{Cached: cached, Live: live(m, cached)}
 	for _, kind := range kinds.All {
 		updates := newReconciler(m, kind, cached, leading, seen, metrics)
@@ -105,8 +110,27 @@ func setupKinds(
 		if err := setupUpdates(m, kind, cached, updates, dog); err != nil {
 			return err
 		}
+		if err := setupConfiguration(m, kind, cached, sources, updates.Reporter, dog); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// setupConfiguration adds the controller that restarts containers of one kind's workloads when their configuration has changed, on the
+// leader.
+func setupConfiguration(
+	m manager.Manager, kind kinds.Kind, cached observe.Reader, sources *configuration.Sources, reporter *report.Reporter,
+	dog *watchdog.Watchdog,
+) error {
+	route := router{reader: cached, kind: kind}
+	restarts := &configuration.Restarts{Kind: kind.Kind, Cached: cached, Client: m.GetClient(), Sources: sources, Report: reporter}
+	return builder.ControllerManagedBy(m).Named(kind.Controller+"-configuration").
+		Watches(kind.Workload.Object(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(configuration.Asks)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
+		WatchesRawSource(sources.Of(kind.Workload.Name)).
+		WithOptions(options()).
+		Complete(watched{restarts, dog, "configuration of " + kind.Workload.Name})
 }
 
 // setupGates adds the controller that opens gates, on every replica.

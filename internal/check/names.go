@@ -12,10 +12,10 @@ const (
 
 // Policies are the names of the ValidatingAdmissionPolicies in manifests.
 var Policies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
-	"stayput-auxiliary", "stayput-marks", advice,
+	"stayput-auxiliary", "stayput-restart-on-change", "stayput-marks", advice,
 	"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-gates", "stayput-own-resizes",
 	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-rights",
-	"stayput-own-status", "stayput-own-undo"}
+	"stayput-own-configuration", "stayput-own-status", "stayput-own-undo"}
 
 // The webhooks of both configurations in manifests.
 var (
