@@ -1,6 +1,6 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # These targets break components on purpose, or need images of the test cluster. So they never use the cluster of the caller's KUBECONFIG.
-e2e demo recording e2e-chart e2e-removal e2e-killed e2e-systems e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo recording e2e-chart e2e-removal e2e-killed e2e-systems e2e-reloader e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -52,6 +52,12 @@ systems-build:
 .PHONY: e2e-systems
 e2e-systems: cluster install systems-build ## etcd and NATS on attached volumes, under acknowledged writes, in place beside native; UPDATES=10 for more than 3, NATIVE=3 for fewer natively, RUN=etcd for one system
 	UPDATES=$(UPDATES) NATIVE=$(NATIVE) go test -tags e2e,systems -v -count=1 -timeout 180m ./e2e -run '^TestSystems$$/$(RUN)'
+
+# Reloader's module is not among those that its users import, and it compiles for minutes, so the caller builds it.
+.PHONY: e2e-reloader
+e2e-reloader: cluster install ## Reloader itself with --reload-strategy=annotations: RELOADER=/path/to/reloader, built from its source
+	@[ -x '$(RELOADER)' ] || { echo 'make e2e-reloader RELOADER=...: the path of the program built from https://github.com/stakater/Reloader' >&2; exit 1; }
+	RELOADER='$(RELOADER)' go test -tags e2e,reloader -v -count=1 -timeout 15m ./e2e -run '^TestReloader$$'
 
 .PHONY: test-systems
 test-systems: ## what e2e-systems uses: the CSI driver with csi-test, and the writer with etcd and NATS; needs root, and no cluster

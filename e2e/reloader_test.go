@@ -1,0 +1,77 @@
+//go:build e2e && reloader
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestReloader has Reloader itself, the program $RELOADER, edit templates as docs/how-to/configuration-reload.md says. Pods stay, each
+// container restarts once for a changed ConfigMap, and it has the new value.
+func TestReloader(t *testing.T) {
+	for kind, of := range kindsOfWorkloads {
+		t.Run(kind, func(t *testing.T) { reloaded(t, of) })
+	}
+}
+
+// reloadedFrom is the annotation that Reloader changes in templates.
+const reloadedFrom = "reloader.stakater.com/last-reloaded-from"
+
+func reloaded(t *testing.T, kind kindOfWorkload) {
+	s := kind.stage(t, restarting)
+	s.kubectl("", "create", "configmap", "conf", "--from-literal=colour=red")
+	kind.create(s, configured)
+	s.kubectl("", "annotate", ref(kind.name), "configmap.reloader.stakater.com/reload=conf", "stayput.dev/restart-annotations="+reloadedFrom)
+	s.reloader()
+	s.inPlace(kind.name, once, func() {
+		s.kubectl("", "patch", "configmap", "conf", "--type=merge", "-p", `{"data":{"colour":"green"}}`)
+		s.wait("Reloader's edit", of(kind.name, func(now workload) error {
+			if now.template()[reloadedFrom] == "" {
+				return errors.New("the template is as before")
+			}
+			return nil
+		}))
+	})
+	for _, pod := range s.pods(kind.name) {
+		if shown := s.app(pod, "version"); shown != "green" {
+			t.Errorf("pod %s has the value %q", pod.Name, shown)
+		}
+	}
+}
+
+// reloader runs Reloader in the stage's namespace until the test ends, and waits until it watches: until it edits another Deployment.
+func (s *stage) reloader() {
+	s.Helper()
+	s.kubectl("", "create", "configmap", "probe", "--from-literal=at=first")
+	s.create(web(0, named("probe")))
+	s.kubectl("", "annotate", "deployment/probe", "configmap.reloader.stakater.com/reload=probe")
+	log, err := os.Create(filepath.Join(s.TempDir(), "log"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	program := exec.Command(os.Getenv("RELOADER"), "--reload-strategy=annotations")
+	program.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBERNETES_NAMESPACE="+s.namespace)
+	program.Stdout, program.Stderr = log, log
+	if err := program.Start(); err != nil {
+		s.Fatalf("make e2e-reloader RELOADER=/path/to/reloader runs this: %v", err)
+	}
+	s.Cleanup(func() {
+		_ = program.Process.Kill()
+		_ = program.Wait() // it was killed
+	})
+	s.eventually("Reloader to watch ConfigMaps", func(context.Context) error {
+		s.kubectl("", "patch", "configmap", "probe", "--type=merge", "-p", fmt.Sprintf(`{"data":{"at":"%d"}}`, time.Now().UnixNano()))
+		if s.workload("probe").template()[reloadedFrom] != "" {
+			return nil
+		}
+		said, err := os.ReadFile(log.Name())
+		return errors.Join(errors.New(string(said)), err)
+	})
+}
