@@ -64,8 +64,12 @@ func TestOwnConfiguration(t *testing.T) {
 		namespace    *corev1.Namespace
 		why          string
 	}{
-		"note":               {edit: noted},
-		"restart":            {edit: restarted},
+		"note":    {edit: noted},
+		"restart": {edit: restarted},
+		"what the API server adds": {edit: func(d *appsv1.Deployment) {
+			restarted(d)
+			d.Annotations[appsv1.DeprecatedTemplateGeneration] = "2"
+		}},
 		"unlabelled":         {edit: restarted, namespace: &corev1.Namespace{}, why: "only workloads with the annotation"},
 		"not asked for":      {before: func(d *appsv1.Deployment) { d.Annotations = map[string]string{} }, edit: restarted, why: "only workloads with the"},
 		"asks for it itself": {before: func(d *appsv1.Deployment) { d.Annotations = nil }, edit: asking, why: "only workloads with the annotation"},
