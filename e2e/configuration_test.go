@@ -31,7 +31,7 @@ func configurationReload(t *testing.T) {
 	for kind, of := range kindsOfWorkloads {
 		scenarios[kind] = func(t *testing.T) { configurationChanged(t, of) }
 	}
-	together(t, scenarios)
+	together(t, lengthy(scenarios, "StatefulSet"))
 }
 
 // configurationChanged checks that containers restart once for a burst of changes, with the new values in variables and mounted files, and
