@@ -29,7 +29,8 @@ func TestRestartOnChange(t *testing.T) {
 		if !slices.Equal(entries, want.entries) {
 			t.Errorf("%q has entries %q, want %q", list, entries, want.entries)
 		}
-		if problem := "annotation stayput.dev/restart-on-change is ignored: " + want.err; want.err != "" && (err == nil || err.Error() != problem) {
+		problem := "annotation stayput.dev/restart-on-change is ignored: " + want.err
+		if want.err != "" && (err == nil || err.Error() != problem) {
 			t.Errorf("%q: %v, want %s", list, err, problem)
 		}
 	}

@@ -167,7 +167,9 @@ func trimmed(object any) (any, error) {
 		o.ObjectMeta = metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
 			Annotations: configuration.Trimmed(o.Annotations)}
 	case *unstructured.Unstructured:
-		for _, path := range [][]string{{"metadata", "managedFields"}, {"metadata", "annotations"}, {"metadata", "labels"}, {"status", "conditions"}} {
+		for _, path := range [][]string{
+			{"metadata", "managedFields"}, {"metadata", "annotations"}, {"metadata", "labels"}, {"status", "conditions"},
+		} {
 			unstructured.RemoveNestedField(o.Object, path...)
 		}
 	}

@@ -122,10 +122,15 @@ func (r *Restarts) followed(ctx context.Context, workload client.Object) (entrie
 		return nil, fmt.Sprintf("Its labels ask for native updates, so nothing restarts for %s", inplace.AnnotationRestartOnChange), nil
 	}
 	entries, flaw := inplace.RestartOnChangeOf(workload.GetAnnotations())
-	if flaw != nil {
-		return nil, flaw.Error(), nil
+	return entries, textOf(flaw), nil
+}
+
+// textOf returns the text of an error that users are told; "" if there is none.
+func textOf(flaw error) string {
+	if flaw == nil {
+		return ""
 	}
-	return entries, "", nil
+	return flaw.Error()
 }
 
 // follow compares what the workload follows with what was seen last, and makes the write that is due.
