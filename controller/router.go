@@ -29,14 +29,15 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// relabelled passes namespaces that appear with Stayput's label, and namespaces whose labels change. If the label was
+// relabelled passes namespaces that appear with Stayput's label, and namespaces whose labels or maintenance window change. If the label was
 // removed, updates in progress there have to fall back. If settings changed, updates in progress still wait by the
 // former settings.
 var relabelled = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetLabels()[inplace.LabelUpdate] != "" },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()
-		return before[inplace.LabelUpdate] != after[inplace.LabelUpdate] || inplace.SettingsOf(before, nil) != inplace.SettingsOf(after, nil)
+		return before[inplace.LabelUpdate] != after[inplace.LabelUpdate] || inplace.SettingsOf(before, nil) != inplace.SettingsOf(after, nil) ||
+			inplace.WindowOf(e.ObjectOld.GetAnnotations(), nil) != inplace.WindowOf(e.ObjectNew.GetAnnotations(), nil)
 	},
 	DeleteFunc:  func(event.DeleteEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },

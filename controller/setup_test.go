@@ -110,6 +110,18 @@ func TestRelabelled(t *testing.T) {
 	}
 }
 
+// TestWindowsOfNamespacesPass: an update may wait for another window than before.
+func TestWindowsOfNamespacesPass(t *testing.T) {
+	before := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}
+	for annotation, want := range map[string]bool{inplace.AnnotationMaintenanceWindow: true, "note": false} {
+		after := before.DeepCopy()
+		after.Annotations = map[string]string{annotation: "Sat 02:00-04:00"}
+		if passes := relabelled.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); passes != want {
+			t.Errorf("%s passes %t, want %t", annotation, passes, want)
+		}
+	}
+}
+
 // TestNodesConcernTheDeploymentsOnThem checks that a node that becomes unreachable concerns the Deployments with pods on it, and
 // no other.
 func TestNodesConcernTheDeploymentsOnThem(t *testing.T) {

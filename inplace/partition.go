@@ -24,9 +24,22 @@ const (
 
 var partitionForm = regexp.MustCompile(PartitionForm)
 
-// Partition is a value of LabelPartition. The empty one keeps no pod. Only Stayput's holds enforce it: without Stayput the native
-// controller updates all pods.
+// Partition is a value of LabelPartition, or what a Window says while it is closed. The empty one keeps no pod. Only Stayput's holds
+// enforce it: without Stayput the native controller updates all pods.
 type Partition string
+
+// ByWindow reports whether a window sets the partition.
+func (p Partition) ByWindow() bool {
+	return strings.HasPrefix(string(p), closedWindow) || strings.HasPrefix(string(p), "annotation "+AnnotationMaintenanceWindow)
+}
+
+// Where returns where an update waits that the partition stops, as in "waiting at partition 1".
+func (p Partition) Where() string {
+	if p.ByWindow() {
+		return "for " + string(p)
+	}
+	return "at partition " + string(p)
+}
 
 // PartitionOf returns the partition in the labels of a workload.
 func PartitionOf(labels map[string]string) Partition {
@@ -41,8 +54,11 @@ func PartitionOf(labels map[string]string) Partition {
 // stored nevertheless, the partition keeps all pods: the user wants some to be kept, and pods that have moved do not come back, while
 // pods that wait can go on once the value is corrected. The user has not asked for that stage, so the update is reported as stalled.
 func (p Partition) Flaw() string {
-	if p == "" || partitionForm.MatchString(string(p)) {
+	switch {
+	case p == "", partitionForm.MatchString(string(p)), strings.HasPrefix(string(p), closedWindow):
 		return ""
+	case p.ByWindow():
+		return string(p)
 	}
 	return fmt.Sprintf("label %s: %.100q is neither a number nor 0percent to 100percent", LabelPartition, string(p))
 }
@@ -54,7 +70,7 @@ func (p Partition) Keeps(pods int) int {
 	switch {
 	case p == "":
 		return 0
-	case p.Flaw() != "" || err != nil || percent && value == 100:
+	case p.ByWindow() || p.Flaw() != "" || err != nil || percent && value == 100:
 		return pods
 	case percent && pods > 1:
 		return min((pods*value+99)/100, pods-1)

@@ -52,10 +52,11 @@ const (
 	LabelPreRestartTimeout = "stayput.dev/pre-restart-timeout"
 )
 
-// SettingAnnotations are the settings that are annotations, since their values are too long for labels. They count on a workload only.
+// SettingAnnotations are the settings that are annotations, since their values are too long for labels. They count on a workload only,
+// apart from AnnotationMaintenanceWindow.
 var SettingAnnotations = []string{AnnotationInPlaceAnnotations, AnnotationRestartAnnotations, AnnotationAuxiliary,
 	AnnotationCanaryNodes, AnnotationUpdateByTopology, AnnotationUpdateLast, AnnotationPreRestartHooks,
-	AnnotationRestartOnChange}
+	AnnotationRestartOnChange, AnnotationMaintenanceWindow}
 
 // The defaults, and the largest value, of settings.
 const (
@@ -115,6 +116,9 @@ type Settings struct {
 	UndoOnStall bool
 	// Partition: see LabelPartition, which counts on a workload only.
 	Partition Partition
+	// WindowChanges is when the maintenance window opens or closes next; zero if there is none, or if it does not within a week. While the
+	// window is closed, Partition keeps all pods. See Window.
+	WindowChanges time.Time
 	// Resize: see LabelResize.
 	Resize Resize
 }
@@ -224,4 +228,10 @@ func parseDisruptionBudgets(text string) (bool, error) {
 		return false, fmt.Errorf("%q is neither %s nor %s", text, DisruptionBudgetsRespect, DisruptionBudgetsIgnore)
 	}
 	return text == DisruptionBudgetsRespect, nil
+}
+
+// During returns the settings at that time, given the maintenance window.
+func (s Settings) During(window Window, now time.Time) Settings {
+	s.Partition, s.WindowChanges = window.Keeping(s.Partition, now)
+	return s
 }

@@ -168,6 +168,7 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 			`"` + inplace.LabelSurge + `"`, `"` + inplace.LabelRestart + `"`, `"` + inplace.LabelResize + `"`,
 			`"` + inplace.AnnotationUpdateLast + `"`, `"` + inplace.SelectorForm + `"`, `"` + inplace.AnnotationCanaryNodes + `"`,
 			`"` + inplace.AnnotationUpdateByTopology + `"`, `"` + inplace.LabelKeyForm + `"`,
+			`"` + inplace.AnnotationMaintenanceWindow + `"`, `"` + inplace.WindowForm + `"`,
 			`"` + inplace.LabelOnDelete + `"`, `variables.onDelete == "` + inplace.OnDeleteInPlace + `"`,
 			`variables.restart == "` + inplace.RestartInPlace + `"`, `"` + inplace.LabelInitContainers + `"`,
 			`variables.initContainers in ["` + inplace.InitContainersInPlace + `", "` + inplace.InitContainersNative + `"]`,

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/deployments"
 )
@@ -86,5 +87,39 @@ func TestClosedPods(t *testing.T) {
 			}
 			expectNames(t, closed, "closed")
 		})
+	}
+}
+
+// TestMaintenanceWindow: a window that is closed keeps all pods. A workload's own overrides that of its namespace.
+func TestMaintenanceWindow(t *testing.T) {
+	says := func(objects []client.Object, is func(client.Object) bool, window string) {
+		for _, object := range objects {
+			if is(object) {
+				object.SetAnnotations(map[string]string{inplace.AnnotationMaintenanceWindow: window})
+			}
+		}
+	}
+	namespace := func(object client.Object) bool { _, is := object.(*corev1.Namespace); return is }
+	deployment := func(object client.Object) bool { _, is := object.(*apps.Deployment); return is }
+	for name, test := range map[string]struct {
+		namespace, workload string
+		keeps               int
+	}{
+		"none": {"", "", 0}, "closed": {"never", "", 3}, "its own": {"", "never", 3}, "closed, and the workload's is open": {"never", "always", 0},
+	} {
+		objects := shop()
+		if test.namespace != "" {
+			says(objects, namespace, test.namespace)
+		}
+		if test.workload != "" {
+			says(objects, deployment, test.workload)
+		}
+		rollout, err := Reader{Reader: builder(t, objects...).Build()}.Rollout(t.Context(), key)
+		if err != nil || rollout == nil {
+			t.Fatal(rollout, err)
+		}
+		if keeps := rollout.Seen.Settings.Partition.Keeps(3); keeps != test.keeps {
+			t.Errorf("%s: %d pods are kept, want %d", name, keeps, test.keeps)
+		}
 	}
 }

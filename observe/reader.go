@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,13 +81,14 @@ func (r Reader) NamespaceMode(ctx context.Context, namespace string) (inplace.Mo
 
 // Mode returns the mode of a workload of that kind, with these labels, in the namespace.
 func (r Reader) Mode(ctx context.Context, kind Kind, namespace string, workloadLabels map[string]string) (inplace.Mode, error) {
-	mode, _, err := r.policy(ctx, kind, namespace, workloadLabels)
+	mode, _, err := r.policy(ctx, kind, namespace, &metav1.ObjectMeta{Labels: workloadLabels})
 	return mode, err
 }
 
-// policy returns the mode and the settings that result from the labels of the namespace and of a workload of that kind in it.
+// policy returns the mode and the settings that result from the labels and annotations of the namespace and of a workload of that kind in
+// it.
 func (r Reader) policy(
-	ctx context.Context, kind Kind, namespace string, workloadLabels map[string]string,
+	ctx context.Context, kind Kind, namespace string, workload metav1.Object,
 ) (inplace.Mode, inplace.Settings, error) {
 	if r.ExcludedNamespaces.has(namespace) { // no need to read it
 		return inplace.ModeNone, inplace.Settings{}, nil
@@ -95,7 +97,8 @@ func (r Reader) policy(
 	if err := r.Get(ctx, types.NamespacedName{Name: namespace}, &ns); err != nil {
 		return inplace.ModeNone, inplace.Settings{}, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
-	return r.ExcludedNamespaces.modeOf(kind, &ns, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
+	return r.ExcludedNamespaces.modeOf(kind, &ns, workload.GetLabels()), inplace.SettingsOf(ns.Labels, workload.GetLabels()).During(
+		inplace.WindowOf(ns.Annotations, workload.GetAnnotations()), time.Now()), nil
 }
 
 // policy are how to update a workload, by its labels, its annotations and its persisted fallback.
@@ -107,7 +110,7 @@ type policy struct {
 }
 
 func (r Reader) ordersFor(ctx context.Context, kind Kind, workload client.Object) (policy, error) {
-	mode, settings, err := r.policy(ctx, kind, workload.GetNamespace(), workload.GetLabels())
+	mode, settings, err := r.policy(ctx, kind, workload.GetNamespace(), workload)
 	if err != nil {
 		return policy{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	_ "time/tzdata" // time zones of maintenance windows, as the managers know them
 
 	"github.com/go-logr/logr"
 	"github.com/moby/term"

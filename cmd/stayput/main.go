@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	_ "time/tzdata" // time zones of maintenance windows: the image has none
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"

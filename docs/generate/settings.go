@@ -35,8 +35,9 @@ func forms() map[string]form {
 	modes := quoted(inplace.ModeInPlace) + ", " + quoted(inplace.ModeInPlaceOnly)
 	keys := form{onWorkload, "keys and `prefix/*`, comma-separated", "none"}
 	return map[string]form{
-		inplace.LabelUpdate:       {everywhere, modes + "; on a workload also " + quoted(inplace.ModeRecreate), "none: updates are native"},
-		inplace.LabelStatefulSets: {everywhere, quoted(inplace.StatefulSetsInPlace), "none: StatefulSets are updated natively"},
+		inplace.AnnotationMaintenanceWindow: {everywhere, "days, times and a zone, separated by `;`; or `always`", "none: at any time"},
+		inplace.LabelUpdate:                 {everywhere, modes + "; on a workload also " + quoted(inplace.ModeRecreate), "none: updates are native"},
+		inplace.LabelStatefulSets:           {everywhere, quoted(inplace.StatefulSetsInPlace), "none: StatefulSets are updated natively"},
 		inplace.LabelDrain: {everywhere, fmt.Sprintf("`0` to `%.0fm`, in `ms`, `s` and `m`", inplace.LongestDrain.Minutes()),
 			quoted(defaults.Drain)},
 		inplace.LabelPrePullParallelism: {everywhere, "`0` to `1000`", quoted(defaults.PrePullParallelism)},
@@ -75,7 +76,7 @@ func readSettings() (settings, error) {
 	for _, part := range []struct{ file, prefix string }{
 		{"settings.go", "Label"}, {"partition.go", "Label"}, {"ondelete.go", "Label"}, {"onstall.go", "Label"},
 		{"rules.go", "Annotation"}, {"auxiliary.go", "Annotation"}, {"order.go", "Annotation"}, {"hooks.go", "Annotation"},
-		{"requests.go", "Annotation"}, {"restartonchange.go", "Annotation"},
+		{"requests.go", "Annotation"}, {"restartonchange.go", "Annotation"}, {"window.go", "Annotation"},
 	} {
 		if err := constants("inplace", in(part.file, part.prefix), &found); err != nil {
 			return s, err

@@ -17,6 +17,8 @@ import (
 // its node is unreachable. Nothing else knows of partitions, except scaling, which keeps as many replicas on current revisions
 // (replicas.Sets.BeyondPartition), and what users are told: steps.EditDecision, steps.Preview and PodProgress.
 //
+// A maintenance window that is closed is a partition that keeps all pods (inplace.Window).
+//
 // A partition that keeps all pods asks for the images only: nodes pull them, and nothing restarts (PartitionBudget.PullsOnly).
 //
 // Pods that do not get their CPU and memory make an update fall back, so that the native controller replaces them. It would also replace
@@ -64,7 +66,7 @@ func (r PartitionBudget) Unresized(why *inplace.Reason) string {
 	if why == nil {
 		return ""
 	}
-	return fmt.Sprintf("waiting at partition %s: %s", r.partition, why.Message)
+	return fmt.Sprintf("waiting %s: %s", r.partition.Where(), why.Message)
 }
 
 // holdable reports whether the pod has an old revision and no part of its move has been made.
@@ -127,15 +129,28 @@ func (r *PartitionBudget) Waits(pods iter.Seq[*State]) string {
 	if !kept || r.partition.Flaw() != "" {
 		return ""
 	}
-	return fmt.Sprintf("waiting at partition %s: %d of %d pods updated", r.partition, r.updated, r.wanted)
+	return fmt.Sprintf("waiting %s: %d of %d pods updated", r.partition.Where(), r.updated, r.wanted)
 }
 
 // Flaw returns a message that all pods stay as they are because the partition is not valid; empty if that is not why.
 func (r *PartitionBudget) Flaw(pods iter.Seq[*State]) string {
 	for s := range pods {
-		if flaw := r.partition.Flaw(); s.AtPartition && flaw != "" {
+		flaw := r.partition.Flaw()
+		switch {
+		case !s.AtPartition || flaw == "":
+		case r.partition.ByWindow():
+			return "waiting for a valid maintenance window: " + flaw
+		default:
 			return "waiting for a valid partition: " + flaw
 		}
 	}
 	return ""
+}
+
+// Opens returns what the pods at the partition wait for if a window sets it, as one clause; empty if none does.
+func (r *PartitionBudget) Opens() string {
+	if !r.partition.ByWindow() {
+		return ""
+	}
+	return string(r.partition)
 }

@@ -83,13 +83,18 @@ func (k kind) Kept(pod *corev1.Pod) bool {
 	return k.StatefulSet.Ordinal(pod) < k.StatefulSet.Partition()
 }
 
-// Partition implements controllerrevisions.Kind: the label says nothing of a StatefulSet.
-func (kind) Partition(inplace.Partition) inplace.Partition { return "" }
+// Partition implements controllerrevisions.Kind: the label says nothing of a StatefulSet, but a maintenance window does.
+func (kind) Partition(partition inplace.Partition) inplace.Partition {
+	if partition.ByWindow() {
+		return partition
+	}
+	return ""
+}
 
 // Preview implements controllerrevisions.Kind. The partition is the spec's own.
-func (k kind) Preview(inplace.Partition) steps.Preview {
+func (k kind) Preview(partition inplace.Partition) steps.Preview {
 	pods := k.StatefulSet.Replicas()
-	kept := min(max(k.StatefulSet.Partition()-k.StatefulSet.FirstOrdinal(), 0), pods)
+	kept := min(max(k.StatefulSet.Partition()-k.StatefulSet.FirstOrdinal(), k.Partition(partition).Keeps(pods), 0), pods)
 	return steps.Preview{Pods: pods, AtPartition: kept, AtATime: k.StatefulSet.MaxUnavailable()}
 }
 

@@ -109,6 +109,8 @@ func (kind) ReplacementWaits(r controllerrevisions.Replacement) string {
 	switch {
 	case r.Kept:
 		return "the partition keeps the pod"
+	case r.Held() && r.AtPartition():
+		return "the pod waits for the maintenance window"
 	case r.Held() && !r.HasTurn():
 		return "other pods of the StatefulSet are updated first"
 	}

@@ -73,7 +73,7 @@ func (j EditDecision) Notices() []string {
 func IsNotice(line string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
 	prefixes := []string{PartitionPrefix, edit.AboutVariables, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix, HooksPrefix,
-		BudgetPrefix}
+		BudgetPrefix, WindowPrefix}
 	return slices.ContainsFunc(prefixes, begins)
 }
 
@@ -100,19 +100,27 @@ const BudgetPrefix = "PodDisruptionBudget "
 // PartitionPrefix is the prefix of the line from AboutPartition.
 const PartitionPrefix = "partition "
 
+// WindowPrefix is the prefix of that line if a maintenance window is the partition.
+const WindowPrefix = "maintenance window "
+
 // AboutPartition returns one line about what the partition does to the edit; empty if there is none.
 func (j EditDecision) AboutPartition() string {
+	what, prefix := PartitionPrefix+fmt.Sprintf("%.20s ", string(j.Partition)), PartitionPrefix
+	if j.Partition.ByWindow() {
+		what, prefix = WindowPrefix, WindowPrefix
+	}
 	switch flaw := j.Partition.Flaw(); {
 	case j.Partition == "":
 		return ""
 	case !j.InPlace():
-		return fmt.Sprintf(
-			PartitionPrefix+"%.20s does not apply: an edit that cannot be made in place is native for all pods",
-			string(j.Partition))
+		return what + "does not apply: an edit that cannot be made in place is native for all pods"
 	case j.Undo:
-		return fmt.Sprintf(PartitionPrefix+"%.20s does not apply: an undo takes back all pods that have moved", string(j.Partition))
+		return what + "does not apply: an undo takes back all pods that have moved"
 	case flaw != "":
-		return PartitionPrefix + "is not valid, so no pod is updated for now: " + flaw
+		return prefix + "is not valid, so no pod is updated for now: " + flaw
+	case j.Partition.ByWindow():
+		return prefix + "is closed: pods stay at the current revision and wait for " + string(j.Partition) +
+			", unless the annotation is changed or Stayput is uninstalled"
 	}
 	return fmt.Sprintf(
 		PartitionPrefix+"%s: so many pods stay at the current revision until the partition is lowered or removed, or Stayput is uninstalled",

@@ -166,6 +166,22 @@ func TestHooksAreRejectedByTheRule(t *testing.T) {
 	}
 }
 
+// TestWindowsAreRejectedByTheRule checks that the policy rejects the windows that Stayput finds invalid, apart from the names of zones.
+func TestWindowsAreRejectedByTheRule(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	for _, window := range []string{
+		"always", " always ", "02:00-04:00", "Sat 02:00-04:00 Europe/Berlin", "Mon-Fri,Sun 22:00-02:00 ; 12:00-24:00 UTC", "Fri-Mon 00:00-24:00",
+		"Sat  02:00-04:00  Etc/GMT+1",
+		"", " ", "never", "Always", "Sat", "Sat 02:00", "Sat 2:00-4:00", "Sat 02:00-25:00", "Sat 24:00-02:00", "Sat 02:60-03:00", "sat 02:00-04:00",
+		"Sat Sun 02:00-04:00", "Sat, Sun 02:00-04:00", "Sat 02:00 - 04:00", "02:00-04:00;", ";02:00-04:00", "always;02:00-04:00",
+		"02:00-04:00 Europe Berlin", "02:00-04:00 ../etc", "02:00-04:00\n", "02:00-04:00" + strings.Repeat(" ", 240),
+	} {
+		refusedIfIgnored(t, policy, inplace.AnnotationMaintenanceWindow, window, func(annotations map[string]string) bool {
+			return inplace.WindowOf(nil, annotations).Flaw() != ""
+		})
+	}
+}
+
 // refusedIfIgnored checks that the policy refuses the value of the annotation, says why, and lets it be where it is stored already; or that
 // the value is not ignored.
 func refusedIfIgnored(t *testing.T, policy refusals, annotation, value string, ignored func(annotations map[string]string) bool) {
