@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
@@ -37,9 +40,20 @@ func (r *Reconciler) planOf(ctx context.Context, workload types.NamespacedName, 
 	if seen.Disruption, err = r.allowances.Seen(ctx, rollout); err != nil {
 		return steps.Plan{}, err
 	}
+	if seen.Share, err = r.restarts.Share(ctx, rollout); err != nil {
+		return steps.Plan{}, err
+	}
 	plan, err := r.planWithQuotas(ctx, workload, rollout)
 	remembered.Planned(plan, time.Now())
-	return plan, err
+	return plan, errors.Join(err, r.restarts.Planned(ctx, rollout, plan, func() { r.wake(rollout.Workload()) }))
+}
+
+// wake has a workload planned again, because its pods may restart now. If too many are woken already, its next look comes later.
+func (r *Reconciler) wake(workload client.Object) {
+	select {
+	case r.woken <- event.GenericEvent{Object: workload}:
+	default:
+	}
 }
 
 func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -39,8 +40,11 @@ type Reconciler struct {
 	cached, live kinds.Source
 	drains       *drain.Drains
 	allowances   *allowance.Room
-	namespaces   namespaceReader
-	leadership   leadership
+	restarts     *allowance.Restarts
+	// woken are workloads whose pods wait no longer for others.
+	woken      chan event.GenericEvent
+	namespaces namespaceReader
+	leadership leadership
 	// gone returns the workloads with a persisted fallback that the cache does not have. When a fallback is persisted, the
 	// cache already has its workload. So these workloads are deleted.
 	gone     func(context.Context) ([]types.UID, error)
@@ -160,9 +164,11 @@ func (r *Reconciler) execute(
 	}
 	defer end()
 	steps, settle, allowed := r.allowances.Confirm(term, rollout, steps)
+	steps, settleRestarts, permitted := r.restarts.Confirm(term, rollout, plan, steps)
 	done := r.carryOut(term, workload, steps)
 	settle(done)
-	done.Outdated = done.Outdated || !confirmed || !allowed
+	settleRestarts(done)
+	done.Outdated = done.Outdated || !confirmed || !allowed || !permitted
 	var refused write.Refusal
 	if !plan.Decision.Held || !errors.As(done.Err, &refused) {
 		return r.finish(ctx, workload, rollout, plan, done)
@@ -207,7 +213,8 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 		return true, client.IgnoreNotFound(err)
 	}
 	// An edit of labels does not change the generation.
-	repartitioned := inplace.PartitionOf(current.GetLabels()) != inplace.PartitionOf(planned.GetLabels())
+	repartitioned := inplace.PartitionOf(current.GetLabels()) != inplace.PartitionOf(planned.GetLabels()) ||
+		inplace.WindowOf(nil, current.GetAnnotations()) != inplace.WindowOf(nil, planned.GetAnnotations())
 	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() ||
 		mode != rollout.Snapshot().Mode || repartitioned, nil
 }

@@ -24,15 +24,18 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/tracing"
 	"github.com/stayput/stayput/watchdog"
@@ -53,6 +56,9 @@ const (
 	share = 4
 )
 
+// mostWoken bounds how many workloads wait to be planned again because their pods wait no longer for others.
+const mostWoken = 1000
+
 const (
 	// reconcileTimeout ends the API calls of a reconcile. The reconcile is then retried. What it has written stays.
 	reconcileTimeout = 30 * time.Second
@@ -63,9 +69,10 @@ const (
 // Setup adds the controllers to the manager: updates and orphans on the leader, gates and the returned Prober on every
 // replica. The cached reader reads the manager's cache, for which observe.Index has been called. The manager needs
 // Namespaces, Pods, observe.Types, Nodes, EndpointSlices, Services and PodDisruptionBudgets in its cache. The leadership is
-// that of the manager's election.
+// that of the manager's election. The limits bound how many pods of all workloads restart at a time.
 func Setup(
 	m manager.Manager, cached observe.Reader, leading observe.Leadership, dog *watchdog.Watchdog, tracer *tracing.Tracer,
+	limits concurrency.Limits,
 ) (*gate.Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
 		return nil, err
@@ -87,13 +94,13 @@ func Setup(
 	if err := m.Add(seen); err != nil {
 		return nil, err
 	}
-	return prober, setupKinds(m, cached, leading, seen, dog, tracer)
+	return prober, setupKinds(m, cached, leading, seen, dog, tracer, limits)
 }
 
 // setupKinds adds the controllers of all kinds of workloads and their metrics, on the leader.
 func setupKinds(
 	m manager.Manager, cached observe.Reader, leading observe.Leadership, seen *drain.Listings, dog *watchdog.Watchdog,
-	tracer *tracing.Tracer,
+	tracer *tracing.Tracer, limits concurrency.Limits,
 ) error {
 	metrics := report.NewMetrics(ctrlmetrics.Registry)
 	if err := metrics.Setup(m, cached.ExcludedNamespaces.Manages); err != nil {
@@ -104,9 +111,13 @@ func setupKinds(
 		return err
 	}
 	allowances := &allowance.Room{Cached: cached, Live: live(m, cached)}
+	restarts, err := restartsWithin(limits, cached)
+	if err != nil {
+		return err
+	}
 	for _, kind := range kinds.All {
 		updates := newReconciler(m, kind, cached, leading, seen, metrics)
-		updates.tracer, updates.allowances = tracer, allowances
+		updates.tracer, updates.allowances, updates.restarts = tracer, allowances, restarts
 		if err := setupUpdates(m, kind, cached, updates, dog); err != nil {
 			return err
 		}
@@ -131,6 +142,14 @@ func setupConfiguration(
 		WatchesRawSource(sources.Of(kind.Workload.Name)).
 		WithOptions(options()).
 		Complete(watched{restarts, dog, "configuration of " + kind.Workload.Name})
+}
+
+// restartsWithin returns where pods get their permission to restart; nil if there are no limits.
+func restartsWithin(limits concurrency.Limits, cached observe.Reader) (*allowance.Restarts, error) {
+	if len(limits) == 0 {
+		return nil, nil
+	}
+	return &allowance.Restarts{Limits: limits, Cached: cached}, cached.Stores.IndexRestarting()
 }
 
 // setupGates adds the controller that opens gates, on every replica.
@@ -162,6 +181,7 @@ func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, upd
 		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(route.budget)).
 		Watches(&corev1.Node{}, gathered(route.node), builder.WithPredicates(kind.Nodes)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
+		WatchesRawSource(source.Channel(updates.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(options()).
 		Complete(watched{updates, dog, kind.Workload.Name})
 }
@@ -182,6 +202,7 @@ func newReconciler(
 ) *Reconciler {
 	return &Reconciler{
 		kind:       kind.Kind,
+		woken:      make(chan event.GenericEvent, mostWoken),
 		cached:     kind.Source(cached),
 		live:       kind.Source(live(m, cached).WithoutNodes()),
 		drains:     &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},

@@ -67,3 +67,11 @@ func (r Reader) shared() []client.ListOption {
 	}
 	return []client.ListOption{client.UnsafeDisableDeepCopy}
 }
+
+// sharedGet does the same for one object.
+func (r Reader) sharedGet() []client.GetOption {
+	if !r.indexed() {
+		return nil
+	}
+	return []client.GetOption{client.UnsafeDisableDeepCopy}
+}

@@ -52,7 +52,7 @@ func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*deploym
 		return nil, err
 	}
 	if !r.nodeless {
-		if rollout.Seen.Nodes, err = r.nodesOf(ctx, rollout.Seen.Pods); err != nil {
+		if rollout.Seen.Nodes, err = r.NodesOf(ctx, rollout.Seen.Pods); err != nil {
 			return nil, err
 		}
 	}

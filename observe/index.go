@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -32,6 +34,24 @@ func (r Reader) ClosedPods(ctx context.Context) ([]*corev1.Pod, error) {
 // PodsOn returns the pods on that node, in the same way.
 func (r Reader) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	return r.podsThat(ctx, podsByNode, node, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
+}
+
+// RestartingPods returns the pods of all namespaces that concurrency.MayCount passes, in the same way. With Stores, IndexRestarting must
+// have been called.
+func (r Reader) RestartingPods(ctx context.Context) ([]*corev1.Pod, error) {
+	return r.podsThat(ctx, podsRestarting, restarting, concurrency.MayCount)
+}
+
+// VersionOf returns the resourceVersion of the pod as the reader has it; empty if the pod is gone.
+func (r Reader) VersionOf(ctx context.Context, key types.NamespacedName, uid types.UID) (string, error) {
+	pod := &corev1.Pod{}
+	if err := r.Get(ctx, key, pod, r.sharedGet()...); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if pod.UID != uid {
+		return "", nil
+	}
+	return pod.ResourceVersion, nil
 }
 
 // podsThat returns the pods that have the key in the index. Without Stores it returns the pods for which the predicate

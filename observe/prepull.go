@@ -46,12 +46,9 @@ func isPrePullPodOf(pod *corev1.Pod, workload client.Object, controllers []types
 	return pod.Labels[inplace.LabelPrePull] == string(workload.GetUID()) && slices.Contains(controllers, controllerOf(pod))
 }
 
-// nodesOf returns the nodes that the pods are on. It leaves out nodes that do not exist.
-func (r Reader) nodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node, error) {
-	var options []client.GetOption
-	if r.indexed() {
-		options = append(options, client.UnsafeDisableDeepCopy) // for the same reason as in shared
-	}
+// NodesOf returns the nodes that the pods are on. It leaves out nodes that do not exist.
+func (r Reader) NodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node, error) {
+	options := r.sharedGet()
 	asked := map[string]bool{"": true}
 	var nodes []*corev1.Node
 	for _, pod := range pods {

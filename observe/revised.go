@@ -120,7 +120,7 @@ func (k Revised) addPods(ctx context.Context, r Reader, rollout *controllerrevis
 	if err != nil || k.OnEveryNode || r.nodeless {
 		return err
 	}
-	rollout.Seen.Nodes, err = r.nodesOf(ctx, rollout.Seen.Pods)
+	rollout.Seen.Nodes, err = r.NodesOf(ctx, rollout.Seen.Pods)
 	return err
 }
 
@@ -163,7 +163,7 @@ func (d deletion) readAll(ctx context.Context, r Reader) error {
 	if err != nil {
 		return err
 	}
-	d.Seen.Nodes, err = d.cached.nodesOf(ctx, d.Seen.Pods)
+	d.Seen.Nodes, err = d.cached.NodesOf(ctx, d.Seen.Pods)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -22,6 +23,10 @@ const (
 	closed     = "closed"
 	// podsByNode is the index of pods by the node they are on.
 	podsByNode = "node"
+	// podsRestarting is the index of the pods that may count against limits on how many restart at a time. It exists only where there are
+	// limits.
+	podsRestarting = "restarting"
+	restarting     = "restarting"
 )
 
 // Stores return the pods and nodes of a cache themselves. Callers must not change them. A list of the cache would copy
@@ -43,16 +48,27 @@ func StoresOf(ctx context.Context, informers cache.Informers) (*Stores, error) {
 }
 
 func indexersOfPods() toolscache.Indexers {
-	index := func(of func(*corev1.Pod) []string) toolscache.IndexFunc {
-		return func(object any) ([]string, error) {
-			pod, is := object.(*corev1.Pod)
-			if !is {
-				return nil, fmt.Errorf("%T is no pod", object)
-			}
-			return of(pod), nil
+	return toolscache.Indexers{podsByController: indexOf(keyOfController), podsByGate: indexOf(gateOf), podsByNode: indexOf(nodeOf)}
+}
+
+func indexOf(keys func(*corev1.Pod) []string) toolscache.IndexFunc {
+	return func(object any) ([]string, error) {
+		pod, is := object.(*corev1.Pod)
+		if !is {
+			return nil, fmt.Errorf("%T is no pod", object)
 		}
+		return keys(pod), nil
 	}
-	return toolscache.Indexers{podsByController: index(keyOfController), podsByGate: index(gateOf), podsByNode: index(nodeOf)}
+}
+
+// IndexRestarting adds the index that RestartingPods needs. The caller must call it before the cache starts.
+func (s *Stores) IndexRestarting() error {
+	return s.pods.AddIndexers(toolscache.Indexers{podsRestarting: indexOf(func(pod *corev1.Pod) []string {
+		if concurrency.MayCount(pod) {
+			return []string{restarting}
+		}
+		return nil
+	})})
 }
 
 // controlled returns the key in podsByController. It has the namespace, because a pod does not belong to a controller

@@ -198,7 +198,7 @@ func addComponents(
 	if err := m.Add(dog); err != nil {
 		return err
 	}
-	prober, err := controller.Setup(m, cached, leading, dog, tracer)
+	prober, err := controller.Setup(m, cached, leading, dog, tracer, o.limits())
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/concurrency"
 )
 
 // options are the command and the flags of the command line.
@@ -21,6 +22,9 @@ type options struct {
 	inPlaceAnnotations []string
 	restartAnnotations []string
 	excludedNamespaces []string
+	restarting         int
+	restartingPerNode  int
+	restartingPer      []string
 	certificates       string
 	generate           bool
 	lifetime           time.Duration
@@ -72,6 +76,12 @@ func (o *options) flags(command string) *flag.FlagSet {
 			inplace.AnnotationRestartedAt+"; see "+inplace.LabelRestart)
 	flags.Var((*list)(&o.excludedNamespaces), "excluded-namespaces",
 		"comma-separated `namespaces` that are never managed, whatever their labels; kube-system and Stayput's own never are")
+	flags.IntVar(&o.restarting, concurrency.FlagTotal, 0,
+		"how many `pods` of all workloads restart at the same time, at most; 0 sets no limit")
+	flags.IntVar(&o.restartingPerNode, concurrency.FlagPerNode, 0,
+		"how many `pods` on one node restart at the same time, at most; 0 sets no limit")
+	flags.Var((*list)(&o.restartingPer), concurrency.FlagPerTopology,
+		"comma-separated `limits` of how many pods restart at the same time on nodes with the same value of a label, such as topology.kubernetes.io/zone=3")
 	flags.StringVar(&o.certificates, "certificates", "/certificates",
 		"`folder` of the webhooks' tls.crt and tls.key")
 	flags.BoolVar(&o.generate, "generate-certificates", false,
@@ -107,6 +117,9 @@ func (o options) complete() (options, error) {
 			return options{}, fmt.Errorf("--restart-annotations: %w", err)
 		}
 	}
+	if err := o.checkLimits(); err != nil {
+		return options{}, err
+	}
 	if o.lifetime < time.Minute {
 		return options{}, fmt.Errorf("--certificate-lifetime: %s is too short to replace a CA; use 1m or more", o.lifetime)
 	}
@@ -116,6 +129,44 @@ func (o options) complete() (options, error) {
 		}
 	}
 	return o, nil
+}
+
+// checkLimits returns what is wrong with the limits of how many pods restart at the same time.
+func (o options) checkLimits() error {
+	for flag, most := range map[string]int{concurrency.FlagTotal: o.restarting, concurrency.FlagPerNode: o.restartingPerNode} {
+		if most < 0 {
+			return fmt.Errorf("--%s: %d is no number of pods; use 1 or more, or 0 for no limit", flag, most)
+		}
+	}
+	keys := map[string]bool{}
+	for _, text := range o.restartingPer {
+		limit, err := concurrency.PerTopology(text)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", concurrency.FlagPerTopology, err)
+		}
+		if keys[limit.TopologyKey] {
+			return fmt.Errorf("--%s: %s is there twice; name each label once", concurrency.FlagPerTopology, limit.TopologyKey)
+		}
+		keys[limit.TopologyKey] = true
+	}
+	return nil
+}
+
+// limits returns the limits of how many pods restart at the same time.
+func (o options) limits() concurrency.Limits {
+	var limits concurrency.Limits
+	if o.restarting > 0 {
+		limits = append(limits, concurrency.Limit{Flag: concurrency.FlagTotal, Most: o.restarting})
+	}
+	if o.restartingPerNode > 0 {
+		limits = append(limits, concurrency.Limit{Flag: concurrency.FlagPerNode, Most: o.restartingPerNode})
+	}
+	for _, text := range o.restartingPer {
+		if limit, err := concurrency.PerTopology(text); err == nil { // see checkLimits
+			limits = append(limits, limit)
+		}
+	}
+	return limits
 }
 
 // list is a flag of comma-separated values. If the flag is repeated, its values are added.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stayput/stayput/inplace/concurrency"
 )
 
 func TestParseDefaults(t *testing.T) {
@@ -54,6 +56,20 @@ func TestCommandsThatNeedNothing(t *testing.T) {
 	}
 }
 
+func TestParseLimits(t *testing.T) {
+	o, err := parse([]string{"--namespace=own", "--max-restarting-pods=10", "--max-restarting-pods-per-node=1",
+		"--max-restarting-pods-per-topology=topology.kubernetes.io/zone=3,rack=2"})
+	want := concurrency.Limits{{Flag: "max-restarting-pods", Most: 10}, {Flag: "max-restarting-pods-per-node", Most: 1},
+		{Flag: "max-restarting-pods-per-topology", TopologyKey: "topology.kubernetes.io/zone", Most: 3},
+		{Flag: "max-restarting-pods-per-topology", TopologyKey: "rack", Most: 2}}
+	if got := o.limits(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("limits are %v, want %v, %v", got, want, err)
+	}
+	if o, err := parse([]string{"--namespace=own"}); err != nil || o.limits() != nil {
+		t.Errorf("by default limits are %v, %v", o.limits(), err)
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 	for name, test := range map[string]struct {
@@ -68,6 +84,9 @@ func TestParseRefuses(t *testing.T) {
 		"a restart annotation": {
 			[]string{"--namespace=own", "--in-place-annotations=kubectl.kubernetes.io/*"}, "kubectl.kubernetes.io/restartedAt"},
 		"a key that is no restart annotation":      {[]string{"--namespace=own", "--restart-annotations=a/*,b/c,*"}, `"*"`},
+		"a negative limit":                         {[]string{"--namespace=own", "--max-restarting-pods=-1"}, "use 1 or more, or 0 for no limit"},
+		"no limit for a zone":                      {[]string{"--namespace=own", "--max-restarting-pods-per-topology=zone"}, "write topology.kubernetes.io/zone=3"},
+		"two limits for a zone":                    {[]string{"--namespace=own", "--max-restarting-pods-per-topology=zone=1,zone=2"}, "zone is there twice"},
 		"a lifetime that leaves no time to rotate": {[]string{"--namespace=own", "--certificate-lifetime=59s"}, "1m or more"},
 	} {
 		t.Run(name, func(t *testing.T) {

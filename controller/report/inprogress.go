@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stayput/stayput/bynamespace"
+	"github.com/stayput/stayput/inplace/concurrency"
 )
 
 // inProgress are the updates in progress of all kinds, as metrics. They are counted whenever they are read.
@@ -11,11 +12,12 @@ type inProgress struct {
 	namespaces                 *bynamespace.Series
 	reporters                  []*Reporter
 	inFlight, stalled, refused *prometheus.Desc
+	awaiting                   *prometheus.Desc
 }
 
 func newInProgress(namespaces *bynamespace.Series) *inProgress {
-	gauge := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("stayput_"+name, help, []string{bynamespace.Label}, nil)
+	gauge := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("stayput_"+name, help, append([]string{bynamespace.Label}, labels...), nil)
 	}
 	return &inProgress{
 		namespaces: namespaces,
@@ -24,6 +26,8 @@ func newInProgress(namespaces *bynamespace.Series) *inProgress {
 			"Deployments whose update in place has made no progress for progressDeadlineSeconds."),
 		refused: gauge("updates_awaiting_budget",
 			"Workloads whose update in place has waited for a PodDisruptionBudget for ten seconds or more."),
+		awaiting: gauge("pods_awaiting_limit",
+			"Pods that only a limit on how many pods restart at a time keeps in service, by the flag that sets it.", "limit"),
 	}
 }
 
@@ -32,6 +36,7 @@ func (p *inProgress) Describe(to chan<- *prometheus.Desc) {
 	to <- p.inFlight
 	to <- p.stalled
 	to <- p.refused
+	to <- p.awaiting
 }
 
 // Collect implements prometheus.Collector.
@@ -40,17 +45,23 @@ func (p *inProgress) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(p.inFlight, prometheus.GaugeValue, float64(n.inFlight), namespace)
 		to <- prometheus.MustNewConstMetric(p.stalled, prometheus.GaugeValue, float64(n.stalled), namespace)
 		to <- prometheus.MustNewConstMetric(p.refused, prometheus.GaugeValue, float64(n.refused), namespace)
+		for _, flag := range concurrency.Flags {
+			to <- prometheus.MustNewConstMetric(p.awaiting, prometheus.GaugeValue, float64(n.awaiting[flag]), namespace, flag)
+		}
 	}
 }
 
 // counts are the numbers of one namespace.
-type counts struct{ inFlight, stalled, refused int }
+type counts struct {
+	inFlight, stalled, refused int
+	awaiting                   map[string]int // by flag
+}
 
 // count returns the numbers by namespace. An update in a namespace without series counts as elsewhere.
 func (p *inProgress) count() map[string]*counts {
-	by := map[string]*counts{bynamespace.Elsewhere: {}}
-	for _, namespace := range p.namespaces.Begun() {
-		by[namespace] = &counts{}
+	by := map[string]*counts{}
+	for _, namespace := range append(p.namespaces.Begun(), bynamespace.Elsewhere) {
+		by[namespace] = &counts{awaiting: map[string]int{}}
 	}
 	for _, reporter := range p.reporters {
 		reporter.each(func(namespace string, known *update) {
@@ -65,6 +76,7 @@ func (p *inProgress) count() map[string]*counts {
 			if known.refused {
 				n.refused++
 			}
+			n.awaiting[known.limit] += known.awaiting
 		})
 	}
 	return by

@@ -43,7 +43,8 @@ const (
 	// EventNotUndone tells why a stalled update is not undone although `stayput.dev/on-stall` asks for that.
 	EventNotUndone = "UndoSkipped"
 	// EventPartition tells, once for each value of the partition, that all pods that may move have moved, and how many those are. If the
-	// partition keeps all pods, it tells that their nodes have pulled, and how many have the new images.
+	// partition keeps all pods, it tells that their nodes have pulled, and how many have the new images. If a maintenance window is closed, it
+	// tells when that opens.
 	EventPartition = "InPlaceUpdateAtPartition"
 	// EventAwaitsBudget tells, once for each PodDisruptionBudget, that it has allowed no disruption for ten seconds, so that no pod restarts,
 	// and why.
@@ -53,6 +54,9 @@ const (
 	EventAwaitsHook = "InPlaceUpdateAwaitsHook"
 	// EventHookTimedOut tells that hooks have held a pod for `stayput.dev/pre-restart-timeout`, so that its containers restart without them.
 	EventHookTimedOut = "PreRestartHookTimedOut"
+	// EventAwaitsLimit tells, once for each limit on how many pods of all workloads restart at a time, that no pod of this one has restarted
+	// for ten seconds because of it.
+	EventAwaitsLimit = "InPlaceUpdateAwaitsLimit"
 	// EventFellBack tells that an update begun in place was left to the native controller, and why.
 	EventFellBack = "InPlaceUpdateFellBack"
 	// EventRecreated tells why an edit is carried out natively, with new pods.
@@ -113,6 +117,9 @@ type update struct {
 	still          bool                    // it stalls now
 	refusedSince   time.Time               // since when it waits for a PodDisruptionBudget; zero if it does not
 	refused        bool                    // that has taken longer than budgetPatience
+	limitedSince   time.Time               // since when no pod is in progress because of a limit; zero if that is not so
+	limit          string                  // the flag of the limit that keeps pods in service; empty if none does
+	awaiting       int                     // how many pods it keeps in service
 	told           map[string]bool         // what was reported once already
 	away           map[types.UID]time.Time // since when a pod has not been Ready
 }
@@ -151,6 +158,7 @@ func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write
 	n.partition()
 	n.awaitsBudget()
 	n.hooks()
+	n.awaitsLimit()
 	n.stalled()
 	n.undone()
 	n.atStandstill()
@@ -437,6 +445,27 @@ func (n news) hooks() {
 			n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsHook, wait.String())
 		}
 		known.told[told] = true
+	}
+}
+
+// awaitsLimit notices how many pods a limit keeps in service, and records, once for each limit, that no pod restarts because of it.
+func (n news) awaitsLimit() {
+	known := n.current()
+	if known == nil {
+		return
+	}
+	known.limit, known.awaiting = n.plan.AwaitsLimit.Flag, n.plan.AwaitsLimit.Count()
+	if known.limit == "" || n.plan.Progress.Moving > 0 {
+		known.limitedSince = time.Time{}
+		return
+	}
+	if known.limitedSince.IsZero() {
+		known.limitedSince = n.seen.Now
+	}
+	told := EventAwaitsLimit + " " + known.limit
+	if n.seen.Now.Sub(known.limitedSince) >= budgetPatience && !known.told[told] {
+		known.told[told] = true
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsLimit, n.plan.Message)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -357,6 +358,37 @@ func TestReportOfHooks(t *testing.T) {
 	s.wantsOf("two pods", `
 		stayput_pre_restart_hook_timeouts_total{workload_namespace=""} 0
 		stayput_pre_restart_hook_timeouts_total{workload_namespace="shop"} 2`, "stayput_pre_restart_hook_timeouts_total")
+}
+
+// TestReportOfALimit: an update of which no pod restarts because of a limit is news when that has lasted for a while, once for each limit.
+// Pods that wait are counted at once.
+func TestReportOfALimit(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	waits := func(flag string, moving int32, long time.Duration) {
+		limited := held
+		limited.Phase, limited.Message, limited.Progress.Moving = steps.PhaseLimit, "why", moving
+		limited.AwaitsLimit = steps.AwaitsLimit{Flag: flag, Pods: s.Read.Seen.Pods, Most: 2}
+		s.Read.Seen.Now = s.Read.Seen.Now.Add(long)
+		s.report(limited)
+	}
+	waits(concurrency.FlagTotal, 0, 0)
+	if n := s.metrics.inProgress.count()[shop].awaiting[concurrency.FlagTotal]; n != 2 {
+		t.Errorf("%d pods wait, want 2", n)
+	}
+	waits(concurrency.FlagTotal, 1, time.Hour) // a pod is in progress
+	waits(concurrency.FlagTotal, 0, 0)
+	waits(concurrency.FlagTotal, 0, budgetPatience-1)
+	fixture.WantTold(t, s.Recorder)
+	waits(concurrency.FlagTotal, 0, 1)
+	waits(concurrency.FlagTotal, 0, time.Hour)
+	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why")
+	waits(concurrency.FlagPerNode, 0, 0)
+	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why")
+	s.report(held)
+	if n := s.metrics.inProgress.count()[shop].awaiting[concurrency.FlagPerNode]; n != 0 {
+		t.Errorf("%d pods wait, want none", n)
+	}
 }
 
 func TestReportCountsWhatStallsNow(t *testing.T) {

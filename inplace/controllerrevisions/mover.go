@@ -40,13 +40,14 @@ func (v *mover) move(next []*Pod) podstate.Turns {
 			v.moveOne(m)
 		}
 	}
+	v.update.Plan.MayStart(v.budget)
 	return v.turns
 }
 
-// keepsOrder reports whether pods that serve wait because one before them waits for a PodDisruptionBudget. Pods that do not serve go on:
-// the PodDisruptionBudget may wait for them.
+// keepsOrder reports whether pods that serve wait because one before them waits for a PodDisruptionBudget or a limit. Pods that do not
+// serve go on: the PodDisruptionBudget may wait for them.
 func (v *mover) keepsOrder() bool {
-	return v.kind.InOrder() && v.update.Plan.Result.AwaitsBudget != ""
+	return v.kind.InOrder() && v.update.Plan.Result.Refused()
 }
 
 // keepTurns keeps the turns of pods whose gates are closed, unless the user raises the partition, or wants an image that is not on the
@@ -103,7 +104,7 @@ func (v *mover) waits(m *Pod, begins bool) bool {
 	return v.update.WaitsForNodes(&m.State)
 }
 
-// allowed reports whether the PodDisruptionBudgets allow what is next, and counts the pod if so.
+// allowed reports whether PodDisruptionBudgets and limits allow what is next, and counts the pod if so.
 func (v *mover) allowed(m *Pod) bool { return m.ResizesAlive() || v.update.TakeAllowance(&m.State) }
 
 // start drains a pod first if it can be drained.

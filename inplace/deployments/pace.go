@@ -179,6 +179,7 @@ func (p *pacer) startAvailable() {
 			next = append(next, m)
 		}
 	}
+	p.update.Plan.MayStart(p.budget - len(next))
 	left := p.update.Plan.CanWait(steps.DeferStart, steps.BatchWindow, p.Seen.Now)
 	if len(next) > 0 && p.sets.AnyAvailableSoon() && left > 0 {
 		p.update.Plan.Defer(steps.DeferStart, left)

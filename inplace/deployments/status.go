@@ -8,6 +8,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
@@ -103,11 +104,25 @@ func (w status) canWait(next appsv1.DeploymentStatus) time.Duration {
 	return 0
 }
 
-// onTimeUntil returns the latest time at which pods were drained or stopped within the time that they have for it.
+// onTimeUntil returns the latest time at which pods were drained or stopped within the time that they have for it. As long as no pod is in
+// progress because others of all workloads come first, that is now.
 func (w status) onTimeUntil() time.Time {
 	var until time.Time
+	if w.update.Plan.Result.AwaitsLimit.Flag != "" && !w.anyInProgress() {
+		return w.Seen.Now
+	}
 	for s := range w.update.Pods() {
 		until = times.Latest(until, w.turns.OnTimeUntil(s, w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
 	}
 	return until
+}
+
+// anyInProgress reports whether a pod is to make the next progress.
+func (w status) anyInProgress() bool {
+	for s := range w.update.Pods() {
+		if w.turns[s] || readiness.Closed(s.Pod) || s.Updated && !s.Available || s.PartiallyPatched() {
+			return true
+		}
+	}
+	return false
 }

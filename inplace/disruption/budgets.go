@@ -96,14 +96,10 @@ func (s Seen) count(b *budget, now time.Time) {
 // long it takes. A pod that was patched is healthy when its new containers run, however long its Ready is still that of the old ones, and
 // when its kubelet confirms its Ready: a Ready that is revoked would leave fewer healthy pods than required.
 func (s Seen) healthy(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
-	move := readiness.MoveOf(pod)
-	switch {
-	case !readiness.Live(pod), !apps.IsTrue(pod, corev1.PodReady), readiness.Closed(pod):
-		return false, 0
-	case move.RestartsToResize(pod), move.RestartsForResize() && !move.Resized(pod):
+	if !readiness.Live(pod) || !apps.IsTrue(pod, corev1.PodReady) {
 		return false, 0
 	}
-	if applied, wait := move.Applied(pod, now); !applied {
+	if out, wait := readiness.TakenOut(pod, now); out {
 		return false, wait
 	}
 	return s.Ahead.Lasting(pod, readiness.LastsUnconfirmed, now)

@@ -85,6 +85,7 @@ func FallBack(p Planner, why inplace.Reason) steps.Plan {
 func finish(p Planner, turns podstate.Turns) steps.Plan {
 	u := p.Base()
 	u.Plan.Arrange()
+	u.lookAtWindow()
 	u.Plan.Result.Decision, u.Plan.Result.NoDryRun = u.Decided, u.NewPods.Unknown
 	u.Plan.Result.Progress = u.progress(turns, p.Started())
 	switch {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
@@ -52,6 +53,9 @@ type Snapshot struct {
 	Disruption disruption.Seen
 	// RefusedUndo is the last undo of a stalled update that the API server did not accept.
 	RefusedUndo steps.RefusedUndo
+	// Share is what limits on how many pods of all workloads restart at a time leave for this one; nil if there are none. Only a caller that
+	// carries out steps knows it.
+	Share *concurrency.Share
 }
 
 // Untouched reports whether the mode does not manage the workload and nothing of Stayput is left, except perhaps on its revisions.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/nodes"
@@ -138,15 +139,25 @@ func (u *Update) DrainState(s *podstate.State, turns podstate.Turns) podstate.Dr
 	return turns.DrainState(s, u.seen.Endpoints, u.seen.Settings.Drain, u.seen.Now)
 }
 
-// TakeAllowance reports whether the PodDisruptionBudgets allow that the pod is taken out of service, and counts it if they do. If they do
-// not, the plan says which one, and what for.
+// TakeAllowance reports whether PodDisruptionBudgets and limits allow that the pod is taken out of service, and counts it if they do. If
+// they do not, the plan says which one, and what for.
 func (u *Update) TakeAllowance(s *podstate.State) bool {
-	refused := u.budgets.Take(u.seen.Disruption, s.Pod, u.seen.Now)
-	if refused == (disruption.Refusal{}) {
-		return true
+	if refused := u.budgets.Refusal(u.seen.Disruption, s.Pod, u.seen.Now); refused != (disruption.Refusal{}) {
+		u.Plan.Refuse(refused.Budget, "waiting for "+refused.String(), refused.Again)
+		return false
 	}
-	u.Plan.Refuse(refused.Budget, "waiting for "+refused.String(), refused.Again)
-	return false
+	if refused := u.overLimit(s); refused != (concurrency.Refusal{}) {
+		u.Plan.AwaitLimit(s.Pod, refused.Flag, refused.Why)
+		return false
+	}
+	u.budgets.Take(u.seen.Disruption, s.Pod, u.seen.Now)
+	u.seen.Share.Take(s.Pod, u.NodesByName[s.Pod.Spec.NodeName], u.seen.Now)
+	return true
+}
+
+// overLimit returns which limit does not allow that the pod is taken out of service.
+func (u *Update) overLimit(s *podstate.State) concurrency.Refusal {
+	return u.seen.Share.Refusal(s.Pod, u.NodesByName[s.Pod.Spec.NodeName], u.seen.Now)
 }
 
 // Allows reports whether the PodDisruptionBudgets allow that the pod is taken out of service.
@@ -154,14 +165,18 @@ func (u *Update) Allows(s *podstate.State) bool {
 	return u.budgets.Refusal(u.seen.Disruption, s.Pod, u.seen.Now) == disruption.Refusal{}
 }
 
-// ProceedingPhase sets the phase of an update that goes on: what it waits for if no pod is in progress and a PodDisruptionBudget allows no
-// disruption.
+// ProceedingPhase sets the phase of an update that goes on: what it waits for if no pod is in progress and a PodDisruptionBudget or a limit
+// keeps all others in service.
 func (u *Update) ProceedingPhase(progress string) {
-	if u.Plan.Result.Progress.Moving == 0 && u.Plan.Result.AwaitsBudget != "" {
-		u.Plan.Phase(steps.PhaseBudget, progress)
-		return
+	phase, result := steps.PhaseUpdating, u.Plan.Result
+	switch {
+	case result.Progress.Moving > 0:
+	case result.AwaitsBudget != "":
+		phase = steps.PhaseBudget
+	case result.AwaitsLimit.Flag != "":
+		phase = steps.PhaseLimit
 	}
-	u.Plan.Phase(steps.PhaseUpdating, progress)
+	u.Plan.Phase(phase, progress)
 }
 
 // AgainstDryRun returns why one of these pods cannot become in place, on its node, what a new pod would be; nil if all can.
@@ -223,19 +238,27 @@ func (u *Update) PodProgress(updating, paused bool) []podstate.PodProgress {
 			before = "the rollout to be resumed"
 		}
 		if s.AtPartition {
-			before = pull
+			before = cmp.Or(pull, u.Partition.Opens())
 		}
 		all = append(all, s.Progress(replaces, before))
 	}
 	return all
 }
 
-// awaitsAllowance returns the PodDisruptionBudget that does not allow the pod to be taken out of service now, one clause; empty if all do.
+// awaitsAllowance returns the PodDisruptionBudget or the limit that does not allow the pod to be taken out of service now, one clause;
+// empty if all do.
 func (u *Update) awaitsAllowance(s *podstate.State) string {
 	if !s.Restarts() {
 		return ""
 	}
-	return u.budgets.Refusal(u.seen.Disruption, s.Pod, u.seen.Now).String()
+	return cmp.Or(u.budgets.Refusal(u.seen.Disruption, s.Pod, u.seen.Now).String(), u.overLimit(s).Why)
+}
+
+// lookAtWindow asks for a look when the maintenance window opens or closes next, as long as there is an update.
+func (u *Update) lookAtWindow() {
+	if changes := u.seen.Settings.WindowChanges; u.Decided.Held && !changes.IsZero() {
+		u.Plan.Again(max(time.Second, changes.Sub(u.seen.Now)))
+	}
 }
 
 // progress counts the pods. Surge pods do not count.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -124,4 +125,38 @@ func TestLabelsNeedNoAllowance(t *testing.T) {
 	m.Rollout.Seen.Disruption = fixture.Protected(2, 2, m.Fleet.Seen.Pods)
 	m.Rest()
 	m.Expect("mark 2 true false", "db-1 is db-2 app=v1", "db-0 is db-2 app=v1", "mark 2 false false")
+}
+
+// TestAClosedWindowKeepsMembers: no member begins before the window opens, although the label partition says nothing of a StatefulSet.
+func TestAClosedWindowKeepsMembers(t *testing.T) {
+	for policy, change := range map[string]func(*fixture.Members){"OrderedReady": func(*fixture.Members) {}, "Parallel": fixture.Parallel} {
+		m := fixture.NewMembers(t, 3, fixture.Rolling(0, "2"), change)
+		m.Edit(fixture.App{Image: "v2"})
+		m.Once()
+		rollout := m.Of()
+		rollout.Seen.Settings = rollout.Seen.Settings.During("never", rollout.Seen.Now)
+		if plan := rollout.Plan(); len(disrupted(plan.Steps)) > 0 || !plan.Decision.Held {
+			t.Errorf("%s: %v are taken: %s %s", policy, disrupted(plan.Steps), plan.Phase, plan.Message)
+		}
+		rollout = m.Of()
+		rollout.Seen.Settings = rollout.Seen.Settings.During("always", rollout.Seen.Now)
+		if plan := rollout.Plan(); len(disrupted(plan.Steps)) == 0 {
+			t.Errorf("%s: none is taken while it is open: %s %s", policy, plan.Phase, plan.Message)
+		}
+	}
+}
+
+// TestLimitsKeepTheOrder: a limit that keeps the highest ordinal keeps the lower ones as well.
+func TestLimitsKeepTheOrder(t *testing.T) {
+	m := fixture.NewMembers(t, 3, fixture.Rolling(0, "2"))
+	m.Edit(fixture.App{Image: "v2"})
+	m.Once()
+	highest := m.Member(2).Spec.NodeName
+	seen := concurrency.Seen{Limits: concurrency.Limits{{Flag: concurrency.FlagPerNode, Most: 1}},
+		Restarting: []concurrency.Pod{{UID: "other", Node: highest}}}
+	rollout := m.Of()
+	rollout.Seen.Share = seen.ShareOf(m.StatefulSet.UID)
+	if plan := rollout.Plan(); len(disrupted(plan.Steps)) > 0 || plan.Phase != steps.PhaseLimit || plan.AwaitsLimit.Count() != 1 {
+		t.Errorf("%v are taken: %s %s, %d wait", disrupted(plan.Steps), plan.Phase, plan.Message, plan.AwaitsLimit.Count())
+	}
 }

@@ -16,7 +16,7 @@ import (
 // PlanBuilder is a plan as it is built.
 type PlanBuilder struct {
 	Result Plan
-	// Waiting says for which image, for which PodDisruptionBudget or for which hooks no further pod restarts, one clause; empty if for none.
+	// Waiting says for which image, PodDisruptionBudget, hooks or limit no further pod restarts, one clause; empty if for none.
 	Waiting string
 	Batches Batches
 }
@@ -87,6 +87,24 @@ func (d *PlanBuilder) Refuse(budget, why string, after time.Duration) {
 	d.Waiting = cmp.Or(d.Waiting, why)
 	d.Again(times.Sooner(after, refusedLook))
 }
+
+// limitedLook is after what time to look again at pods that a limit keeps in service. Usually the pod that restarts before them starts a
+// look.
+const limitedLook = 10 * time.Second
+
+// AwaitLimit notes that the limit of that flag keeps a pod in service. Why is what the pod waits for, one clause.
+func (d *PlanBuilder) AwaitLimit(pod *corev1.Pod, flag, why string) {
+	awaits := &d.Result.AwaitsLimit
+	awaits.Flag = cmp.Or(awaits.Flag, flag)
+	if len(awaits.Pods) < mostAwaiting {
+		awaits.Pods = append(awaits.Pods, pod)
+	}
+	d.Waiting = cmp.Or(d.Waiting, "waiting for "+why)
+	d.Again(limitedLook)
+}
+
+// MayStart notes how many of the pods could restart now that a limit keeps in service.
+func (d *PlanBuilder) MayStart(most int) { d.Result.AwaitsLimit.Most = max(0, most) }
 
 // Progress returns the progress of the update, and what it waits for.
 func (d *PlanBuilder) Progress() string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,6 +29,8 @@ const (
 	PhasePartition Phase = "Partition"
 	// PhaseBudget: no pod is in progress, and a PodDisruptionBudget allows no disruption.
 	PhaseBudget Phase = "Budget"
+	// PhaseLimit: no pod is in progress, and a limit on how many pods of all workloads restart at a time keeps all others in service.
+	PhaseLimit Phase = "Limit"
 )
 
 // Plan is what to do now.
@@ -62,9 +65,29 @@ type Plan struct {
 	NotUndone string
 	// OnRequest: pods are taken out of service because their own annotations ask for restarts, and not for an update.
 	OnRequest bool
+	// AwaitsLimit are the pods that only a limit on how many pods restart at a time keeps in service.
+	AwaitsLimit AwaitsLimit
 	// Bypassed is about a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
 	Bypassed string
 }
+
+// AwaitsLimit are pods of a workload that only a limit on how many pods of all workloads restart at a time keeps in service.
+type AwaitsLimit struct {
+	// Flag is the flag that sets the limit; empty if there are no such pods.
+	Flag string
+	// Pods are in the order in which they are to restart, at most mostAwaiting. Most is how many of them could restart now.
+	Pods []*corev1.Pod
+	Most int
+}
+
+// mostAwaiting bounds how many pods wait for a limit at a time.
+const mostAwaiting = 100
+
+// Count returns how many pods wait for the limit.
+func (a AwaitsLimit) Count() int { return min(len(a.Pods), a.Most) }
+
+// Refused reports whether a PodDisruptionBudget or a limit keeps a pod in service that would be next.
+func (p Plan) Refused() bool { return p.AwaitsBudget != "" || p.AwaitsLimit.Flag != "" }
 
 // NativePlan returns the plan for a workload on which Stayput has left nothing.
 func NativePlan(m inplace.Mode) Plan {

@@ -1,0 +1,126 @@
+package concurrency
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// running returns a pod that is Ready.
+func running(changes ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", UID: "pod", Annotations: map[string]string{}}}
+	pod.Spec.NodeName = "x1"
+	pod.Spec.Containers = []corev1.Container{{Name: "app"}}
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: "v2", ImageID: "2", ContainerID: "new", Ready: true,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	for _, change := range changes {
+		change(pod)
+	}
+	return pod
+}
+
+func unready(pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }
+
+func closed(ago time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: inplace.ConditionServing,
+			Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now.Add(-ago))})
+	}
+}
+
+// patched marks the pod as patched when the container with that ID ran.
+func patched(before string, ago time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Annotations[inplace.AnnotationMove] = fmt.Sprintf(
+			`{"hash":"2","containers":{"app":{"image":"v2","imageID":"1","containerID":%q,"at":%q}}}`,
+			before, now.Add(-ago).UTC().Format(time.RFC3339))
+	}
+}
+
+func surge(pod *corev1.Pod) { pod.Annotations[inplace.AnnotationSurgePod] = "1" }
+
+func TestCounts(t *testing.T) {
+	old := Patience + 30*time.Second
+	for name, test := range map[string]struct {
+		pod *corev1.Pod
+		// may is whether the pod can count at some moment, counts whether it does.
+		may, counts, needs bool
+	}{
+		"serves":                         {running(), false, false, true},
+		"not Ready for its own reasons":  {running(unready), false, false, false},
+		"gate closed":                    {running(closed(0)), true, true, false},
+		"gate closed, not Ready":         {running(closed(0), unready), true, true, false},
+		"gate closed long ago":           {running(closed(old)), true, false, false},
+		"patched, its container runs on": {running(patched("new", 0)), true, true, false},
+		"restarted, not Ready":           {running(patched("old", 0), unready), true, true, false},
+		"restarted, Ready":               {running(patched("old", 0)), false, false, true},
+		"does not come back":             {running(patched("old", old), unready), true, false, false},
+		"surge pod":                      {running(closed(0), surge), false, false, false},
+		"surge pod that serves":          {running(surge), false, false, false},
+		"being deleted":                  {running(closed(0), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), false, false, false},
+	} {
+		if may := MayCount(test.pod); may != test.may {
+			t.Errorf("%s: it may count: %t", name, may)
+		}
+		if counts := Counts(test.pod, now); counts != test.counts {
+			t.Errorf("%s: it counts: %t", name, counts)
+		}
+		if needs := Disrupted(steps.SetGate{Pod: test.pod}, now) != nil; needs != test.needs {
+			t.Errorf("%s: it needs a permission: %t", name, needs)
+		}
+	}
+}
+
+// TestShare: a plan may take what is left after others, each pod once; a pod that does not serve needs nothing.
+func TestShare(t *testing.T) {
+	seen := Seen{Limits: Limits{{Flag: FlagTotal, Most: 3}, {Flag: FlagPerNode, Most: 2}}, Restarting: on("b/web-0@y1"),
+		Requests: []Request{wants(9, 1, "b/api-0@y2"), wants(1, 9, "a/web-0@x1")}}
+	node := &corev1.Node{}
+	for name, test := range map[string]struct {
+		takes  []*corev1.Pod
+		pod    *corev1.Pod
+		others Limits
+		want   string
+	}{
+		"one is left":           {pod: running()},
+		"it is taken":           {takes: []*corev1.Pod{named("p1")}, pod: running(), want: "other pods: as many restart as --max-restarting-pods allows (3)"},
+		"taken already":         {takes: []*corev1.Pod{running()}, pod: running()},
+		"it does not serve":     {takes: []*corev1.Pod{named("p1")}, pod: running(unready)},
+		"the unready count not": {takes: []*corev1.Pod{running(unready)}, pod: named("p1")},
+		"one on the node": {takes: []*corev1.Pod{named("p1")}, pod: running(), others: Limits{{Flag: FlagPerNode, Most: 1}},
+			want: "other pods: as many restart on node x1 as --max-restarting-pods-per-node allows (1)"},
+		"one in the zone": {takes: []*corev1.Pod{named("p1")}, pod: running(), others: Limits{{FlagPerTopology, zone, 1}},
+			want: "other pods: as many restart on nodes with topology.kubernetes.io/zone=x as --max-restarting-pods-per-topology allows (1)"},
+	} {
+		node.Labels = map[string]string{zone: "x"}
+		observed := seen
+		if test.others != nil {
+			observed.Limits = test.others
+		}
+		share := observed.ShareOf("a/web")
+		for _, taken := range test.takes {
+			share.Take(taken, node, now)
+		}
+		if got := share.Refusal(test.pod, node, now).Why; got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	if refused := (Seen{}).ShareOf("a/web").Refusal(running(), nil, now); refused != (Refusal{}) {
+		t.Errorf("without limits it waits for %q", refused.Why)
+	}
+}
+
+func named(name string) *corev1.Pod {
+	pod := running()
+	pod.UID = "other-" + pod.UID
+	pod.Name = name
+	return pod
+}

@@ -1,0 +1,91 @@
+package deployments_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/concurrency"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// limited is a Deployment of 4 of which 2 may be unavailable, in the middle of an update: p and q have the update revision, r and s the old
+// one. So many pods of all workloads may restart at a time, and one of another workload does.
+func limited(most int, changes ...func(*deployments.Rollout)) *deployments.Rollout {
+	rollout := twoOfFour(nil, nil, nil, nil)
+	for _, change := range changes {
+		change(rollout)
+	}
+	seen := concurrency.Seen{Limits: concurrency.Limits{{Flag: concurrency.FlagTotal, Most: most}},
+		Restarting: []concurrency.Pod{{UID: "other", Namespace: "other"}}}
+	rollout.Seen.Share, rollout.Seen.Batches = seen.ShareOf(rollout.Deployment.UID), nil
+	return rollout
+}
+
+// TestLimitsAreKept: a pod that serves is taken out of service only if the limit allows it, and the plan says so.
+func TestLimitsAreKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		rollout *deployments.Rollout
+		steps   string
+		phase   steps.Phase
+		waiting int
+	}{
+		"two more may":         {limited(3), "close r, close s", steps.PhaseUpdating, 0},
+		"one more may":         {limited(2), "close r", steps.PhaseUpdating, 1},
+		"none may":             {limited(1), "", steps.PhaseLimit, 2},
+		"one does not serve":   {limited(1, pod(2, fixture.Unready)), "close r", steps.PhaseUpdating, 1},
+		"a budget comes first": {limited(2, budgeted), "", steps.PhaseBudget, 0},
+	} {
+		plan := test.rollout.Plan()
+		if planned := fixture.Brief(plan.Steps); planned != test.steps || plan.Phase != test.phase || plan.AwaitsLimit.Count() != test.waiting {
+			t.Errorf("%s: %s %q, %d pods wait, steps %q", name, plan.Phase, plan.Message, plan.AwaitsLimit.Count(), planned)
+		}
+		says := strings.Contains(plan.Message, "waiting for other pods: as many restart as --max-restarting-pods allows")
+		if says != (test.waiting > 0) {
+			t.Errorf("%s: it says %q", name, plan.Message)
+		}
+	}
+}
+
+func budgeted(r *deployments.Rollout) { r.Seen.Disruption = fixture.Protected(4, 4, r.Seen.Pods) }
+
+// TestTheDeadlineWaitsForOthers: as long as no pod is in progress because others come first, the progress deadline is renewed, long before
+// it has passed. If one of its own pods does not come back, it is not.
+func TestTheDeadlineWaitsForOthers(t *testing.T) {
+	for name, test := range map[string]struct {
+		rollout *deployments.Rollout
+		after   time.Duration
+		want    string
+	}{
+		"waits":              {limited(1), 301 * time.Second, statuses.ReasonUpdated},
+		"a pod is not Ready": {limited(1, pod(1, fixture.Unready)), 601 * time.Second, statuses.ReasonTimedOut},
+		"without a limit":    {twoOfFour(nil, fixture.Unready, nil, nil), 601 * time.Second, statuses.ReasonTimedOut},
+	} {
+		r := test.rollout
+		statuses.RemoveCondition(&r.Deployment.Status, "Progressing")
+		statuses.SetCondition(&r.Deployment.Status, statuses.NewCondition("Progressing", corev1.ConditionTrue, statuses.ReasonUpdated,
+			"it progresses", r.Seen.Now))
+		r.Seen.Now, r.Seen.Batches = r.Seen.Now.Add(test.after), nil
+		got := apps.DeploymentCondition(written(r.Plan()), "Progressing")
+		if got == nil || got.Reason != test.want || !got.LastUpdateTime.Time.Equal(r.Seen.Now) {
+			t.Errorf("%s: the condition is %+v, want %s at %s", name, got, test.want, r.Seen.Now)
+		}
+	}
+}
+
+// written returns the status that the plan writes.
+func written(plan steps.Plan) appsv1.DeploymentStatus {
+	for _, step := range plan.Steps {
+		if status, is := step.(steps.PatchStatus); is {
+			return status.Status
+		}
+	}
+	return appsv1.DeploymentStatus{}
+}
