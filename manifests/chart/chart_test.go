@@ -190,11 +190,13 @@ func TestManagerOptions(t *testing.T) {
 			"--set", "image.tag=t,image.pullPolicy=Always,imagePullSecrets[0].name=pull,nodeSelector.pool=a,tolerations[0].operator=Exists",
 			"--set", "podLabels.team=x,podAnnotations.note=y,resources.requests.cpu=1,goMemoryLimit=1GiB,affinity.nodeAffinity=null",
 			"--set", "inPlaceAnnotations={a/b,c},restartAnnotations={checksum/config,d/*},excludedNamespaces={x,y}",
+			"--set", `maxRestartingPods=10,maxRestartingPodsPerNode=1,maxRestartingPodsPerTopology.topology\.kubernetes\.io/zone=3`,
 			"--set", "extraArgs={--zap-log-level=debug}")
 		deployment := of[appsv1.Deployment](t, r, "Deployment stayput")
 		pod := deployment.Spec.Template
 		manager := pod.Spec.Containers[0]
 		flags := []string{"--in-place-annotations=a/b,c", "--restart-annotations=checksum/config,d/*", "--excluded-namespaces=x,y",
+			"--max-restarting-pods=10", "--max-restarting-pods-per-node=1", "--max-restarting-pods-per-topology=topology.kubernetes.io/zone=3",
 			"--webhook-port=9444", "--metrics-address=[$(POD_IP)]:9445", "--health-address=127.0.0.1:9446", "--zap-log-level=debug"}
 		if want := append([]string{"manager"}, flags...); !slices.Equal(manager.Args, want) {
 			t.Errorf("args are %q, want %q", manager.Args, want)

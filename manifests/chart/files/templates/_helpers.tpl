@@ -43,6 +43,9 @@ app.kubernetes.io/part-of: stayput
 {{- with .Values.inPlaceAnnotations }}{{ $flags = append $flags (printf "--in-place-annotations=%s" (join "," .)) }}{{ end }}
 {{- with .Values.restartAnnotations }}{{ $flags = append $flags (printf "--restart-annotations=%s" (join "," .)) }}{{ end }}
 {{- with .Values.excludedNamespaces }}{{ $flags = append $flags (printf "--excluded-namespaces=%s" (join "," .)) }}{{ end }}
+{{- if .Values.maxRestartingPods }}{{ $flags = append $flags (printf "--max-restarting-pods=%d" (int .Values.maxRestartingPods)) }}{{ end }}
+{{- if .Values.maxRestartingPodsPerNode }}{{ $flags = append $flags (printf "--max-restarting-pods-per-node=%d" (int .Values.maxRestartingPodsPerNode)) }}{{ end }}
+{{- range $key, $most := .Values.maxRestartingPodsPerTopology }}{{ $flags = append $flags (printf "--max-restarting-pods-per-topology=%s=%d" $key (int $most)) }}{{ end }}
 {{- if ne (int .Values.webhook.port) [[ .WebhookPort ]] }}{{ $flags = append $flags (printf "--webhook-port=%d" (int .Values.webhook.port)) }}{{ end }}
 {{- if .Values.certificates.generate }}{{ $flags = append $flags "--generate-certificates" }}
 {{- if ne .Values.certificates.lifetime "2160h" }}{{ $flags = append $flags (printf "--certificate-lifetime=%s" .Values.certificates.lifetime) }}{{ end }}
