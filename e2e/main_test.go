@@ -148,6 +148,7 @@ func TestTogether(t *testing.T) {
 		"readings":    readings,
 		"meanwhile":   meanwhile,
 		"requested":   requested,
+		"window":      windowCloses,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

@@ -48,6 +48,7 @@ func disturbances(t *testing.T) {
 	t.Run("node lost", nodeLost)
 	t.Run("changes by flags", changesByFlags)
 	t.Run("only API servers are answered", onlyAPIServers)
+	t.Run("limits", restartsWithinLimits)
 	t.Run("checked", checks)
 	t.Run("uninstalled", uninstalled)
 }
