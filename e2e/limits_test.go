@@ -23,9 +23,9 @@ func restartsWithinLimits(t *testing.T) {
 	const most = 2
 	withFlags(t, []string{"--max-restarting-pods=2"})
 	crowded, quiet := newStage(t, labelled), newStage(t, labelled)
-	slow, names := readyAfter("app", "4s"), []string{"first", "second", "third"}
+	slow, names := readyAfter("app", "7s"), []string{"first", "second", "third"}
 	for _, name := range names {
-		crowded.submit(web(2, named(name), rolling("2", "0"), slow, progressDeadline(12)))
+		crowded.submit(web(2, named(name), rolling("2", "0"), slow, progressDeadline(16)))
 	}
 	quiet.create(web(2, rolling("2", "0"), slow))
 	before := map[string]map[types.UID]*corev1.Pod{}
