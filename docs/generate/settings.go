@@ -36,8 +36,9 @@ func forms() map[string]form {
 	keys := form{onWorkload, "keys and `prefix/*`, comma-separated", "none"}
 	return map[string]form{
 		inplace.AnnotationMaintenanceWindow: {everywhere, "days, times and a zone, separated by `;`; or `always`", "none: at any time"},
-		inplace.LabelUpdate:                 {everywhere, modes + "; on a workload also " + quoted(inplace.ModeRecreate), "none: updates are native"},
-		inplace.LabelStatefulSets:           {everywhere, quoted(inplace.StatefulSetsInPlace), "none: StatefulSets are updated natively"},
+
+		inplace.LabelUpdate:       {everywhere, modes + "; on a workload also " + quoted(inplace.ModeRecreate), "none: updates are native"},
+		inplace.LabelStatefulSets: {everywhere, quoted(inplace.StatefulSetsInPlace), "none: StatefulSets are updated natively"},
 		inplace.LabelDrain: {everywhere, fmt.Sprintf("`0` to `%.0fm`, in `ms`, `s` and `m`", inplace.LongestDrain.Minutes()),
 			quoted(defaults.Drain)},
 		inplace.LabelPrePullParallelism: {everywhere, "`0` to `1000`", quoted(defaults.PrePullParallelism)},
