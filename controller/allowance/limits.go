@@ -26,7 +26,7 @@ const (
 	// collecting is for how long pods are kept permitted for a workload that was woken.
 	collecting = 5 * time.Second
 	// wakeAgain is how long after a workload was woken it may be woken again.
-	wakeAgain = time.Second
+	wakeAgain = 100 * time.Millisecond
 )
 
 // restartReader reads the cache; see observe.Reader.
