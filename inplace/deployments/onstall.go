@@ -110,8 +110,8 @@ func (o *observed) mayBeUndone() bool {
 	return statuses.HasDeadline(o.Deployment)
 }
 
-// undoing returns the patch that DeploymentRollbacker makes (kubectl/pkg/polymorphichelpers/rollback.go): the template without its hash, and
-// annotations as they were, apart from Stayput's own.
+// undoing returns the patch that DeploymentRollbacker makes (kubectl/pkg/polymorphichelpers/rollback.go): the template without its hash,
+// and annotations as they were, apart from Stayput's own.
 func undoing(d *apps.Deployment, undone, before *apps.ReplicaSet) []jsonpatch.Operation {
 	template := before.Spec.Template.Tree()
 	if metadata, has := template["metadata"].(map[string]any); has {

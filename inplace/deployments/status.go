@@ -37,8 +37,8 @@ func (o *observed) waiting(turns podstate.Turns) waiting {
 	return w
 }
 
-// atPartition returns a message that the update waits only for the partition; empty if it waits for anything else, or for nothing. Pods with
-// their turn, and nodes that pull images, are left out.
+// atPartition returns a message that the update waits only for the partition; empty if it waits for anything else, or for nothing. Pods
+// with their turn, and nodes that pull images, are left out.
 func (o *observed) atPartition() string {
 	sets := o.sets
 	if o.paused() || sets.Surge() != 0 || sets.Excess() != 0 || !sets.AllUpdating() || !sets.AllObserved() {
