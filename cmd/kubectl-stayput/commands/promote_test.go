@@ -118,8 +118,8 @@ func TestPromoteFails(t *testing.T) {
 		"no partition":     {func(d *appsv1.Deployment) { d.Labels[inplace.LabelPartition] = "half" }, nil, `"half" is neither a number`},
 		"raised":           {nil, []string{"--to", "4"}, "--to 4 would keep 4 pods, and only 3 keep their old revision"},
 		"an invalid stage": {nil, []string{"--to", "half"}, `--to: "half" is neither a number of pods nor 0percent to 100percent`},
-		"not in time": {func(d *appsv1.Deployment) { d.Labels[inplace.LabelPartition] = "1" }, []string{"--timeout", "2s"},
-			"timed out after 2s: Waiting for deployment web: 1 of 4 pods are updated, 1 keep their old revision"},
+		"not in time": {func(d *appsv1.Deployment) { d.Labels[inplace.LabelPartition] = "1" }, []string{"--timeout", "10ms"},
+			"timed out after 10ms: Waiting for deployment web: 1 of 4 pods are updated, 1 keep their old revision"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, staged(1, "3"))
