@@ -168,6 +168,7 @@ func (r *Reconciler) execute(
 	done := r.carryOut(term, workload, steps)
 	settle(done)
 	settleRestarts(done)
+	plan.Overtaken = !permitted
 	done.Outdated = done.Outdated || !confirmed || !allowed || !permitted
 	var refused write.Refusal
 	if !plan.Decision.Held || !errors.As(done.Err, &refused) {

@@ -451,8 +451,8 @@ func (n news) hooks() {
 // awaitsLimit notices how many pods a limit keeps in service, and records, once for each limit, that no pod restarts because of it.
 func (n news) awaitsLimit() {
 	known := n.current()
-	if known == nil {
-		return
+	if known == nil || n.plan.Overtaken {
+		return // it waits as it did
 	}
 	known.limit, known.awaiting = n.plan.AwaitsLimit.Flag, n.plan.AwaitsLimit.Count()
 	if known.limit == "" || n.plan.Progress.Moving > 0 {

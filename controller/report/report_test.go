@@ -379,10 +379,14 @@ func TestReportOfALimit(t *testing.T) {
 	waits(concurrency.FlagTotal, 1, time.Hour) // a pod is in progress
 	waits(concurrency.FlagTotal, 0, 0)
 	waits(concurrency.FlagTotal, 0, budgetPatience-1)
+	overtaken := held // it takes a pod, and another workload's pod has its place
+	overtaken.Progress.Moving, overtaken.Overtaken = 1, true
+	s.report(overtaken)
 	fixture.WantTold(t, s.Recorder)
 	waits(concurrency.FlagTotal, 0, 1)
-	waits(concurrency.FlagTotal, 0, time.Hour)
 	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why")
+	waits(concurrency.FlagTotal, 0, time.Hour)
+	fixture.WantTold(t, s.Recorder)
 	waits(concurrency.FlagPerNode, 0, 0)
 	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why")
 	s.report(held)

@@ -48,8 +48,11 @@ func (s *State) HookWait(timeout time.Duration) *steps.HookWait {
 	return &steps.HookWait{Pod: s.Pod.Name, Hooks: s.Hooks, Since: s.closedAt(), Timeout: timeout, TimedOut: s.HeldFor == 0}
 }
 
-// awaitsHooks returns what the pod, whose gate is closed, waits for.
-func (s *State) awaitsHooks() string {
+// awaitsPatch returns what the pod, whose gate is closed, waits for.
+func (s *State) awaitsPatch() string {
+	if s.HeldFor == 0 {
+		return "its drain"
+	}
 	return fmt.Sprintf("%s to be removed, for %s more at most", s.Hooks, wholeSeconds(s.HeldFor))
 }
 

@@ -54,10 +54,8 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 		return Updating, s.awaits()
 	case replaces != "":
 		return Waiting, replacement(replaces)
-	case s.HeldFor > 0:
-		return Updating, s.awaitsHooks()
 	case readiness.Closed(s.Pod):
-		return Updating, "its drain"
+		return Updating, s.awaitsPatch()
 	case before != "":
 		return Waiting, before
 	}

@@ -67,6 +67,8 @@ type Plan struct {
 	OnRequest bool
 	// AwaitsLimit are the pods that only a limit on how many pods restart at a time keeps in service.
 	AwaitsLimit AwaitsLimit
+	// Overtaken: the plan took pods out of service for which pods of another workload have left no room since.
+	Overtaken bool
 	// Bypassed is about a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
 	Bypassed string
 }
