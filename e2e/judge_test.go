@@ -323,8 +323,8 @@ func (j *judge) spec(e event, of metav1.Object) {
 	_, undone := of.GetAnnotations()["stayput.dev/undone"]
 	_, asks := of.GetAnnotations()[onChange]
 	for _, entry := range of.GetManagedFields() {
-		byUser := strings.HasPrefix(entry.Manager, "kubectl") || entry.Manager == "helm" || strings.HasPrefix(entry.Manager, user) ||
-			entry.Manager == ownName && undone
+		byUser := strings.HasPrefix(entry.Manager, "kubectl") || strings.HasPrefix(entry.Manager, user) ||
+			entry.Manager == "helm" || entry.Manager == "Reloader" || entry.Manager == ownName && undone
 		if byUser || entry.FieldsV1 == nil {
 			continue
 		}
