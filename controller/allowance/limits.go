@@ -130,7 +130,7 @@ func (r *Restarts) Planned(ctx context.Context, rollout kinds.Rollout, plan step
 	workload, now := rollout.Workload().GetUID(), time.Now()
 	before := r.requests[workload]
 	delete(r.requests, workload)
-	if awaits := plan.AwaitsLimit; plan.Decision.Held && awaits.Count() > 0 {
+	if awaits := plan.AwaitsLimit; awaits.Count() > 0 {
 		if r.requests == nil {
 			r.requests = map[types.UID]request{}
 		}

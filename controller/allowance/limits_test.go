@@ -194,6 +194,24 @@ func TestWhatWaitsIsWoken(t *testing.T) {
 	}
 }
 
+// TestRequestedRestartsWaitForTheirTurn: a place is also kept for a pod whose own annotation asks for a restart, when there is no update.
+func TestRequestedRestartsWaitForTheirTurn(t *testing.T) {
+	a, b, c := pod("a"), pod("b"), pod("c")
+	c.Namespace = "other"
+	r := within(1, &shop{pods: []*corev1.Pod{a, b, c}})
+	r.latest = map[string]int{"shop": 1}
+	asked := waits(c)
+	asked.Decision, asked.Progress = steps.Decision{}, steps.Progress{}
+	for name, plan := range map[string]steps.Plan{"update": waits(b), "asked": asked} {
+		if err := r.Planned(t.Context(), update(name, plan.AwaitsLimit.Pods...), plan, func() {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if share, err := r.Share(t.Context(), update("update", b)); err != nil || share.Refusal(b, nil, time.Now()) == (concurrency.Refusal{}) {
+		t.Errorf("an update takes the place of the pod whose turn it is, %v", err)
+	}
+}
+
 // TestRequestsExpire: a workload that is not planned again keeps nothing from others.
 func TestRequestsExpire(t *testing.T) {
 	a, b := pod("a"), pod("b")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 )
 
@@ -49,5 +50,21 @@ func TestRequestsOfPodsThatDoNotServe(t *testing.T) {
 	f.Expect("renew p3", "close p3", "p3 is 1 app="+fixture.Another)
 	if request := f.Seen.Pods[1].Annotations[inplace.AnnotationRestartContainers]; request != "app" {
 		t.Errorf("p2 has request %q although p3 is unavailable", request)
+	}
+}
+
+// TestRequestWaitsForItsTurnOfAll: a pod that a limit keeps in service is one of those that wait, so that a place is kept for it.
+func TestRequestWaitsForItsTurnOfAll(t *testing.T) {
+	f := fixture.NewFleet(t, 3)
+	f.Seen.Batches = nil
+	for _, pod := range f.Seen.Pods[1:] {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, "app")
+	}
+	seen := concurrency.Seen{Limits: concurrency.Limits{{Flag: concurrency.FlagTotal, Most: 1}},
+		Restarting: []concurrency.Pod{{UID: "other", Namespace: "other"}}}
+	f.Seen.Share = seen.ShareOf(f.DaemonSet.UID)
+	plan := f.Plan()
+	if got := fixture.Brief(plan.Steps); got != "" || plan.AwaitsLimit.Count() != 1 {
+		t.Errorf("steps %q, %d pods wait for the limit, want 1", got, plan.AwaitsLimit.Count())
 	}
 }

@@ -34,6 +34,7 @@ func (u *Update) restarts(p Planner) podstate.Turns {
 			}
 		}
 	}
+	u.Plan.MayStart(budget)
 	return turns
 }
 
