@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -99,6 +100,12 @@ func TestNothingToPromote(t *testing.T) {
 	}
 }
 
+// closedNow returns a maintenance window that is closed for some hours.
+func closedNow() string {
+	opens := time.Now().UTC().Add(12 * time.Hour)
+	return fmt.Sprintf("%s %02d:00-%02d:30", opens.Format("Mon"), opens.Hour(), opens.Hour())
+}
+
 // TestPromoteFails checks that nothing is written unless the stage before is reached, and what is said then.
 func TestPromoteFails(t *testing.T) {
 	condition := func(message string) func(d *appsv1.Deployment) {
@@ -112,10 +119,13 @@ func TestPromoteFails(t *testing.T) {
 		flags  []string
 		want   string
 	}{
-		"stalled":          {condition(`ReplicaSet "new" has timed out progressing.`), nil, `stalled: ReplicaSet "new" has timed out progressing.`},
-		"native":           {func(d *appsv1.Deployment) { d.Spec.Strategy.Type = "Recreate" }, nil, "the update is native"},
-		"no mode":          {func(d *appsv1.Deployment) { d.Labels[inplace.LabelUpdate] = "recreate" }, nil, `label stayput.dev/update is "recreate"`},
-		"no partition":     {func(d *appsv1.Deployment) { d.Labels[inplace.LabelPartition] = "half" }, nil, `"half" is neither a number`},
+		"stalled":      {condition(`ReplicaSet "new" has timed out progressing.`), nil, `stalled: ReplicaSet "new" has timed out progressing.`},
+		"native":       {func(d *appsv1.Deployment) { d.Spec.Strategy.Type = "Recreate" }, nil, "the update is native"},
+		"no mode":      {func(d *appsv1.Deployment) { d.Labels[inplace.LabelUpdate] = "recreate" }, nil, `label stayput.dev/update is "recreate"`},
+		"no partition": {func(d *appsv1.Deployment) { d.Labels[inplace.LabelPartition] = "half" }, nil, `"half" is neither a number`},
+		"in no window": {func(d *appsv1.Deployment) {
+			d.Annotations = map[string]string{inplace.AnnotationMaintenanceWindow: closedNow()}
+		}, []string{"--timeout", "10ms"}, "1 of 4 pods are updated, and all others wait for the maintenance window, which opens on "},
 		"raised":           {nil, []string{"--to", "4"}, "--to 4 would keep 4 pods, and only 3 keep their old revision"},
 		"an invalid stage": {nil, []string{"--to", "half"}, `--to: "half" is neither a number of pods nor 0percent to 100percent`},
 		"not in time": {func(d *appsv1.Deployment) { d.Labels[inplace.LabelPartition] = "1" }, []string{"--timeout", "10ms"},
