@@ -20,12 +20,16 @@ func TestDecide(t *testing.T) {
 		noted Record
 		looks []look
 	}{
-		"first seen":      {nil, []look{{0, at1, "note"}, {9, at1, "nothing"}}},
-		"nothing in it":   {nil, []look{{0, Record{}, "note"}, {9, Record{}, "nothing"}}},
-		"one change":      {at1, []look{{0, at2, "wait 5s for [configmap/web]"}, {5, at2, "restart for [configmap/web]"}, {6, at2, "nothing"}}},
-		"taken back":      {at1, []look{{0, at2, "wait 5s for [configmap/web]"}, {1, at1, "nothing"}, {9, at1, "nothing"}}},
-		"created":         {Record{web: ""}, []look{{0, at1, "wait 5s for [configmap/web]"}, {5, at1, "restart for [configmap/web]"}}},
-		"deleted":         {at1, []look{{0, Record{web: ""}, "wait 5s for [configmap/web]"}, {5, Record{web: ""}, "restart for [configmap/web]"}}},
+		"first seen":    {nil, []look{{0, at1, "note"}, {9, at1, "nothing"}}},
+		"nothing in it": {nil, []look{{0, Record{}, "note"}, {9, Record{}, "nothing"}}},
+		"one change":    {at1, []look{{0, at2, "wait 5s for [configmap/web]"}, {5, at2, "restart for [configmap/web]"}, {6, at2, "nothing"}}},
+		"taken back":    {at1, []look{{0, at2, "wait 5s for [configmap/web]"}, {1, at1, "nothing"}, {9, at1, "nothing"}}},
+		"created":       {Record{web: ""}, []look{{0, at1, "wait 5s for [configmap/web]"}, {5, at1, "restart for [configmap/web]"}}},
+		"deleted":       {at1, []look{{0, Record{web: ""}, "note"}, {9, Record{web: ""}, "nothing"}}},
+		"deleted, and created anew": {at1, []look{{0, Record{web: ""}, "note"}, {2, at2, "wait 5s for [configmap/web]"},
+			{7, at2, "restart for [configmap/web]"}}},
+		"one deleted, one changed": {Record{web: "1", tls: "1"}, []look{{0, Record{web: "2", tls: ""}, "wait 5s for [configmap/web]"},
+			{5, Record{web: "2", tls: ""}, "restart for [configmap/web]"}, {6, Record{web: "2", tls: ""}, "nothing"}}},
 		"one more":        {at1, []look{{0, Record{web: "1", tls: "1"}, "note"}, {1, Record{web: "1", tls: "1"}, "nothing"}}},
 		"one less":        {Record{web: "1", tls: "1"}, []look{{0, at1, "note"}, {1, at1, "nothing"}}},
 		"one for another": {Record{tls: "1"}, []look{{0, at1, "note"}}},

@@ -31,11 +31,12 @@ func (r Record) String() string {
 	return string(text)
 }
 
-// changedFrom returns the sources that are in both Records with different versions, sorted.
+// changedFrom returns the sources that are in both Records with different versions, sorted. One that is gone is left out: containers that
+// run have what it said, and may not be able to start without it. When it is there again, it has changed.
 func (r Record) changedFrom(before Record) []string {
 	var changed []string
 	for _, source := range slices.Sorted(maps.Keys(r)) {
-		if version, had := before[source]; had && version != r[source] {
+		if version, had := before[source]; had && r[source] != "" && version != r[source] {
 			changed = append(changed, source)
 		}
 	}
