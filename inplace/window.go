@@ -138,13 +138,14 @@ type span struct{ from, to time.Time }
 
 func (s span) has(at time.Time) bool { return !at.Before(s.from) && at.Before(s.to) }
 
-// spans returns when the interval is open, from the day before now to that day in the next week. On days on which clocks change, a time
-// that does not exist is the one that package time takes for it.
+// spans returns when the interval is open, from the day before now to that day in the next week.
 func (i interval) spans(now time.Time) []span {
 	var all []span
 	year, month, day := now.In(i.zone).Date()
 	for d := day - 1; d <= day+8; d++ {
-		at := func(t minutes) time.Time { return time.Date(year, month, d, 0, int(t), 0, 0, i.zone) }
+		at := func(t minutes) time.Time {
+			return onClocks(time.Date(year, month, d, 0, int(t), 0, 0, time.UTC), i.zone)
+		}
 		one := span{at(i.from), at(i.to)}
 		if i.to < i.from {
 			one.to = at(i.to + 24*60)
@@ -154,6 +155,21 @@ func (i interval) spans(now time.Time) []span {
 		}
 	}
 	return all
+}
+
+// onClocks returns when clocks in the zone show what the time shows. If they leave that out, it is the moment at which they go forward:
+// package time takes an earlier or a later one, which depends on the zone.
+func onClocks(shown time.Time, zone *time.Location) time.Time {
+	at := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), 0, 0, zone)
+	_, offset := at.Zone()
+	before, after := at.ZoneBounds()
+	switch shows := at.Unix() + int64(offset); {
+	case shows < shown.Unix():
+		return after
+	case shows > shown.Unix():
+		return before
+	}
+	return at
 }
 
 // At reports whether the window is open, and when that changes next; the zero time if it never does, or not within a week. A window that is

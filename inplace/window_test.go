@@ -42,6 +42,12 @@ func TestWindowAt(t *testing.T) {
 		{"Sun 01:00-05:00 Europe/Berlin", "2026-03-29 04:59", "open", "Sun 2026-03-29 05:00 CEST"},
 		{"Sun 01:00-05:00 Europe/Berlin", "2026-10-25 04:59", "open", "Sun 2026-10-25 05:00 CET"},
 		{"Sun 01:00-05:00 Europe/Berlin", "2026-10-25 00:59", "closed", "Sun 2026-10-25 01:00 CEST"},
+		{"Sun 01:30-02:30 Europe/Berlin", "2026-03-29 01:45", "open", "Sun 2026-03-29 03:00 CEST"},
+		// In New York clocks go forward on 2026-03-08 at 02:00, which is 08:00 in Berlin.
+		{"Sun 02:00-04:00 America/New_York", "2026-03-08 07:30", "closed", "Sun 2026-03-08 08:00 CET"},
+		{"Sun 01:30-02:30 America/New_York", "2026-03-08 07:00", "closed", "Sun 2026-03-08 07:30 CET"},
+		{"Sun 01:30-02:30 America/New_York", "2026-03-08 07:45", "open", "Sun 2026-03-08 08:00 CET"},
+		{"Sun 02:00-03:00 America/New_York", "2026-03-08 07:30", "closed", "Sun 2026-03-15 07:00 CET"},
 	} {
 		open, changes := Window(test.window).At(at(test.now))
 		got := map[bool]string{true: "open", false: "closed"}[open]
