@@ -175,8 +175,11 @@ func onClocks(shown time.Time, zone *time.Location) time.Time {
 // At reports whether the window is open, and when that changes next; the zero time if it never does, or not within a week. A window that is
 // not valid is closed.
 func (w Window) At(now time.Time) (open bool, changes time.Time) {
+	if w == "" {
+		return true, time.Time{}
+	}
 	intervals, err := w.intervals()
-	if w == "" || err == nil && len(intervals) == 0 {
+	if err == nil && len(intervals) == 0 {
 		return true, time.Time{}
 	}
 	var spans []span

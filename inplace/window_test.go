@@ -101,6 +101,14 @@ func TestWindowOf(t *testing.T) {
 	}
 }
 
+// TestNoWindowCostsNothing: every plan and every admission request asks for the window.
+func TestNoWindowCostsNothing(t *testing.T) {
+	now := time.Now()
+	if allocations := testing.AllocsPerRun(10, func() { Settings{}.During("", now) }); allocations > 0 {
+		t.Errorf("without a window %v allocations are made", allocations)
+	}
+}
+
 // TestAClosedWindowKeepsAllPods: it takes the place of the partition, and says until when.
 func TestAClosedWindowKeepsAllPods(t *testing.T) {
 	saturday := time.Date(2026, 11, 28, 3, 0, 0, 0, time.UTC)
