@@ -47,10 +47,10 @@ func (m marking) renew(o *observed) {
 }
 
 // noteCurrent notes which revisions, besides the update revision, pods had when the update began, unless that is noted already. It takes
-// extra writes, so it is done only where there is a partition. By then a pod may be partially patched; it has the update revision's hash in
-// its mark already.
+// extra writes, so it is done only where there is a partition, or a window that will close: an undo goes on after that. By then a pod may
+// be partially patched; it has the update revision's hash in its mark already.
 func (m marking) noteCurrent(o *observed, began string) {
-	if o.seen.Settings.Partition == "" || o.owned.notes(began) {
+	if o.seen.Settings.Partition == "" && o.seen.Settings.WindowChanges.IsZero() || o.owned.notes(began) {
 		return
 	}
 	for _, marks := range m {
