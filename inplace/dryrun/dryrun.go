@@ -112,7 +112,7 @@ func (r NewPods) AgainstPod(pod *corev1.Pod, change edit.Change, rewritten []edi
 }
 
 // injects returns a reason if a new pod has something besides its template that the running pod does not have and does not get with the
-// change, or the other way round.
+// change, or the other way round. An injected container that was restarted has another name of its image.
 func (r NewPods) injects(pod *corev1.Pod, change edit.Change) *inplace.Reason {
 	if r.listsTheSame(pod.Spec.Containers, r.Pod.Spec.Containers) && r.listsTheSame(pod.Spec.InitContainers, r.Pod.Spec.InitContainers) {
 		return nil
@@ -120,7 +120,7 @@ func (r NewPods) injects(pod *corev1.Pod, change edit.Change) *inplace.Reason {
 	has := r.added(pod)
 	for _, injected := range r.Injected {
 		if had := edit.Named(&pod.Spec, injected.Name); had != nil && had.Image != injected.Image {
-			if reason := r.whyNotRenewed(pod, had, change); reason != nil {
+			if reason := r.whyNotRenewed(pod, had, change); reason != nil && !edit.IsNameOf(had.Image, injected.Image) {
 				return reason
 			}
 			has[addition{kind: "container", name: injected.Name}] = injected.Image

@@ -209,20 +209,24 @@ func TestDaemonGetsRewrittenImage(t *testing.T) {
 func TestInjectedContainerRestartsWithAll(t *testing.T) {
 	for name, test := range map[string]struct {
 		from, to fixture.App
+		proxy    string
 		code     string
 	}{
-		"the only container restarts": {fixture.App{Image: "v1"}, fixture.App{Image: "v2"}, ""},
-		"none restarts":               {fixture.App{Image: "v1", Chart: "1"}, fixture.App{Image: "v1", Chart: "2"}, inplace.CodeInjected},
-		"one of two restarts": {fixture.App{Image: "v1", Sidecar: "s1"}, fixture.App{Image: "v2", Sidecar: "s1"},
+		"the only container restarts": {fixture.App{Image: "v1"}, fixture.App{Image: "v2"}, "m1", ""},
+		"none restarts": {fixture.App{Image: "v1", Chart: "1"}, fixture.App{Image: "v1", Chart: "2"}, "m1",
 			inplace.CodeInjected},
-		"both restart": {fixture.App{Image: "v1", Sidecar: "s1"}, fixture.App{Image: "v2", Sidecar: "s2"}, ""},
+		"one of two restarts": {fixture.App{Image: "v1", Sidecar: "s1"}, fixture.App{Image: "v2", Sidecar: "s1"}, "m1",
+			inplace.CodeInjected},
+		"both restart": {fixture.App{Image: "v1", Sidecar: "s1"}, fixture.App{Image: "v2", Sidecar: "s2"}, "m1", ""},
+		"one of two restarts, and the proxy has another name of its image": {fixture.App{Image: "v1", Sidecar: "s1"},
+			fixture.App{Image: "v2", Sidecar: "s1"}, "m2:latest@sha256:" + strings.Repeat("0", 64), ""},
 	} {
 		r := fixture.New(1, test.to)
 		running := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", test.from, 1))
 		fixture.ReplicaSetOf(r, "b", test.to, 0)
 		made := r.Seen.DryRun.Pod
 		made.Spec.Containers = append(made.Spec.Containers, corev1.Container{Name: "proxy", Image: "m2"})
-		running.Spec.Containers = append(running.Spec.Containers, corev1.Container{Name: "proxy", Image: "m1"})
+		running.Spec.Containers = append(running.Spec.Containers, corev1.Container{Name: "proxy", Image: test.proxy})
 		if got := strings.Join(r.Plan().Decision.Reasons.Codes(), " "); got != test.code {
 			t.Errorf("%s: %q, want %q", name, got, test.code)
 		}
