@@ -7,13 +7,16 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
 )
 
 // limited is a Deployment of 4 of which 2 may be unavailable, in the middle of an update: p and q have the update revision, r and s the old
@@ -23,6 +26,11 @@ func limited(most int, changes ...func(*deployments.Rollout)) *deployments.Rollo
 	for _, change := range changes {
 		change(rollout)
 	}
+	return share(rollout, most)
+}
+
+// share has so many pods of all workloads restart at most, of which one does.
+func share(rollout *deployments.Rollout, most int) *deployments.Rollout {
 	seen := concurrency.Seen{Limits: concurrency.Limits{{Flag: concurrency.FlagTotal, Most: most}},
 		Restarting: []concurrency.Pod{{UID: "other", Namespace: "other"}}}
 	rollout.Seen.Share, rollout.Seen.Batches = seen.ShareOf(rollout.Deployment.UID), nil
@@ -50,6 +58,28 @@ func TestLimitsAreKept(t *testing.T) {
 		says := strings.Contains(plan.Message, "waiting for other pods: as many restart as --max-restarting-pods allows")
 		if says != (test.waiting > 0) {
 			t.Errorf("%s: it says %q", name, plan.Message)
+		}
+	}
+}
+
+// TestRequestsKeepLimits: a pod whose annotation asks for a restart waits for the limit, too. As many wait as maxUnavailable lets restart.
+func TestRequestsKeepLimits(t *testing.T) {
+	for most, test := range map[int]struct {
+		steps   string
+		waiting int
+	}{1: {"", 2}, 2: {"close p", 1}, 3: {"close p, close q", 0}} {
+		rollout := fixture.New(4, fixture.App{Image: "v1"})
+		rollout.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(2))
+		rs := fixture.ReplicaSetOf(rollout, "a", fixture.App{Image: "v1"}, 4)
+		for _, name := range []string{"p", "q", "r", "s"} {
+			fixture.PodOf(rollout, name, rs, func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{inplace.AnnotationRestartContainers: "app",
+					inplace.AnnotationRestarts: times.Seconds(fixture.Start.Add(-3*time.Second)) + "-a"}
+			})
+		}
+		plan := share(rollout, most).Plan()
+		if planned := fixture.Brief(plan.Steps); planned != test.steps || plan.AwaitsLimit.Count() != test.waiting {
+			t.Errorf("%d may restart: %d pods wait, steps %q", most, plan.AwaitsLimit.Count(), planned)
 		}
 	}
 }
