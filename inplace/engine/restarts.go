@@ -50,7 +50,9 @@ func (u *Update) requests() []request {
 			continue
 		}
 		if why := u.whyRefused(s, asked); why != "" {
-			u.Plan.Step(s.RefuseRequest(asked, why))
+			if !readiness.Closed(s.Pod) { // otherwise the gate opens first
+				u.Plan.Step(s.RefuseRequest(asked, why))
+			}
 			continue
 		}
 		if !asked.Deadline.IsZero() {

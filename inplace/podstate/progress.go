@@ -42,8 +42,8 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 	switch {
 	case s.Removing:
 		return Updating, "its removal, as a surge pod"
-	case s.Updated && s.Available && s.asks() != "":
-		return Waiting, "the restart of " + s.asks() + ", which its annotation asks for"
+	case s.Updated && s.asks() != "":
+		return s.progressOnRequest()
 	case s.Updated && !s.Needs().Left() && s.Available:
 		return Updated, ""
 	case s.Kept, s.AtPartition && replaces == "":
@@ -60,6 +60,17 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 		return Waiting, before
 	}
 	return Waiting, "its turn"
+}
+
+// progressOnRequest returns the progress of a pod whose annotation asks for restarts.
+func (s *State) progressOnRequest() (PodPhase, string) {
+	switch {
+	case s.Available:
+		return Waiting, "the restart of " + s.asks() + ", which its annotation asks for"
+	case readiness.Closed(s.Pod) && !s.StopsNow():
+		return Updating, s.awaitsPatch()
+	}
+	return Updating, s.awaits()
 }
 
 // asks returns the container that restarts next because the pod's annotation asks for it; empty if none does.

@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 )
 
 // request writes the annotation by which containers of the pod with that number are to restart, and a deadline unless it is 0.
@@ -177,5 +178,27 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		if request, result := s.asked(2); request != "" || result != test.want || s.kubelet.ids != made {
 			t.Errorf("%.40q: request %q, result\n\t%s\nnot\n\t%s", asks, request, result, test.want)
 		}
+	}
+}
+
+// TestRequestHeldByAHook: the pod says which hook it waits for. Where the deadline passes meanwhile, it serves again, and then the request
+// is refused: both are writes of the same pod.
+func TestRequestHeldByAHook(t *testing.T) {
+	s, before := hookedLockstep(t, nil)
+	s.registrar.dead = true
+	s.request(1, "app", time.Minute)
+	s.until(func() bool { return strings.HasSuffix(strings.Join(s.steps, " "), "close 1") })
+	s.rest()
+	r := s.rollout()
+	if progress := r.PodProgress()[0]; progress.Phase != podstate.Updating ||
+		!strings.HasPrefix(progress.Awaits, "annotation "+hook+" to be removed, for ") {
+		t.Errorf("pod 1 waits for %q", progress.Awaits)
+	}
+	s.now = s.now.Add(time.Minute)
+	s.rest()
+	s.intact(before)
+	s.expect("renew 1", "close 1", "open 1", "patch 1")
+	if request, result := s.asked(1); request != "" || !strings.HasPrefix(result, "refused app: 1970-01-12T13:") {
+		t.Errorf("request %q, result %q", request, result)
 	}
 }
