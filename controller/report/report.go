@@ -313,6 +313,11 @@ func (n news) onRequest(step steps.PatchPod, images string) {
 		return
 	}
 	n.event(step.Pod, corev1.EventTypeNormal, EventRestarts, images)
+	for _, wait := range n.plan.HookWaits {
+		if wait.TimedOut && wait.Pod == step.Pod.Name && n.current() == nil { // otherwise hooks tells it
+			n.hookTimedOut(wait)
+		}
+	}
 }
 
 // imageChanges returns the containers whose image differs, as in "app: web:1 -> web:2".
@@ -439,13 +444,18 @@ func (n news) hooks() {
 		case known.told[told], !wait.TimedOut && n.seen.Now.Sub(wait.Since) < hookPatience:
 			continue
 		case wait.TimedOut:
-			n.metrics.hooksTimedOut.WithLabelValues(n.namespace).Inc()
-			n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventHookTimedOut, wait.String())
+			n.hookTimedOut(wait)
 		default:
 			n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsHook, wait.String())
 		}
 		known.told[told] = true
 	}
+}
+
+// hookTimedOut records that a pod goes on without its hooks.
+func (n news) hookTimedOut(wait steps.HookWait) {
+	n.metrics.hooksTimedOut.WithLabelValues(n.namespace).Inc()
+	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventHookTimedOut, wait.String())
 }
 
 // awaitsLimit notices how many pods a limit keeps in service, and records, once for each limit, that no pod restarts because of it.

@@ -360,6 +360,17 @@ func TestReportOfHooks(t *testing.T) {
 		stayput_pre_restart_hook_timeouts_total{workload_namespace="shop"} 2`, "stayput_pre_restart_hook_timeouts_total")
 }
 
+// TestReportOfAHookWithoutAnUpdate: a pod that restarts because its annotation asks for it goes on without the hook, too.
+func TestReportOfAHookWithoutAnUpdate(t *testing.T) {
+	s := newStory(t)
+	pod := s.Read.Seen.Pods[0]
+	plan := steps.Plan{HookWaits: []steps.HookWait{{Pod: pod.Name, Hooks: inplace.Hooks{"a/lb"}, Timeout: time.Minute, TimedOut: true}}}
+	s.report(plan)
+	s.report(plan, write.Done{Step: steps.PatchPod{Pod: pod, Asked: "app"}, Before: pod, After: pod})
+	fixture.WantTold(t, s.Recorder, "Normal "+EventRestarts+" ",
+		"Warning "+EventHookTimedOut+" pod "+pod.Name+" goes on with annotation a/lb: not removed within 1m0s")
+}
+
 // TestReportOfALimit: an update of which no pod restarts because of a limit is news when that has lasted for a while, once for each limit.
 // Pods that wait are counted at once.
 func TestReportOfALimit(t *testing.T) {
