@@ -17,10 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-const (
-	configurationAnnotation = "stayput.dev/configuration"
-	onChange                = "stayput.dev/restart-on-change"
-)
+const configurationAnnotation = "stayput.dev/configuration"
 
 // configurationReload tests restarts that Stayput makes because configuration has changed.
 func configurationReload(t *testing.T) {

@@ -18,11 +18,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// The names of Stayput's own objects in the manifests.
-const (
-	ownNamespace = "stayput-system"
-	ownName      = "stayput"
-)
+// ownNamespace is the namespace of Stayput's own objects in the manifests.
+const ownNamespace = "stayput-system"
 
 // patience limits every wait. It is much longer than expected, because the machine may be slow and loaded.
 const patience = 3 * time.Minute

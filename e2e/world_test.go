@@ -35,10 +35,14 @@ const (
 	restartLabel       = "stayput.dev/restart"
 	resizeLabel        = "stayput.dev/resize"
 	prePullLabel       = "stayput.dev/pre-pull" // its value is the workload's UID
+	onChange           = "stayput.dev/restart-on-change"
 )
 
 // user is the field manager of the suite's own writes.
 const user = "e2e"
+
+// ownName is the name of Stayput's own objects in the manifests, and its field manager.
+const ownName = "stayput"
 
 // registry serves every test image.
 const registry = changes.Registry
