@@ -7,24 +7,13 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/errgroup"
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 )
 
 const (
-	// podsOfEach is the number of pods of each of many Deployments, which are in so many namespaces.
-	podsOfEach      = 10
-	manyNamespaces  = 5
+	podsOfEach      = 10  // of many Deployments
 	podsPerNode     = 100 // of a simulated node, which has room for 110
-	editsAtOnce     = 10
 	tenantPods      = 4
 	tenantIsLate    = 2 * time.Second
-	manyLabel       = "e2e/many"
 	workloadsAtOnce = 100 // unless WORKLOADS says otherwise
 )
 
@@ -66,7 +55,7 @@ func benchWorkloads(t *testing.T) {
 	for round := range rounds {
 		for kind, edit := range manyEdits {
 			for _, way := range ways {
-				fmt.Printf("round %d of %d: %s of %d Deployments, %s\n", round+1, rounds, edit.name, way.workloads, way.way)
+				fmt.Printf("round %d of %d: %s of %d Deployments, %s\n", round+1, rounds, edit.name, len(way.homes), way.way)
 				way.update(kind, edit.patch(round))
 			}
 		}
@@ -82,17 +71,13 @@ func roomFor(t *testing.T, pods int) {
 	}
 }
 
-// many are Deployments that are edited at once.
+// many are Deployments that are edited at once, beside another tenant's.
 type many struct {
-	*stage
-	way        string
-	workloads  int
-	pods       int
-	namespaces []string
-	tenant     *stage
-	seen       *lookout
-	costs      [][]manyCost // of each kind of edit
-	resident   float64      // memory of the manager with the most, in MiB
+	*batch
+	way      string
+	tenant   *stage
+	costs    [][]manyCost // of each kind of edit
+	resident float64      // memory of the manager with the most, in MiB
 }
 
 // manyCost is the cost of one edit of all Deployments.
@@ -104,86 +89,10 @@ type manyCost struct {
 	beside      *bystander
 }
 
-// newMany makes the namespaces, and watches them.
 func newMany(t *testing.T, way string, labels map[string]string, count int) *many {
 	t.Helper()
-	m := &many{way: way, workloads: count, pods: podsOfEach * count, seen: newLookout(), costs: make([][]manyCost, len(manyEdits))}
-	for range min(count, manyNamespaces) {
-		m.stage = newCrowd(t, labels, "", m.pods).stage
-		m.namespaces = append(m.namespaces, m.namespace)
-	}
-	m.tenant = unjudged(t, asShipped(surging))
-	ctx, stop := context.WithCancel(context.Background())
-	t.Cleanup(stop)
-	for resource, client := range map[string]cache.Getter{
-		"deployments": clients.AppsV1().RESTClient(), "pods": clients.CoreV1().RESTClient(),
-	} {
-		list := cache.NewFilteredListWatchFromClient(client, resource, metav1.NamespaceAll, func(options *metav1.ListOptions) {
-			options.LabelSelector = manyLabel + "=" + m.namespace
-		})
-		if err := follow(ctx, list, m.see); err != nil {
-			t.Fatalf("watching %s: %v", resource, err)
-		}
-	}
-	return m
-}
-
-func (m *many) see(received watch.Event) {
-	object, ok := received.Object.(metav1.Object)
-	switch {
-	case received.Type == watch.Bookmark:
-	case ok:
-		m.seen.take(event{at: time.Now(), what: received.Type, object: object})
-	default:
-		m.Errorf("a watch broke: %v", received.Object)
-	}
-}
-
-// fill creates the Deployments, and waits until all are rolled out.
-func (m *many) fill() {
-	m.Helper()
-	fmt.Printf("%s: %d pods are created\n", m.way, m.pods)
-	m.await(m.each(func(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
-		return clients.AppsV1().Deployments(namespace).Create(ctx, m.deployment(name), metav1.CreateOptions{})
-	}))
-}
-
-func (m *many) deployment(name string) *appsv1.Deployment {
-	d := web(podsOfEach, named(name), workloadLabel(manyLabel, m.namespace))
-	d.Spec.Template.Labels[manyLabel] = m.namespace
-	onSimulated(&d.Spec.Template.Spec)
-	return d
-}
-
-// each makes a request about each Deployment, some at a time.
-func (m *many) each(request func(ctx context.Context, namespace, name string) (*appsv1.Deployment, error)) []edited {
-	m.Helper()
-	edits := make([]edited, m.workloads)
-	group, ctx := errgroup.WithContext(m.Context())
-	group.SetLimit(editsAtOnce)
-	for i := range edits {
-		group.Go(func() error {
-			from := time.Now()
-			d, err := request(ctx, m.namespaces[i%len(m.namespaces)], fmt.Sprintf("web-%d", i))
-			edits[i] = edited{d.GetUID(), d.GetGeneration(), from}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		m.Fatal(err)
-	}
-	return edits
-}
-
-// await waits until the edits are rolled out.
-func (m *many) await(edits []edited) {
-	m.Helper()
-	m.within(crowdPatience, "all Deployments to be rolled out", func(context.Context) error {
-		if _, missing := m.seen.waits(edits); missing > 0 {
-			return fmt.Errorf("%d of %d are not", missing, len(edits))
-		}
-		return nil
-	})
+	all, tenant := newBatch(t, labels, count, podsOfEach), unjudged(t, asShipped(surging))
+	return &many{batch: all, way: way, tenant: tenant, costs: make([][]manyCost, len(manyEdits))}
 }
 
 // update edits all Deployments and records the cost. The other tenant's update begins a moment later, or afterwards if there is only one
@@ -195,10 +104,8 @@ func (m *many) update(kind int, patch []byte) {
 	before, _ := m.count()
 	c, missed, from := manyCost{beside: beside}, m.seen.sofar(), time.Now()
 	beside.begin()
-	edits := m.each(func(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
-		return clients.AppsV1().Deployments(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-	})
-	if m.workloads == 1 {
+	edits := m.patchAll(patch)
+	if len(m.homes) == 1 {
 		m.await(edits)
 	}
 	time.Sleep(time.Until(from.Add(tenantIsLate)))
@@ -207,23 +114,12 @@ func (m *many) update(kind int, patch []byte) {
 	beside.rest()
 	c.waits, _ = m.seen.waits(edits)
 	c.seconds = lastOf(edits, c.waits).Sub(from).Seconds()
-	c.unavailable = (m.seen.sofar() - missed) / float64(m.pods)
+	c.unavailable = (m.seen.sofar() - missed) / float64(m.size())
 	after, resident := m.count()
 	after.writes -= beside.writes
-	c.counters, m.resident = after.since(before).per(float64(m.pods+tenantPods)), max(m.resident, resident)
+	c.counters, m.resident = after.since(before).per(float64(m.size()+tenantPods)), max(m.resident, resident)
 	m.costs[kind] = append(m.costs[kind], c)
 	m.tenant.kubectl("", "delete", ref("web"), "--cascade=foreground", "--timeout="+crowdPatience.String())
-}
-
-// lastOf returns when the last edit was rolled out.
-func lastOf(edits []edited, waits []float64) time.Time {
-	var last time.Time
-	for i, e := range edits {
-		if at := e.at.Add(time.Duration(waits[i] * float64(time.Second))); at.After(last) {
-			last = at
-		}
-	}
-	return last
 }
 
 // updatesAlone gives the tenant's pods an image, and returns the seconds until they are rolled out.
