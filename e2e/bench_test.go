@@ -32,6 +32,7 @@ func TestBench(t *testing.T) {
 	t.Run("workloads", benchWorkloads)
 	t.Run("birth", benchBirth)
 	t.Run("rest", benchRest)
+	t.Run("limits", benchLimits) // restarts the managers
 }
 
 // race is a workload of real pods that is updated in several ways, in turns. So a slow phase of the machine slows down all ways.

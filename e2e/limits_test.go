@@ -80,7 +80,7 @@ func countsOutOfService(t *testing.T, most int, since uint64, stages ...*stage) 
 		}
 		out := 0
 		for _, pod := range w.pods {
-			if ready := conditionOf(pod, corev1.PodReady); !gateOpen(pod) || ready == nil || ready.Status != corev1.ConditionTrue {
+			if isOut(pod) {
 				out++
 			}
 		}

@@ -46,3 +46,38 @@ func TestLookoutAddsWhenPodsAreNotReady(t *testing.T) {
 		t.Errorf("a pod whose wait is not over counts: %v s", got)
 	}
 }
+
+func TestLookoutCountsPodsOutOfService(t *testing.T) {
+	l := newLookout()
+	take := func(events ...string) int {
+		for _, e := range aSecondEach(events...) {
+			l.take(e)
+		}
+		return l.mostOut()
+	}
+	for i, step := range []struct {
+		events []string
+		want   int
+	}{
+		{[]string{"a+", "b+"}, 0},
+		{[]string{"a-", "b-", "a-", "a+", "c-", "bx"}, 2},
+		{nil, 1}, // c is still out
+		{[]string{"c+", "a-", "a+"}, 1},
+		{nil, 0},
+	} {
+		if got := take(step.events...); got != step.want {
+			t.Errorf("step %d: %d pods were out of service instead of %d", i, got, step.want)
+		}
+	}
+}
+
+func TestAPodIsOutOfServiceFromTheClosingOfItsGate(t *testing.T) {
+	pod := aPod("a", "set", "v1", true)
+	if isOut(pod) {
+		t.Error("a Ready pod is out of service")
+	}
+	conditionOf(pod, servingGate).Status = corev1.ConditionFalse
+	if !isOut(pod) {
+		t.Error("a pod whose gate is closed serves, although its kubelet has not seen that yet")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // lookout follows many Deployments and their pods, and keeps no events: there would be too many.
@@ -15,6 +16,8 @@ type lookout struct {
 	rolled  map[types.UID]rollout   // the newest one of each Deployment that `kubectl rollout status` calls a success
 	unready map[types.UID]time.Time // since when each pod that is not Ready is so
 	seconds float64                 // for which pods have not been Ready, all together
+	out     map[types.UID]bool      // pods that are out of service
+	most    int                     // of these at a time, since mostOut was last asked
 }
 
 // rollout says when a generation was rolled out.
@@ -31,7 +34,7 @@ type edited struct {
 }
 
 func newLookout() *lookout {
-	return &lookout{rolled: map[types.UID]rollout{}, unready: map[types.UID]time.Time{}}
+	return &lookout{rolled: map[types.UID]rollout{}, unready: map[types.UID]time.Time{}, out: map[types.UID]bool{}}
 }
 
 func (l *lookout) take(e event) {
@@ -44,6 +47,7 @@ func (l *lookout) take(e event) {
 		}
 	case *corev1.Pod:
 		l.takePod(object.UID, unavailable(e, object), e.at)
+		l.count(object.UID, e.what != watch.Deleted && alive(object) && isOut(object))
 	}
 }
 
@@ -56,6 +60,25 @@ func (l *lookout) takePod(uid types.UID, misses bool, at time.Time) {
 		l.seconds += at.Sub(began).Seconds()
 		delete(l.unready, uid)
 	}
+}
+
+// count notes whether the pod is out of service.
+func (l *lookout) count(uid types.UID, out bool) {
+	if !out {
+		delete(l.out, uid)
+		return
+	}
+	l.out[uid] = true
+	l.most = max(l.most, len(l.out))
+}
+
+// mostOut returns how many pods were out of service at the worst moment since the last call.
+func (l *lookout) mostOut() int {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	most := l.most
+	l.most = len(l.out)
+	return most
 }
 
 // sofar returns the seconds for which pods have not been Ready.

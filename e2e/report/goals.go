@@ -25,6 +25,8 @@ const (
 	resized      = "12 pods resized, default strategy"
 	resizedTight = "12 pods resized, 25 % without surge"
 
+	limits = "100 Deployments of 3 simulated pods, limits"
+
 	native  = "native"
 	inPlace = "in place"
 	floor   = "floor"
@@ -50,6 +52,11 @@ const (
 	otherTenant = "seconds of another tenant's update, p50"
 	clusterCPU  = "milliseconds of the cluster's CPU per pod"
 	etcdWrites  = "KiB that etcd writes per pod"
+
+	noLimit = "no limit"
+	limited = "at most 10"
+	out     = "pods out of service at the worst moment"
+	unfair  = "p50 of the slowest namespace, per that of the quickest"
 )
 
 func simulatedDeployment(pods int) string {
@@ -121,7 +128,18 @@ func goals() []goal {
 	for _, count := range []int{100, 300} {
 		all = append(all, atOnce(count)...)
 	}
+	all = append(all, withinLimits()...)
 	return append(all, unchanged()...)
+}
+
+// withinLimits returns the goals of many Deployments of which ten pods may restart at a time.
+func withinLimits() []goal {
+	shown := func(what, unit string) bound { return of(limits, limited, what, none, unit) }
+	return []goal{
+		{"100 Deployments at once, at most 10 pods: pods out of service at the worst moment", []bound{of(limits, limited, out, 10, "")}, nil},
+		{"the same: seconds; mean seconds a pod is not Ready; slowest namespace beside quickest", []bound{
+			shown(seconds, "s"), shown(meanUnready, "s"), shown(unfair, "×")}, nil},
+	}
 }
 
 // unchanged returns the goals of pods that no update changes.
