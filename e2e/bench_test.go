@@ -30,6 +30,7 @@ func TestBench(t *testing.T) {
 	t.Run("fleet", benchFleet)
 	t.Run("strangers", benchStrangers)
 	t.Run("workloads", benchWorkloads)
+	t.Run("configuration", benchConfiguration)
 	t.Run("birth", benchBirth)
 	t.Run("rest", benchRest)
 	t.Run("limits", benchLimits) // restarts the managers

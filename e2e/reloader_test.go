@@ -1,4 +1,4 @@
-//go:build e2e && reloader
+//go:build e2e && (reloader || bench)
 
 package e2e
 
@@ -60,7 +60,7 @@ func (s *stage) reloader() {
 	program.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBERNETES_NAMESPACE="+s.namespace)
 	program.Stdout, program.Stderr = log, log
 	if err := program.Start(); err != nil {
-		s.Fatalf("make e2e-reloader RELOADER=/path/to/reloader runs this: %v", err)
+		s.Fatalf("RELOADER is to be the path of Reloader's program: %v", err)
 	}
 	s.Cleanup(func() {
 		_ = program.Process.Kill()
