@@ -207,8 +207,11 @@ func (r *Restarts) give(
 	}
 	given := map[types.UID]bool{}
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
-		_, given[pod.UID] = r.given[pod.UID]
-		return given[pod.UID]
+		_, has := r.given[pod.UID]
+		if has {
+			given[pod.UID] = true
+		}
+		return has
 	})
 	own := requestOf(rollout, plan, pods, len(pods))
 	seen.Requests = slices.DeleteFunc(seen.Requests, func(other concurrency.Request) bool { return other.Workload == own.Workload })
@@ -230,23 +233,18 @@ func (r *Restarts) note(one permission) {
 	r.given[one.pod.UID], r.latest[one.pod.Namespace] = one, r.number
 }
 
-// settle notes which version the pods have reached that were permitted: see Room.settle.
+// settle notes how far the pods are that were permitted. One that was not written has its permission no longer.
 func (r *Restarts) settle(given map[types.UID]bool, done write.Outcome) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	until := time.Now().Add(doubtful)
 	for uid := range given {
-		one := r.given[uid]
-		one.state = state{until: until}
-		at := slices.IndexFunc(done.Writes, func(made write.Done) bool { return made.After.GetUID() == uid })
-		switch {
-		case at >= 0:
-			one.version = done.Writes[at].After.GetResourceVersion()
-			fallthrough
-		case done.Err != nil:
-			r.given[uid] = one
-		default:
+		after, written := stateAfter(done, uid)
+		if !written {
 			delete(r.given, uid)
+			continue
 		}
+		one := r.given[uid]
+		one.state = after
+		r.given[uid] = one
 	}
 }

@@ -120,17 +120,12 @@ func (r *Room) give(ctx context.Context, rollout kinds.Rollout, todo []steps.Ste
 func (r *Room) settle(namespace string, given []types.UID, done write.Outcome) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	taken, until := r.namespaces[namespace], time.Now().Add(doubtful)
+	taken := r.namespaces[namespace]
 	for _, uid := range given {
-		if done.Err == nil {
+		if after, written := stateAfter(done, uid); written {
+			taken[uid] = after
+		} else {
 			delete(taken, uid)
-			continue
-		}
-		taken[uid] = state{until: until}
-	}
-	for _, made := range done.Writes {
-		if pod, is := made.After.(*corev1.Pod); is && slices.Contains(given, pod.UID) {
-			taken[pod.UID] = state{version: pod.ResourceVersion, until: until}
 		}
 	}
 }

@@ -1,11 +1,14 @@
 package allowance
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/stayput/stayput/controller/write"
 )
 
 // doubtful is for how long a pod counts as taken of which it is not known whether it was written, or whether the cache shows it.
@@ -24,6 +27,18 @@ type state struct {
 
 // inFlight is the state of a pod that is being written.
 var inFlight state
+
+// stateAfter returns how far a pod is that may have been written. It returns false if it certainly was not.
+func stateAfter(done write.Outcome, uid types.UID) (state, bool) {
+	at, until := slices.IndexFunc(done.Writes, func(made write.Done) bool { return made.After.GetUID() == uid }), time.Now().Add(doubtful)
+	switch {
+	case at >= 0:
+		return state{version: done.Writes[at].After.GetResourceVersion(), until: until}, true
+	case done.Err != nil:
+		return state{until: until}, true
+	}
+	return state{}, false
+}
 
 // now returns the pods that count as taken, given the pods in the cache. It forgets the others.
 func (t taken) now(cached []*corev1.Pod, now time.Time) map[types.UID]bool {
