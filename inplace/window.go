@@ -53,11 +53,14 @@ func (w Window) Flaw() string {
 	if w == "" {
 		return ""
 	}
-	_, err := w.intervals()
-	if err != nil {
-		return fmt.Sprintf("annotation %s: %v", AnnotationMaintenanceWindow, err)
+	if _, err := w.intervals(); err != nil {
+		return flawOf(err)
 	}
 	return ""
+}
+
+func flawOf(err error) string {
+	return fmt.Sprintf("annotation %s: %v", AnnotationMaintenanceWindow, err)
 }
 
 // interval is one window: some days of the week, from one time of the day to another one.
@@ -172,14 +175,10 @@ func onClocks(shown time.Time, zone *time.Location) time.Time {
 	return at
 }
 
-// At reports whether the window is open, and when that changes next; the zero time if it never does, or not within a week. A window that is
-// not valid is closed.
-func (w Window) At(now time.Time) (open bool, changes time.Time) {
-	if w == "" {
-		return true, time.Time{}
-	}
-	intervals, err := w.intervals()
-	if err == nil && len(intervals) == 0 {
+// openAt reports whether one of the intervals is open, and when that changes next; the zero time if it never does, or not within a week.
+// Without any interval, it is always open.
+func openAt(intervals []interval, now time.Time) (open bool, changes time.Time) {
+	if len(intervals) == 0 {
 		return true, time.Time{}
 	}
 	var spans []span
@@ -202,28 +201,22 @@ func (w Window) At(now time.Time) (open bool, changes time.Time) {
 	return true, until
 }
 
-// Keeping returns the partition at that time: while the window is closed it keeps all pods. It also returns when the window opens or closes
-// next, as At does.
+// Keeping returns the partition at that time: while the window is closed it keeps all pods. A window that is not valid is closed. Keeping
+// also returns when the window opens or closes next; the zero time if it never does, or not within a week.
 func (w Window) Keeping(partition Partition, now time.Time) (Partition, time.Time) {
-	flaw := w.Flaw()
-	if flaw != "" {
-		return Partition(flaw), time.Time{}
+	if w == "" {
+		return partition, time.Time{}
 	}
-	open, changes := w.At(now)
+	intervals, err := w.intervals()
+	if err != nil {
+		return Partition(flawOf(err)), time.Time{}
+	}
+	open, changes := openAt(intervals, now)
 	if open {
 		return partition, changes
 	}
-	return Partition(closedWindow + w.local(changes).Format("Mon 2006-01-02 15:04 MST")), changes
+	return Partition(closedWindow + changes.In(intervals[0].zone).Format("Mon 2006-01-02 15:04 MST")), changes
 }
 
 // closedWindow is how a Partition begins that a window sets which is closed.
 const closedWindow = "the maintenance window, which opens on "
-
-// local returns the time in the zone of the first interval.
-func (w Window) local(at time.Time) time.Time {
-	intervals, err := w.intervals()
-	if err != nil || len(intervals) == 0 {
-		return at
-	}
-	return at.In(intervals[0].zone)
-}

@@ -49,8 +49,8 @@ func TestWindowAt(t *testing.T) {
 		{"Sun 01:30-02:30 America/New_York", "2026-03-08 07:45", "open", "Sun 2026-03-08 08:00 CET"},
 		{"Sun 02:00-03:00 America/New_York", "2026-03-08 07:30", "closed", "Sun 2026-03-15 07:00 CET"},
 	} {
-		open, changes := Window(test.window).At(at(test.now))
-		got := map[bool]string{true: "open", false: "closed"}[open]
+		kept, changes := Window(test.window).Keeping("", at(test.now))
+		got := map[bool]string{true: "open", false: "closed"}[kept == ""]
 		until := ""
 		if !changes.IsZero() {
 			until = changes.In(berlin).Format(layout)
@@ -81,7 +81,7 @@ func TestWindowFlaws(t *testing.T) {
 		if flaw := window.Flaw(); (flaw == "") != (want == "") || !strings.Contains(flaw, want) {
 			t.Errorf("%q: %q, want %q", window, flaw, want)
 		}
-		if open, _ := window.At(time.Now()); want != "" && open {
+		if kept, _ := window.Keeping("", time.Now()); want != "" && kept == "" {
 			t.Errorf("%q is open", window)
 		}
 	}
