@@ -16,6 +16,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -318,17 +319,15 @@ var seed = maphash.MakeSeed()
 
 const digestPrefix = "stayput.dev/digest:"
 
-// digest returns a digest of a container. Containers that differ only in what dryrun.NewPods leaves out, such as the
-// image, have the same. A trimmed container has its digest already: client-go may trim an object twice.
+// digest returns a digest of a container. Containers that differ only in what dryrun.ButForImage leaves out, or in their
+// resizePolicy, have the same: the cache keeps what counts of that. A trimmed container has its digest already, as
+// client-go may trim an object twice.
 func digest(c corev1.Container) string {
 	if len(c.Args) == 1 && strings.HasPrefix(c.Args[0], digestPrefix) {
 		return c.Args[0]
 	}
-	c.Image, c.Resources, c.ResizePolicy = "", corev1.ResourceRequirements{}, nil
-	c.VolumeMounts = slices.Clone(c.VolumeMounts)
-	for i := range c.VolumeMounts {
-		c.VolumeMounts[i].Name = ""
-	}
+	c = dryrun.ButForImage(c)
+	c.ResizePolicy = nil
 	raw, err := c.Marshal()
 	if err != nil {
 		return "" // never, as the API server has sent the container in this form

@@ -119,12 +119,16 @@ func (r NewPods) injects(pod *corev1.Pod, change edit.Change) *inplace.Reason {
 	}
 	has := r.added(pod)
 	for _, injected := range r.Injected {
-		if had := edit.Named(&pod.Spec, injected.Name); had != nil && had.Image != injected.Image {
-			if reason := r.whyNotRenewed(pod, had, change); reason != nil && !edit.IsNameOf(had.Image, injected.Image) {
+		had := edit.Named(&pod.Spec, injected.Name)
+		if had == nil || had.Image == injected.Image {
+			continue
+		}
+		if !edit.IsNameOf(had.Image, injected.Image) {
+			if reason := r.whyNotRenewed(pod, had, change); reason != nil {
 				return reason
 			}
-			has[addition{kind: "container", name: injected.Name}] = injected.Image
 		}
+		has[addition{kind: "container", name: injected.Name}] = injected.Image
 	}
 	if maps.Equal(has, r.additions) {
 		return nil
@@ -145,7 +149,7 @@ func (r NewPods) whyNotRenewed(pod *corev1.Pod, had *corev1.Container, change ed
 		return &reasons[0]
 	}
 	why := ""
-	if !sameButForImage(*had, *becomes) {
+	if !equality.Semantic.DeepEqual(ButForImage(*had), ButForImage(*becomes)) {
 		why = "more of it differs than the image"
 	}
 	for _, container := range r.Containers {
@@ -161,17 +165,15 @@ func (r NewPods) whyNotRenewed(pod *corev1.Pod, had *corev1.Container, change ed
 		had.Name, becomes.Image, pod.Name, had.Image, why)}
 }
 
-// sameButForImage reports whether two containers differ in their images at most. CPU and memory may have been changed in the running pod,
-// and the names of volumes may differ from pod to pod.
-func sameButForImage(a, b corev1.Container) bool {
-	for _, container := range []*corev1.Container{&a, &b} {
-		container.Image, container.Resources = "", corev1.ResourceRequirements{}
-		container.VolumeMounts = slices.Clone(container.VolumeMounts)
-		for i := range container.VolumeMounts {
-			container.VolumeMounts[i].Name = ""
-		}
+// ButForImage returns what an injected container has to have in common with that of a new pod, so that it can get its image: all but the
+// image, CPU and memory, which may have been changed in the running pod, and the names of volumes, which may differ from pod to pod.
+func ButForImage(c corev1.Container) corev1.Container {
+	c.Image, c.Resources = "", corev1.ResourceRequirements{}
+	c.VolumeMounts = slices.Clone(c.VolumeMounts)
+	for i := range c.VolumeMounts {
+		c.VolumeMounts[i].Name = ""
 	}
-	return equality.Semantic.DeepEqual(a, b)
+	return c
 }
 
 // tolerates returns a reason if a pod that gets tolerations would then tolerate something that a new pod would not, or the other way round:
