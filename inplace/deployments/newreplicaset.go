@@ -99,13 +99,20 @@ var notCopied = map[string]bool{
 	inplace.AnnotationDesired: true, inplace.AnnotationMax: true, appsv1.DeprecatedRollbackTo: true,
 }
 
+// revisionNumber returns the number of the ReplicaSet's revision; 0 if it has none, or none that is a number.
+func revisionNumber(rs *apps.ReplicaSet) int64 {
+	number, err := strconv.ParseInt(rs.Annotations[inplace.AnnotationRevision], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
 // newAnnotations is SetNewReplicaSetAnnotations for a ReplicaSet that does not exist yet.
 func newAnnotations(d *apps.Deployment, existing []*apps.ReplicaSet) map[string]string {
 	latest := int64(0)
 	for _, rs := range existing {
-		if revision, err := strconv.ParseInt(rs.Annotations[inplace.AnnotationRevision], 10, 64); err == nil {
-			latest = max(latest, revision)
-		}
+		latest = max(latest, revisionNumber(rs))
 	}
 	annotations := map[string]string{
 		inplace.AnnotationRevision: strconv.FormatInt(latest+1, 10),

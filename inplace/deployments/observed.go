@@ -113,12 +113,19 @@ func (o *observed) maxUnavailable() int {
 	if o.surge.used {
 		return 0
 	}
-	return max(1, int(o.Deployment.MaxUnavailable()))
+	return o.maxUnavailableAlone()
 }
+
+// maxUnavailableAlone returns the same without surge pods.
+func (o *observed) maxUnavailableAlone() int { return max(1, int(o.Deployment.MaxUnavailable())) }
 
 // budget returns how many more available pods may become unavailable: those that would stay available if Stayput died now, minus those
 // that must be available. So missing and terminating pods count as unavailable.
-func (o *observed) budget() int { return o.sets.Safe() - (o.sets.Wanted - o.maxUnavailable()) }
+func (o *observed) budget() int { return o.budgetFor(o.maxUnavailable()) }
+
+func (o *observed) budgetFor(maxUnavailable int) int {
+	return o.sets.Safe() - (o.sets.Wanted - maxUnavailable)
+}
 
 // partitionHolds reports whether the partition keeps pods at an old revision, or replicas for pods that are to replace missing ones
 // there.

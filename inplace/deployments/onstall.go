@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -82,11 +81,6 @@ func currentIn(rs, newRS *apps.ReplicaSet) bool {
 	return revisions.IsCurrent(rs.Labels[inplace.LabelCurrent], newRS.Labels[inplace.LabelUpdating])
 }
 
-func revisionNumber(rs *apps.ReplicaSet) int64 {
-	number, _ := strconv.ParseInt(rs.Annotations[inplace.AnnotationRevision], 10, 64) // 0 without one, as in kubectl
-	return number
-}
-
 // refusedUndo returns why the API server has just not accepted the undo; empty if it has not been asked.
 func (o *observed) refusedUndo(newRS *apps.ReplicaSet) string {
 	refused := o.Seen.RefusedUndo
@@ -114,11 +108,7 @@ func (o *observed) mayBeUndone() bool {
 // and annotations as they were, apart from Stayput's own.
 func undoing(d *apps.Deployment, undone, before *apps.ReplicaSet) []jsonpatch.Operation {
 	template := before.Spec.Template.Tree()
-	if metadata, has := template["metadata"].(map[string]any); has {
-		if labels, has := metadata["labels"].(map[string]any); has {
-			delete(labels, inplace.LabelTemplateHash)
-		}
-	}
+	delete(apps.Object(template, "metadata", "labels"), inplace.LabelTemplateHash)
 	operations := patches.EntryOperations("annotations", d.Annotations, annotationsBack(d, undone, before))
 	return patches.Guarded(d, append(operations, jsonpatch.NewOperation("replace", "/spec/template", template))...)
 }

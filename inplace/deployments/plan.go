@@ -60,7 +60,7 @@ func (p planner) Budget() (left int, never string) {
 	if apps.ExplicitZero(p.Deployment) {
 		return 0, "maxUnavailable 0 means that no pod may be unavailable"
 	}
-	return p.sets.Safe() - (p.sets.Wanted - max(1, int(p.Deployment.MaxUnavailable()))), ""
+	return p.budgetFor(p.maxUnavailableAlone()), ""
 }
 
 // Impossible implements engine.Planner.

@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +8,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -19,10 +19,10 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 		decided.Undo = revisions.Undoes(newRS, r.ReplicaSets)
 	}
 	decided.Hooks = steps.AboutHooks(r.Deployment.Annotations, decided.Change, r.Seen.Settings.PreRestartTimeout, true)
-	deadline := r.Deployment.Spec.ProgressDeadlineSeconds
-	if decided.Change.Restarts() && deadline != nil && *deadline != math.MaxInt32 {
+	if decided.Change.Restarts() && statuses.HasDeadline(r.Deployment) {
 		grace := readiness.GracePeriod(&corev1.Pod{Spec: r.Deployment.Spec.Template.Decoded().Spec})
-		decided.Deadline = steps.AboutDeadline(r.Seen.Settings.Drain, grace, time.Duration(*deadline)*time.Second)
+		deadline := time.Duration(*r.Deployment.Spec.ProgressDeadlineSeconds) * time.Second
+		decided.Deadline = steps.AboutDeadline(r.Seen.Settings.Drain, grace, deadline)
 	}
 	return decided
 }
