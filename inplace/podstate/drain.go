@@ -43,7 +43,7 @@ func (t Turns) OnTimeUntil(s *State, endpoints serving.Endpoints, drain time.Dur
 	if s.HeldFor > 0 {
 		return now
 	}
-	return times.Latest(stopped, times.Earliest(now, s.closedAt().Add(serving.DrainPatience+drain)))
+	return times.Latest(stopped, times.Earliest(now, readiness.ClosedAt(s.Pod).Add(serving.DrainPatience+drain)))
 }
 
 // servesOn returns how long the containers to be patched go on serving after the patch: the sleep of their preStop hooks, as far as the

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
@@ -27,7 +26,7 @@ func (s *State) Hold(hooks inplace.Hooks, timeout time.Duration, now time.Time) 
 		return
 	}
 	s.Hooks = hooks.On(s.Pod)
-	if closed := s.closedAt(); len(s.Hooks) > 0 && !closed.After(now.Add(clockSkew)) {
+	if closed := readiness.ClosedAt(s.Pod); len(s.Hooks) > 0 && !closed.After(now.Add(clockSkew)) {
 		_, s.HeldFor = times.Since(closed, timeout, now)
 	}
 }
@@ -35,17 +34,12 @@ func (s *State) Hold(hooks inplace.Hooks, timeout time.Duration, now time.Time) 
 // clockSkew is by how much clocks of two leaders may differ. A gate that closed later than that, another client has forged.
 const clockSkew = 15 * time.Second
 
-// closedAt returns when the pod's gate, which is closed, did so.
-func (s *State) closedAt() time.Time {
-	return apps.Condition(s.Pod, inplace.ConditionServing).LastTransitionTime.Time
-}
-
 // HookWait returns what the plan says of the hooks of a pod that has its turn; nil if it has none.
 func (s *State) HookWait(timeout time.Duration) *steps.HookWait {
 	if len(s.Hooks) == 0 {
 		return nil
 	}
-	return &steps.HookWait{Pod: s.Pod.Name, Hooks: s.Hooks, Since: s.closedAt(), Timeout: timeout, TimedOut: s.HeldFor == 0}
+	return &steps.HookWait{Pod: s.Pod.Name, Hooks: s.Hooks, Since: readiness.ClosedAt(s.Pod), Timeout: timeout, TimedOut: s.HeldFor == 0}
 }
 
 // awaitsPatch returns what the pod, whose gate is closed, waits for.

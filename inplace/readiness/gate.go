@@ -68,6 +68,11 @@ func Reopening(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 // ReasonGatesNotReady is ReadinessGatesNotReady in pkg/kubelet/status/generate.go.
 const ReasonGatesNotReady = "ReadinessGatesNotReady"
 
+// ClosedAt returns when the gate of the pod, which is closed, did so.
+func ClosedAt(pod *corev1.Pod) time.Time {
+	return apps.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time
+}
+
 // MovedGate returns the condition of a gate that the leader has moved. It is nil if the gate is as it was at creation.
 func MovedGate(pod *corev1.Pod) *corev1.PodCondition {
 	gate := apps.Condition(pod, inplace.ConditionServing)

@@ -36,7 +36,7 @@ func OutSince(pod *corev1.Pod) time.Time {
 	move := MoveOf(pod)
 	since := times.Latest(move.patchedAt(), move.notedAt())
 	if Closed(pod) {
-		since = times.Latest(since, apps.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time)
+		since = times.Latest(since, ClosedAt(pod))
 	}
 	return since
 }

@@ -12,7 +12,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/times"
@@ -282,7 +281,7 @@ func (e Endpoint) Drained(pod *corev1.Pod, drain, servesOn time.Duration, now ti
 	if out, wait := readiness.KeptOut(pod, now); !out || drain == 0 || e.LastOf != "" || e.NoClientSent {
 		return out, wait
 	}
-	overdue, patience := times.Since(apps.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time, DrainPatience+drain, now)
+	overdue, patience := times.Since(readiness.ClosedAt(pod), DrainPatience+drain, now)
 	switch {
 	case overdue:
 		return true, 0
