@@ -1,5 +1,5 @@
-// Command kubectl-stayput is kubectl's plugin for Stayput. Only its command promote changes anything, and only the partition of one
-// workload. Package commands describes its commands.
+// Command kubectl-stayput is kubectl's plugin for Stayput. Its commands promote and restart write the partition of a workload, and
+// annotations of a workload or pod. The others change nothing. Package commands describes its commands.
 package main
 
 import (

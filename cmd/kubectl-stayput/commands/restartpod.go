@@ -18,6 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // restartPod asks for the restarts by the pod's own annotations.
@@ -141,17 +142,9 @@ func (r *podRestart) look(ctx context.Context) (over bool, err error) {
 // restarted reports whether each of the containers is another one than before.
 func (r *podRestart) restarted(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(r.flags.containers, func(name string) bool {
-		return containerID(pod, name) == "" || containerID(pod, name) == containerID(&r.before, name)
+		id := readiness.ContainerStatus(pod, name).ContainerID
+		return id == "" || id == readiness.ContainerStatus(&r.before, name).ContainerID
 	})
-}
-
-func containerID(pod *corev1.Pod, name string) string {
-	for _, each := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
-		if each.Name == name {
-			return each.ContainerID
-		}
-	}
-	return ""
 }
 
 // withdraw removes what is left of the request, and returns that it was not met in time.
