@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/disruption"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
@@ -112,7 +112,7 @@ func withImageNames(object any) (any, error) {
 		return object, nil
 	}
 	node.ManagedFields, node.Annotations = nil, nil
-	node.Status = corev1.NodeStatus{Allocatable: amounts.Only(node.Status.Allocatable), Conditions: node.Status.Conditions,
+	node.Status = corev1.NodeStatus{Allocatable: edit.OnlyResizable(node.Status.Allocatable), Conditions: node.Status.Conditions,
 		NodeInfo: node.Status.NodeInfo, Images: slices.Clone(node.Status.Images)}
 	for i := range node.Status.Images {
 		image := &node.Status.Images[i]

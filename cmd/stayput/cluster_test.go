@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/edit"
@@ -169,13 +168,13 @@ func TestCachedNodesTellWhatTheyHave(t *testing.T) {
 		corev1.ResourcePods: resource.MustParse("110")}}}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}}
 	asks := func(request corev1.ResourceName, amount string) edit.ContainerChanges {
-		to := amounts.Of(corev1.ResourceRequirements{Requests: corev1.ResourceList{request: resource.MustParse(amount)}})
+		to := edit.AmountsOf(corev1.ResourceRequirements{Requests: corev1.ResourceList{request: resource.MustParse(amount)}})
 		return edit.ContainerChanges{{Container: "app", Resources: edit.ResourceChange{To: to}}}
 	}
 	if _, err := withImageNames(node); err != nil {
 		t.Fatal(err)
 	}
-	for _, request := range amounts.Resizable {
+	for _, request := range edit.Resizable {
 		if few, many := nodes.TooSmall(node, pod, asks(request, "1")), nodes.TooSmall(node, pod, asks(request, "1Ti")); few != "" || many == "" {
 			t.Errorf("%s: %q, %q", request, few, many)
 		}

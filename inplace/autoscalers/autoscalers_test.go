@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -30,7 +29,7 @@ func scalingUp(window *int32, policy *autoscalingv2.ScalingPolicySelect) *autosc
 func TestWhichAutoscalersCountStarts(t *testing.T) {
 	change := edit.Change{Containers: edit.ContainerChanges{
 		{Container: "app", Image: edit.ImageChange{From: "app:1", To: "app:2"}},
-		{Container: "log", Resources: edit.ResourceChange{Written: amounts.Amounts{CPURequest: "2"}}},
+		{Container: "log", Resources: edit.ResourceChange{Written: edit.Amounts{CPURequest: "2"}}},
 	}}
 	cpu, memory := byResource(corev1.ResourceCPU), byResource(corev1.ResourceMemory)
 	const other = "does not scale by cpu of containers that restart"

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
 
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -18,7 +17,7 @@ func TooSmall(node *corev1.Node, pod *corev1.Pod, changes edit.ContainerChanges)
 		return ""
 	}
 	asks := resource.PodRequests(&corev1.Pod{Spec: changes.Resized(pod.Spec)}, resource.PodResourcesOptions{})
-	for _, name := range amounts.Resizable {
+	for _, name := range edit.Resizable {
 		wants := asks[name]
 		if has, known := node.Status.Allocatable[name]; known && wants.Cmp(has) > 0 {
 			return fmt.Sprintf("%s of %s is more than all of node %s, which has %s", name, wants.String(), node.Name, has.String())

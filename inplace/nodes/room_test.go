@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -17,7 +16,7 @@ func TestTooSmall(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: cpu("1")},
 		{Name: "side", Resources: cpu("1")}}}}
 	to := func(amount string) edit.ContainerChanges {
-		return edit.ContainerChanges{{Container: "app", Resources: edit.ResourceChange{From: amounts.Of(cpu("1")), To: amounts.Of(cpu(amount))}}}
+		return edit.ContainerChanges{{Container: "app", Resources: edit.ResourceChange{From: edit.AmountsOf(cpu("1")), To: edit.AmountsOf(cpu(amount))}}}
 	}
 	of := func(amount string) *corev1.Node {
 		node := &corev1.Node{Status: corev1.NodeStatus{Allocatable: cpu(amount).Requests}}

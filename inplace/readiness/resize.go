@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/times"
@@ -62,7 +61,7 @@ func (m Move) Resized(pod *corev1.Pod) bool {
 	}
 	for _, container := range pod.Spec.Containers {
 		status := ContainerStatus(pod, container.Name)
-		if m.Resizes(container.Name) && (status.Resources == nil || amounts.Of(*status.Resources) != amounts.Of(container.Resources)) {
+		if m.Resizes(container.Name) && (status.Resources == nil || edit.AmountsOf(*status.Resources) != edit.AmountsOf(container.Resources)) {
 			return false
 		}
 	}
@@ -110,7 +109,7 @@ func (m Move) RestartsForResize() bool {
 // given reports whether the spec has the CPU and memory that are noted.
 func (m Move) given(pod *corev1.Pod) bool {
 	for _, container := range pod.Spec.Containers {
-		if noted, is := m.Resize[container.Name]; is && noted.To != amounts.Of(container.Resources) {
+		if noted, is := m.Resize[container.Name]; is && noted.To != edit.AmountsOf(container.Resources) {
 			return false
 		}
 	}

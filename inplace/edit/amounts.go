@@ -1,4 +1,4 @@
-package amounts
+package edit
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 var Resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
 // Amounts are the CPU and memory of a container. Quantities have one spelling, so that equal amounts are equal texts, except those that
-// Written returns. An amount that is not set is empty.
+// WrittenAmounts returns. An amount that is not set is empty.
 type Amounts struct {
 	CPURequest    string `json:"cpuRequest,omitempty"`
 	MemoryRequest string `json:"memoryRequest,omitempty"`
@@ -22,24 +22,24 @@ type Amounts struct {
 	MemoryLimit   string `json:"memoryLimit,omitempty"`
 }
 
-// Of returns the amounts of a container of a template or a pod. A request that is not set equals the limit (SetDefaults_Pod in
+// AmountsOf returns the amounts of a container of a template or a pod. A request that is not set equals the limit (SetDefaults_Pod in
 // pkg/apis/core/v1/defaults.go).
-func Of(r corev1.ResourceRequirements) Amounts { return read(r, milli, bytes) }
+func AmountsOf(r corev1.ResourceRequirements) Amounts { return readAmounts(r, milli, inBytes) }
 
-// Written returns the amounts in the spelling of the container. They are not for comparison: Stayput writes them to a running pod, so
+// WrittenAmounts returns the amounts in the spelling of the container. They are not for comparison: Stayput writes them to a running pod, so
 // that it has the same spelling as a new one.
-func Written(r corev1.ResourceRequirements) Amounts {
-	return read(r, written(corev1.ResourceCPU), written(corev1.ResourceMemory))
+func WrittenAmounts(r corev1.ResourceRequirements) Amounts {
+	return readAmounts(r, writtenAmount(corev1.ResourceCPU), writtenAmount(corev1.ResourceMemory))
 }
 
-func read(r corev1.ResourceRequirements, cpu, memory func(corev1.ResourceList) string) Amounts {
+func readAmounts(r corev1.ResourceRequirements, cpu, memory func(corev1.ResourceList) string) Amounts {
 	limits := Amounts{CPULimit: cpu(r.Limits), MemoryLimit: memory(r.Limits)}
 	limits.CPURequest, limits.MemoryRequest = cmp.Or(cpu(r.Requests), limits.CPULimit), cmp.Or(memory(r.Requests), limits.MemoryLimit)
 	return limits
 }
 
-// written returns the amount in the API server's spelling, which keeps binary and decimal units apart.
-func written(name corev1.ResourceName) func(corev1.ResourceList) string {
+// writtenAmount returns the amount in the API server's spelling, which keeps binary and decimal units apart.
+func writtenAmount(name corev1.ResourceName) func(corev1.ResourceList) string {
 	return func(list corev1.ResourceList) string {
 		quantity, has := list[name]
 		if !has {
@@ -49,8 +49,8 @@ func written(name corev1.ResourceName) func(corev1.ResourceList) string {
 	}
 }
 
-// Only returns the CPU and memory in the list; nil if the list is nil.
-func Only(list corev1.ResourceList) corev1.ResourceList {
+// OnlyResizable returns the CPU and memory in the list; nil if the list is nil.
+func OnlyResizable(list corev1.ResourceList) corev1.ResourceList {
 	if list == nil {
 		return nil
 	}
@@ -72,7 +72,7 @@ func milli(list corev1.ResourceList) string {
 	return strconv.FormatInt(quantity.MilliValue(), 10) + "m"
 }
 
-func bytes(list corev1.ResourceList) string {
+func inBytes(list corev1.ResourceList) string {
 	quantity, has := list[corev1.ResourceMemory]
 	if !has {
 		return ""
@@ -132,7 +132,7 @@ func (a Amounts) Named(field string) string {
 func QOS(spec corev1.PodSpec) corev1.PodQOSClass {
 	guaranteed, bestEffort := true, true
 	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
-		of := Of(container.Resources)
+		of := AmountsOf(container.Resources)
 		for _, name := range Resizable {
 			both := of.Both(name)
 			request, limit := positive(both[0]), positive(both[1])
