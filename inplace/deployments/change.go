@@ -3,10 +3,10 @@ package deployments
 import (
 	"time"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // changes are what becomes of the ReplicaSets.
@@ -52,7 +52,7 @@ func (c *changer) noteSurge() {
 // noteBypass notes on the update revision that another client has scaled.
 func (c *changer) noteBypass() {
 	if newRS := c.sets.New; newRS != nil && c.marks[newRS].Updating != "" && c.bypass.seen && !c.bypass.known() {
-		c.marks[newRS].Bypassed = times.Seconds(c.Seen.Now)
+		c.marks[newRS].Bypassed = inplace.FormatTime(c.Seen.Now)
 		c.update.Plan.Result.Bypassed = whyBypassed
 	}
 }
@@ -229,7 +229,7 @@ func (c *changer) end() {
 	}
 	var stops time.Time
 	for s := range c.update.Pods() {
-		stops = times.Latest(stops, s.Move.StopsBy(s.Pod, c.Seen.Now))
+		stops = inplace.Latest(stops, s.Move.StopsBy(s.Pod, c.Seen.Now))
 	}
 	if c.mayBeUndone() {
 		return

@@ -13,7 +13,6 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // persistedFallback returns the fallback that a plan persists; false if it persists none.
@@ -99,7 +98,7 @@ func TestFallbackNudgesTheReplicaSetController(t *testing.T) {
 func TestExpiredMarkNudgesTheDeleter(t *testing.T) {
 	r := fixture.New(2, fixture.App{Image: "v1", Env: "new"})
 	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
-	oldRS.Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start)
+	oldRS.Labels[inplace.LabelUpdating] = inplace.FormatTime(fixture.Start)
 	fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v1", Env: "new"}, 1)
 	for _, name := range []string{"p", "q"} {
 		fixture.PodOf(r, name, oldRS)

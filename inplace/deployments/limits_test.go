@@ -16,7 +16,6 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // limited is a Deployment of 4 of which 2 may be unavailable, in the middle of an update: p and q have the update revision, r and s the old
@@ -74,7 +73,7 @@ func TestRequestsKeepLimits(t *testing.T) {
 		for _, name := range []string{"p", "q", "r", "s"} {
 			fixture.PodOf(rollout, name, rs, func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationRestartContainers: "app",
-					inplace.AnnotationRestarts: times.Seconds(fixture.Start.Add(-3*time.Second)) + "-a"}
+					inplace.AnnotationRestarts: inplace.FormatTime(fixture.Start.Add(-3*time.Second)) + "-a"}
 			})
 		}
 		plan := share(rollout, most).Plan()

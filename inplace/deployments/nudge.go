@@ -12,7 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // keepFallback nudges the native controllers after the update fell back, as long as they have something left to do. Then it forgets the
@@ -50,7 +49,7 @@ func (p planner) nudgeByStatus() {
 	if available == nil || n > 0 && !p.Seen.Fallback.NudgesFail(p.sets.All[n-1].Rs.Labels, revisions.NudgeEvery, now) {
 		return
 	}
-	due, wait := times.Since(available.LastUpdateTime.Time, revisions.NudgeEvery, now)
+	due, wait := inplace.Since(available.LastUpdateTime.Time, revisions.NudgeEvery, now)
 	if !due {
 		plan.Again(wait)
 		return

@@ -11,7 +11,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/statuses"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // A surge pod runs beside the pods for which it was created, on any node. Where it cannot, an update with surge pods would wait until the
@@ -74,7 +73,7 @@ func unplaceable(newRS *replicas.Set, now time.Time) (bool, time.Duration) {
 		if m.Pod.Spec.NodeName != "" || scheduled == nil || scheduled.Reason != corev1.PodReasonUnschedulable {
 			return false, 0
 		}
-		if long, wait := times.Since(scheduled.LastTransitionTime.Time, UnplaceableAfter, now); !long {
+		if long, wait := inplace.Since(scheduled.LastTransitionTime.Time, UnplaceableAfter, now); !long {
 			return false, wait
 		}
 	}

@@ -6,12 +6,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // waiting is what an update waits for, each in one clause; empty for nothing.
@@ -112,7 +112,7 @@ func (w status) onTimeUntil() time.Time {
 		return w.Seen.Now
 	}
 	for s := range w.update.Pods() {
-		until = times.Latest(until, w.turns.OnTimeUntil(s, w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
+		until = inplace.Latest(until, w.turns.OnTimeUntil(s, w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
 	}
 	return until
 }

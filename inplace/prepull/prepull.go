@@ -19,7 +19,6 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Pulling is what was observed about pulling images before containers stop.
@@ -310,7 +309,7 @@ func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wa
 		return fmt.Sprintf("node %s: pod %s has been terminating for too long", name, p.Workload.Name(name)), true, 0
 	}
 	why, skipped, wait = p.rejected(node)
-	return why, skipped, times.Sooner(gone, wait)
+	return why, skipped, inplace.Sooner(gone, wait)
 }
 
 // pullsLater reports whether the pod's node gets no pre-pull pod now, and the user need not be told.
@@ -348,7 +347,7 @@ func (p *PrePull) stuckTerminating(node string) (bool, time.Duration) {
 	if prePullPod == nil || prePullPod.DeletionTimestamp == nil {
 		return false, 0
 	}
-	return times.Since(prePullPod.DeletionTimestamp.Time, startTimeout, p.Now)
+	return inplace.Since(prePullPod.DeletionTimestamp.Time, startTimeout, p.Now)
 }
 
 // startTimeout is how long a kubelet may take to give a pre-pull pod its sandbox and network, or to finish its deletion.
@@ -365,7 +364,7 @@ func (p *PrePull) cannotStart(prePullPod *corev1.Pod, node *corev1.Node) (podSta
 	if nodes.OlderThan(sandboxKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
 		return podWorks, "", 0
 	}
-	if over, wait := times.Since(prePullPod.CreationTimestamp.Time, startTimeout, p.Now); !over {
+	if over, wait := inplace.Since(prePullPod.CreationTimestamp.Time, startTimeout, p.Now); !over {
 		return podWorks, "", wait
 	}
 	return podRejected, fmt.Sprintf("the kubelet cannot start a pre-pull pod (%s is False)", corev1.PodReadyToStartContainers), 0

@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Resizes reports whether the resize of that container is in progress.
@@ -140,11 +140,11 @@ func (m Move) Overdue(pod *corev1.Pod, deadline time.Duration, now time.Time) (s
 	if m.RestartsForResize() {
 		deadline += GracePeriod(pod)
 	}
-	since, says := times.Latest(m.notedAt(), m.patchedAt()), "its kubelet does not report the new CPU and memory"
+	since, says := inplace.Latest(m.notedAt(), m.patchedAt()), "its kubelet does not report the new CPU and memory"
 	if c := m.unresized(pod); c != nil {
-		since, says = times.Latest(since, c.LastTransitionTime.Time), ResizeMessage(pod)
+		since, says = inplace.Latest(since, c.LastTransitionTime.Time), ResizeMessage(pod)
 	}
-	over, wait := times.Since(since, deadline, now)
+	over, wait := inplace.Since(since, deadline, now)
 	if !over {
 		return "", wait
 	}
@@ -163,7 +163,7 @@ func (m Move) unresized(pod *corev1.Pod) *corev1.PodCondition {
 func (m Move) patchedAt() time.Time {
 	var at time.Time
 	for _, moved := range m.Containers {
-		at = times.Latest(at, moved.At.Time)
+		at = inplace.Latest(at, moved.At.Time)
 	}
 	return at
 }
@@ -171,7 +171,7 @@ func (m Move) patchedAt() time.Time {
 func (m Move) notedAt() time.Time {
 	var at time.Time
 	for _, noted := range m.Resize {
-		at = times.Latest(at, noted.At.Time)
+		at = inplace.Latest(at, noted.At.Time)
 	}
 	return at
 }

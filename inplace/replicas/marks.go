@@ -11,7 +11,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Marks are the values of Stayput's labels on a ReplicaSet; empty for no label. Nudged is the value of LabelRenewed where the ReplicaSet
@@ -36,7 +35,7 @@ func (sets Sets) Marking() Marking {
 // ReplicaSets, besides the new one, pods had when the update began. Once that is noted, it adds only a ReplicaSet that gets its first mark
 // later: a ReplicaSet that pods have moved to since the update began was marked before, as the new ReplicaSet.
 func (m Marking) Begin(sets Sets, now time.Time) {
-	began := times.Seconds(now)
+	began := inplace.FormatTime(now)
 	for _, s := range sets.All {
 		if m[s].Updating != "" {
 			began = strings.TrimSuffix(m[s].Updating, revisions.Scaling)

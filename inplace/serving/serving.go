@@ -12,9 +12,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 const (
@@ -281,17 +281,17 @@ func (e Endpoint) Drained(pod *corev1.Pod, drain, servesOn time.Duration, now ti
 	if out, wait := readiness.KeptOut(pod, now); !out || drain == 0 || e.LastOf != "" || e.NoClientSent {
 		return out, wait
 	}
-	overdue, patience := times.Since(readiness.ClosedAt(pod), DrainPatience+drain, now)
+	overdue, patience := inplace.Since(readiness.ClosedAt(pod), DrainPatience+drain, now)
 	switch {
 	case overdue:
 		return true, 0
 	case e.Listed:
 		return false, patience
 	case e.OutSince.IsZero():
-		return false, times.Sooner(patience, UnseenAgain)
+		return false, inplace.Sooner(patience, UnseenAgain)
 	}
-	if over, left := times.Since(e.OutSince, drain-servesOn, now); !over {
-		return false, times.Sooner(patience, left)
+	if over, left := inplace.Since(e.OutSince, drain-servesOn, now); !over {
+		return false, inplace.Sooner(patience, left)
 	}
 	return true, 0
 }

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // These are reasons of Deployment conditions, from pkg/controller/deployment/util/deployment_util.go. Kubectl and other tools know
@@ -292,7 +292,7 @@ func (f Formula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
 		f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) {
 		deadline /= 2
 	}
-	_, wait := times.Since(progressing.LastUpdateTime.Time, deadline, f.Now)
+	_, wait := inplace.Since(progressing.LastUpdateTime.Time, deadline, f.Now)
 	return wait + time.Second
 }
 

@@ -1,4 +1,4 @@
-package times
+package inplace
 
 import (
 	"testing"
@@ -8,11 +8,11 @@ import (
 var at = time.Unix(1_000_000, 0)
 
 func TestTimeOf(t *testing.T) {
-	if got := TimeOf(Seconds(at)); !got.Equal(at) {
+	if got := ParseTime(FormatTime(at)); !got.Equal(at) {
 		t.Errorf("%s is read as %s", at, got)
 	}
 	for _, label := range []string{"", "soon", "1.5", "1000000.scaling"} {
-		if got := TimeOf(label); !got.IsZero() {
+		if got := ParseTime(label); !got.IsZero() {
 			t.Errorf("%q is read as %s", label, got)
 		}
 	}

@@ -1,15 +1,15 @@
-package times
+package inplace
 
 import (
 	"strconv"
 	"time"
 )
 
-// Seconds returns the time in the form that labels have: Unix seconds.
-func Seconds(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
+// FormatTime returns the time in the form that labels have: Unix seconds.
+func FormatTime(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 
-// TimeOf returns the time in a label. A value that does not parse was not written by Stayput and gives the zero time, which is long past.
-func TimeOf(label string) time.Time {
+// ParseTime returns the time in a label. A value that does not parse was not written by Stayput and gives the zero time, which is long past.
+func ParseTime(label string) time.Time {
 	unix, err := strconv.ParseInt(label, 10, 64)
 	if err != nil {
 		return time.Time{}
