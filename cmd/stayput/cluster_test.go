@@ -22,7 +22,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
@@ -175,7 +175,7 @@ func TestCachedNodesTellWhatTheyHave(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, request := range edit.Resizable {
-		if few, many := nodes.TooSmall(node, pod, asks(request, "1")), nodes.TooSmall(node, pod, asks(request, "1Ti")); few != "" || many == "" {
+		if few, many := podstate.TooSmall(node, pod, asks(request, "1")), podstate.TooSmall(node, pod, asks(request, "1Ti")); few != "" || many == "" {
 			t.Errorf("%s: %q, %q", request, few, many)
 		}
 	}

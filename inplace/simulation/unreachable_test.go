@@ -11,7 +11,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -96,7 +95,7 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 			r.Seen.Nodes = []*corev1.Node{nodeThat(c.node)}
 			m := &replicas.Pod{State: podstate.StateOf((&steps.PlanBuilder{}), pod,
 				podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, 0, 0, fixture.Start)}
-			if unreachable := nodes.KnownUnreachable(r.Seen.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
+			if unreachable := readiness.KnownUnreachable(r.Seen.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
 				t.Errorf("unreachable is %t", unreachable)
 			}
 		})
