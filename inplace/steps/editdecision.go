@@ -108,9 +108,6 @@ func AboutDeadline(drain, grace, deadline time.Duration) string {
 // DeadlinePrefix is the prefix of the line from AboutDeadline.
 const DeadlinePrefix = "progressDeadlineSeconds of "
 
-// AutoscalerPrefix is the prefix of the line about an autoscaler.
-const AutoscalerPrefix = "HorizontalPodAutoscaler "
-
 // BudgetPrefix is the prefix of the line about a PodDisruptionBudget.
 const BudgetPrefix = "PodDisruptionBudget "
 

@@ -1,4 +1,4 @@
-package autoscalers
+package steps
 
 import (
 	"strings"
@@ -70,7 +70,7 @@ func TestWhichAutoscalersCountStarts(t *testing.T) {
 
 // TestAboutOfAnotherTarget: autoscalers of workloads with the same name but another kind, or with another name.
 func TestAboutOfAnotherTarget(t *testing.T) {
-	web := Target{Kind: "StatefulSet", Name: "web"}
+	web := ScaleTarget{Kind: "StatefulSet", Name: "web"}
 	change := edit.Change{Containers: edit.ContainerChanges{{Container: "app", Restart: true}}}
 	for ref, speaks := range map[autoscalingv2.CrossVersionObjectReference]bool{
 		{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web"}:                 true,
@@ -84,9 +84,9 @@ func TestAboutOfAnotherTarget(t *testing.T) {
 		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "by-cpu"},
 			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: ref,
 				Metrics: []autoscalingv2.MetricSpec{byResource(corev1.ResourceCPU)}}}
-		about := About(scaler, web, change)
+		about := AboutAutoscaler(scaler, web, change)
 		if strings.HasPrefix(about, "HorizontalPodAutoscaler by-cpu scales by cpu: ") != speaks {
-			t.Errorf("scaleTargetRef %+v: About returns %q", ref, about)
+			t.Errorf("scaleTargetRef %+v: AboutAutoscaler returns %q", ref, about)
 		}
 	}
 }
