@@ -23,7 +23,6 @@ import (
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -209,7 +208,7 @@ func TestCacheTellsWhomClientsAreSentTo(t *testing.T) {
 			kept, _ := withoutAddresses(o)
 			slices = append(slices, *kept.(*discoveryv1.EndpointSlice))
 		}
-		if !serving.SentTo(pod, slices, services) {
+		if !podstate.SentTo(pod, slices, services) {
 			t.Errorf("%s: no client seems to be sent to the pod", name)
 		}
 	}
@@ -253,7 +252,7 @@ func TestLongSelectorsAreNotKept(t *testing.T) {
 		if _, err := withoutPorts(service); err != nil || len(service.Spec.Selector) != test.kept {
 			t.Errorf("%d of %d labels are kept: %v", len(service.Spec.Selector), test.labels, err)
 		}
-		if selects := test.labels > 16; serving.Selects(service, pod) != selects {
+		if selects := test.labels > 16; podstate.ServiceSelects(service, pod) != selects {
 			t.Errorf("a selector of %d labels: selects is %v", test.labels, !selects)
 		}
 	}
@@ -264,7 +263,7 @@ func TestCachedSlicesFollowPods(t *testing.T) {
 		discoveryv1.LabelServiceName: "web", discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "app": "web"}}}
 	slice.Endpoints = []discoveryv1.Endpoint{{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web-a"}}}
 	_, err := withoutAddresses(slice)
-	if err != nil || !serving.SliceFollowsPods(slice) ||
+	if err != nil || !podstate.SliceFollowsPods(slice) ||
 		slice.Labels[discoveryv1.LabelServiceName] != "web" || len(slice.Endpoints) != 1 || slice.ResourceVersion != "7" {
 		t.Errorf("kept %+v, %v", slice, err)
 	}

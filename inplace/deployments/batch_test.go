@@ -13,8 +13,8 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -65,7 +65,7 @@ func TestBatches(t *testing.T) {
 	out := func(since time.Duration) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) {
 			r.Seen.Settings.Drain = 2 * time.Second
-			r.Seen.Endpoints = serving.Endpoints{"r": {NoClientSent: true}, "s": {OutSince: fixture.Start.Add(-since)}}
+			r.Seen.Endpoints = podstate.Endpoints{"r": {NoClientSent: true}, "s": {OutSince: fixture.Start.Add(-since)}}
 		}
 	}
 	cases := map[string]struct {

@@ -1,4 +1,4 @@
-package serving_test
+package podstate_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/podstate"
 )
 
 // TestEndpointsOf asks about pod p on node n1, whose gate is closed.
@@ -27,69 +27,69 @@ func TestEndpointsOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		shown    all
 		services []corev1.Service
-		want     serving.Endpoint
+		want     podstate.Endpoint
 	}{
-		"no slice":        {nil, nil, serving.Endpoint{}},
-		"slice of others": {all{fixture.Slice("a", fixture.Endpoint("q", true))}, nil, serving.Endpoint{}},
+		"no slice":        {nil, nil, podstate.Endpoint{}},
+		"slice of others": {all{fixture.Slice("a", fixture.Endpoint("q", true))}, nil, podstate.Endpoint{}},
 		"offered": {all{fixture.Slice("a", fixture.Endpoint("p", true), fixture.Endpoint("q", true))}, nil,
-			serving.Endpoint{Listed: true}},
-		"out": {all{fixture.Slice("a", fixture.Endpoint("p", false), fixture.Endpoint("q", true))}, nil, serving.Endpoint{}},
+			podstate.Endpoint{Listed: true}},
+		"out": {all{fixture.Slice("a", fixture.Endpoint("p", false), fixture.Endpoint("q", true))}, nil, podstate.Endpoint{}},
 		"nil counts as ready": {all{fixture.Slice("a", changed(fixture.Endpoint("p", true), nilReady), fixture.Endpoint("q", true))}, nil,
-			serving.Endpoint{Listed: true}},
+			podstate.Endpoint{Listed: true}},
 		"nil of another, too": {all{fixture.Slice("a", fixture.Endpoint("p", false), changed(fixture.Endpoint("q", true), nilReady))}, nil,
-			serving.Endpoint{}},
+			podstate.Endpoint{}},
 		"by name, without UID": {all{fixture.Slice("a", changed(fixture.Endpoint("p", true), byName), fixture.Endpoint("q", true))}, nil,
-			serving.Endpoint{Listed: true}},
+			podstate.Endpoint{Listed: true}},
 		"a namesake": {all{fixture.Slice("a",
-			changed(fixture.Endpoint("p", true), func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "earlier" }))}, nil, serving.Endpoint{}},
+			changed(fixture.Endpoint("p", true), func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "earlier" }))}, nil, podstate.Endpoint{}},
 		"a foreign slice": {all{fixture.Foreign("a", fixture.Endpoint("p", true)),
 			fixture.Slice("a", fixture.Endpoint("p", false), fixture.Endpoint("q", true))}, nil,
-			serving.Endpoint{}},
-		"only a foreign slice": {all{fixture.Foreign("a", fixture.Endpoint("p", true))}, nil, serving.Endpoint{}},
+			podstate.Endpoint{}},
+		"only a foreign slice": {all{fixture.Foreign("a", fixture.Endpoint("p", true))}, nil, podstate.Endpoint{}},
 		"published anyway": {all{fixture.Slice("a", fixture.Endpoint("p", true))}, []corev1.Service{fixture.Service("a", publishing)},
-			serving.Endpoint{}},
+			podstate.Endpoint{}},
 		"a Service not read": {all{fixture.Slice("a", fixture.Endpoint("p", true), fixture.Endpoint("q", true))},
 			[]corev1.Service{fixture.Service("b", publishing)},
-			serving.Endpoint{Listed: true}},
+			podstate.Endpoint{Listed: true}},
 		"one of two Services": {all{fixture.Slice("a", fixture.Endpoint("p", false), fixture.Endpoint("q", true)),
-			fixture.Slice("b", fixture.Endpoint("p", true), fixture.Endpoint("q", true))}, nil, serving.Endpoint{Listed: true}},
+			fixture.Slice("b", fixture.Endpoint("p", true), fixture.Endpoint("q", true))}, nil, podstate.Endpoint{Listed: true}},
 		"out of two Services": {all{fixture.Slice("a", fixture.Endpoint("p", false), fixture.Endpoint("q", true)),
-			fixture.Slice("b", fixture.Endpoint("p", false), fixture.Endpoint("q", true))}, nil, serving.Endpoint{}},
+			fixture.Slice("b", fixture.Endpoint("p", false), fixture.Endpoint("q", true))}, nil, podstate.Endpoint{}},
 		"one of two slices": {all{fixture.Slice("a", fixture.Endpoint("p", false), fixture.Endpoint("q", true)),
-			fixture.Slice("a", fixture.Endpoint("p", true), fixture.Endpoint("q", true))}, nil, serving.Endpoint{Listed: true}},
+			fixture.Slice("a", fixture.Endpoint("p", true), fixture.Endpoint("q", true))}, nil, podstate.Endpoint{Listed: true}},
 		"last and offered": {all{fixture.Slice("a", fixture.Endpoint("p", true), fixture.Endpoint("q", false))}, nil,
-			serving.Endpoint{Listed: true, LastOf: "a"}},
-		"last and out": {all{fixture.Slice("a", fixture.Endpoint("p", false), fixture.Endpoint("q", false))}, nil, serving.Endpoint{LastOf: "a"}},
+			podstate.Endpoint{Listed: true, LastOf: "a"}},
+		"last and out": {all{fixture.Slice("a", fixture.Endpoint("p", false), fixture.Endpoint("q", false))}, nil, podstate.Endpoint{LastOf: "a"}},
 		"last but for one gone": {all{fixture.Slice("a", fixture.Endpoint("p", false), changed(fixture.Endpoint("q", false), terminating))}, nil,
-			serving.Endpoint{LastOf: "a"}},
+			podstate.Endpoint{LastOf: "a"}},
 		"last in two slices": {all{fixture.Slice("a", fixture.Endpoint("p", true)), fixture.Slice("a", fixture.Endpoint("p", true))}, nil,
-			serving.Endpoint{Listed: true, LastOf: "a"}},
+			podstate.Endpoint{Listed: true, LastOf: "a"}},
 		"others in another slice": {all{fixture.Slice("a", fixture.Endpoint("p", false)), fixture.Slice("a", fixture.Endpoint("q", true))}, nil,
-			serving.Endpoint{}},
+			podstate.Endpoint{}},
 		"last of one of two": {all{fixture.Slice("b", fixture.Endpoint("p", false)),
 			fixture.Slice("a", fixture.Endpoint("p", false), fixture.Endpoint("q", true))}, nil,
-			serving.Endpoint{LastOf: "b"}},
+			podstate.Endpoint{LastOf: "b"}},
 		"last beside a foreign slice": {all{fixture.Slice("a", fixture.Endpoint("p", false)),
 			fixture.Foreign("a", fixture.Endpoint("q", true))}, nil,
-			serving.Endpoint{LastOf: "a"}},
+			podstate.Endpoint{LastOf: "a"}},
 		"last of one that publishes": {all{fixture.Slice("a", fixture.Endpoint("p", true)),
 			fixture.Slice("b", fixture.Endpoint("p", false), fixture.Endpoint("q", true))},
-			[]corev1.Service{fixture.Service("a", publishing), fixture.Service("b")}, serving.Endpoint{}},
+			[]corev1.Service{fixture.Service("a", publishing), fixture.Service("b")}, podstate.Endpoint{}},
 		"last on its node from outside": {all{fixture.Slice("a", fixture.Endpoint("p", false), changed(fixture.Endpoint("q", true), elsewhere))},
-			[]corev1.Service{fixture.Service("a", localOutside)}, serving.Endpoint{LastOf: "a"}},
+			[]corev1.Service{fixture.Service("a", localOutside)}, podstate.Endpoint{LastOf: "a"}},
 		"last on its node inside": {all{fixture.Slice("a", fixture.Endpoint("p", false), changed(fixture.Endpoint("q", true), elsewhere))},
-			[]corev1.Service{fixture.Service("a", localInside)}, serving.Endpoint{LastOf: "a"}},
+			[]corev1.Service{fixture.Service("a", localInside)}, podstate.Endpoint{LastOf: "a"}},
 		"not last on its node": {all{fixture.Slice("a", fixture.Endpoint("p", false), fixture.Endpoint("q", true))},
 			[]corev1.Service{fixture.Service("a", localInside)},
-			serving.Endpoint{}},
+			podstate.Endpoint{}},
 		"last on its node, anywhere": {all{fixture.Slice("a", fixture.Endpoint("p", false), changed(fixture.Endpoint("q", true), elsewhere))},
-			[]corev1.Service{fixture.Service("a")}, serving.Endpoint{}},
+			[]corev1.Service{fixture.Service("a")}, podstate.Endpoint{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
 			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained)
 			pod.Spec.NodeName = "n1"
-			got := serving.EndpointsOf(r.Seen.Pods, c.shown, c.services)[pod.UID]
+			got := podstate.EndpointsOf(r.Seen.Pods, c.shown, c.services)[pod.UID]
 			if got.NoClientSent = false; got != c.want { // TestSentTo tests it
 				t.Errorf("it is %+v, not %+v", got, c.want)
 			}
@@ -137,10 +137,10 @@ func TestSentTo(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
 			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained)
 			pod.Labels, pod.Status.PodIPs = map[string]string{"app": "web"}, []corev1.PodIP{{IP: "10.0.0.1"}}
-			if got := serving.SentTo(pod, c.shown, c.services); got != c.want {
+			if got := podstate.SentTo(pod, c.shown, c.services); got != c.want {
 				t.Errorf("clients are sent to it: %t, not %t", got, c.want)
 			}
-			if got := serving.EndpointsOf(r.Seen.Pods, c.shown, c.services)[pod.UID].NoClientSent; got == c.want {
+			if got := podstate.EndpointsOf(r.Seen.Pods, c.shown, c.services)[pod.UID].NoClientSent; got == c.want {
 				t.Errorf("the endpoint says that no client is sent to it: %t", got)
 			}
 		})
@@ -153,8 +153,8 @@ func TestEndpointsOfPodsWithAnOpenGate(t *testing.T) {
 	fixture.PodOf(r, "open", rs)
 	fixture.PodOf(r, "without", rs, fixture.Ungated)
 	fixture.PodOf(r, "closed", rs, fixture.Drained, fixture.ConditionIs(corev1.PodReady, corev1.ConditionTrue))
-	got := serving.EndpointsOf(r.Seen.Pods, []discoveryv1.EndpointSlice{fixture.Slice("a", fixture.Endpoint("open", true))}, nil)
-	if want := (serving.Endpoints{"closed": {Listed: true, NoClientSent: true}}); fmt.Sprint(got) != fmt.Sprint(want) {
+	got := podstate.EndpointsOf(r.Seen.Pods, []discoveryv1.EndpointSlice{fixture.Slice("a", fixture.Endpoint("open", true))}, nil)
+	if want := (podstate.Endpoints{"closed": {Listed: true, NoClientSent: true}}); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("endpoints are %v, not %v: a pod that is Ready may be offered at any moment", got, want)
 	}
 }
@@ -163,34 +163,34 @@ func TestDrained(t *testing.T) {
 	ready := fixture.ConditionIs(corev1.PodReady, corev1.ConditionTrue)
 	ago := func(d time.Duration) time.Time { return fixture.Start.Add(-d) }
 	for name, c := range map[string]struct {
-		endpoint serving.Endpoint
+		endpoint podstate.Endpoint
 		drain    time.Duration
 		closed   time.Duration // how long the gate has been closed
 		change   func(*corev1.Pod)
 		want     bool
 		again    time.Duration
 	}{
-		"Ready":                    {serving.Endpoint{OutSince: ago(5 * time.Second)}, 2 * time.Second, 5 * time.Second, ready, false, 0},
-		"Ready without drain":      {serving.Endpoint{}, 0, 5 * time.Second, ready, false, 0},
-		"Ready and overdue":        {serving.Endpoint{}, 2 * time.Second, time.Minute, ready, false, 0},
-		"open":                     {serving.Endpoint{}, 0, 0, fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionTrue), false, 0},
-		"without drain":            {serving.Endpoint{Listed: true}, 0, 0, nil, true, 0},
-		"offered":                  {serving.Endpoint{Listed: true}, 2 * time.Second, time.Second, nil, false, 31 * time.Second},
-		"offered, almost too long": {serving.Endpoint{Listed: true}, 2 * time.Second, 31 * time.Second, nil, false, time.Second},
-		"offered for too long":     {serving.Endpoint{Listed: true}, 2 * time.Second, 32 * time.Second, nil, true, 0},
-		"offered after having been out": {serving.Endpoint{Listed: true, OutSince: ago(time.Minute)}, 2 * time.Second, 0, nil, false,
+		"Ready":                    {podstate.Endpoint{OutSince: ago(5 * time.Second)}, 2 * time.Second, 5 * time.Second, ready, false, 0},
+		"Ready without drain":      {podstate.Endpoint{}, 0, 5 * time.Second, ready, false, 0},
+		"Ready and overdue":        {podstate.Endpoint{}, 2 * time.Second, time.Minute, ready, false, 0},
+		"open":                     {podstate.Endpoint{}, 0, 0, fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionTrue), false, 0},
+		"without drain":            {podstate.Endpoint{Listed: true}, 0, 0, nil, true, 0},
+		"offered":                  {podstate.Endpoint{Listed: true}, 2 * time.Second, time.Second, nil, false, 31 * time.Second},
+		"offered, almost too long": {podstate.Endpoint{Listed: true}, 2 * time.Second, 31 * time.Second, nil, false, time.Second},
+		"offered for too long":     {podstate.Endpoint{Listed: true}, 2 * time.Second, 32 * time.Second, nil, true, 0},
+		"offered after having been out": {podstate.Endpoint{Listed: true, OutSince: ago(time.Minute)}, 2 * time.Second, 0, nil, false,
 			32 * time.Second},
-		"not seen to be out": {serving.Endpoint{}, 2 * time.Second, time.Second, nil, false, serving.UnseenAgain},
-		"out just now":       {serving.Endpoint{OutSince: fixture.Start}, 2 * time.Second, time.Second, nil, false, 2 * time.Second},
-		"out not long enough": {serving.Endpoint{OutSince: ago(1500 * time.Millisecond)}, 2 * time.Second, 3 * time.Second, nil, false,
+		"not seen to be out": {podstate.Endpoint{}, 2 * time.Second, time.Second, nil, false, podstate.UnseenAgain},
+		"out just now":       {podstate.Endpoint{OutSince: fixture.Start}, 2 * time.Second, time.Second, nil, false, 2 * time.Second},
+		"out not long enough": {podstate.Endpoint{OutSince: ago(1500 * time.Millisecond)}, 2 * time.Second, 3 * time.Second, nil, false,
 			500 * time.Millisecond},
-		"out long enough": {serving.Endpoint{OutSince: ago(2 * time.Second)}, 2 * time.Second, 3 * time.Second, nil, true, 0},
-		"out late": {serving.Endpoint{OutSince: ago(time.Second)}, 2 * time.Second, 31500 * time.Millisecond, nil, false,
+		"out long enough": {podstate.Endpoint{OutSince: ago(2 * time.Second)}, 2 * time.Second, 3 * time.Second, nil, true, 0},
+		"out late": {podstate.Endpoint{OutSince: ago(time.Second)}, 2 * time.Second, 31500 * time.Millisecond, nil, false,
 			500 * time.Millisecond},
-		"last":                         {serving.Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, nil, true, 0},
-		"no client is sent":            {serving.Endpoint{NoClientSent: true}, 2 * time.Second, 0, nil, true, 0},
-		"no client is sent, and Ready": {serving.Endpoint{NoClientSent: true}, 2 * time.Second, 0, ready, false, 0},
-		"last and Ready":               {serving.Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, ready, false, 0},
+		"last":                         {podstate.Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, nil, true, 0},
+		"no client is sent":            {podstate.Endpoint{NoClientSent: true}, 2 * time.Second, 0, nil, true, 0},
+		"no client is sent, and Ready": {podstate.Endpoint{NoClientSent: true}, 2 * time.Second, 0, ready, false, 0},
+		"last and Ready":               {podstate.Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, ready, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})

@@ -1,4 +1,4 @@
-package serving
+package podstate
 
 import (
 	"cmp"
@@ -16,6 +16,16 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 )
+
+// What follows decides from EndpointSlices and Services whether clients are still sent to a pod whose gate is closed, and so
+// when the pod's containers may stop.
+//
+// It knows what was listed and nothing of the update: it does not matter why the pod is to stop.
+//
+// The EndpointSlices that count for a drain are those of the native controller, by the pod's UID, except those of Services that publish
+// addresses which are not ready. A pod to which nothing sends clients waits only for its kubelet (SentTo). For that, the slices of all
+// controllers count, but only those in the pod's own namespace. A pod's drain is one predicate for all kinds of workloads
+// (Endpoint.Drained). The pod counts as unavailable from the moment its gate closes.
 
 const (
 	// SliceController is controllerName in pkg/controller/endpointslice/endpointslice_controller.go. EndpointSlices of other
@@ -63,12 +73,12 @@ func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, service
 // ready or not.
 func SentTo(pod *corev1.Pod, all []discoveryv1.EndpointSlice, services []corev1.Service) bool {
 	for i := range services {
-		if Selects(&services[i], pod) {
+		if ServiceSelects(&services[i], pod) {
 			return true
 		}
 	}
 	for i := range all {
-		if Lists(&all[i], pod) {
+		if SliceLists(&all[i], pod) {
 			return true
 		}
 	}
@@ -91,8 +101,8 @@ func BoundedSelector(selector map[string]string) map[string]string {
 	return selector
 }
 
-// Selects reports whether the Service selects the pod. A Service without a selector selects nothing.
-func Selects(service *corev1.Service, pod *corev1.Pod) bool {
+// ServiceSelects reports whether the Service selects the pod. A Service without a selector selects nothing.
+func ServiceSelects(service *corev1.Service, pod *corev1.Pod) bool {
 	if _, every := service.Spec.Selector[anyPod]; every {
 		return true
 	}
@@ -109,9 +119,9 @@ func SameSelector(a, b *corev1.Service) bool {
 	return a != nil && b != nil && maps.Equal(a.Spec.Selector, b.Spec.Selector)
 }
 
-// Lists reports whether the pod is among the endpoints. Which pods a host name stands for is unknown, so a slice of host names
+// SliceLists reports whether the pod is among the endpoints. Which pods a host name stands for is unknown, so a slice of host names
 // lists every pod.
-func Lists(slice *discoveryv1.EndpointSlice, pod *corev1.Pod) bool {
+func SliceLists(slice *discoveryv1.EndpointSlice, pod *corev1.Pod) bool {
 	for i := range slice.Endpoints {
 		switch endpoint := &slice.Endpoints[i]; {
 		case isPod(endpoint.TargetRef):
@@ -126,9 +136,9 @@ func Lists(slice *discoveryv1.EndpointSlice, pod *corev1.Pod) bool {
 	return false
 }
 
-// Unlisted returns the endpoints that the slice had before the change and does not have after it. A slice that does not exist is
+// SliceUnlisted returns the endpoints that the slice had before the change and does not have after it. A slice that does not exist is
 // nil.
-func Unlisted(before, after *discoveryv1.EndpointSlice) []discoveryv1.Endpoint {
+func SliceUnlisted(before, after *discoveryv1.EndpointSlice) []discoveryv1.Endpoint {
 	still := map[string]bool{}
 	if after != nil {
 		for _, endpoint := range after.Endpoints {
