@@ -5,7 +5,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -223,7 +222,7 @@ func (c *changer) giveUpSurge(removed replicas.Ledger) {
 // that does not start keeps the update in progress until the deadline has passed. A pod that takes long to stop keeps it in progress
 // until it has stopped: the Deployment controller does not extend its deadline for that. So does an update that may still be undone.
 func (c *changer) end() {
-	if unproved, wait := c.sets.Unproved(c.Seen.Now); unproved && !statuses.Overdue(c.Deployment) {
+	if unproved, wait := c.sets.Unproved(c.Seen.Now); unproved && !Overdue(c.Deployment) {
 		c.update.Plan.Again(wait)
 		return
 	}

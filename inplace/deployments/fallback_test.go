@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -37,7 +37,7 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 	fixture.PodOf(r, "p", oldRS)
 	fixture.PodOf(r, "q", oldRS)
 	r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{
-		statuses.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, statuses.ReasonMinimumAvailable, "",
+		deployments.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, deployments.ReasonMinimumAvailable, "",
 			fixture.Start.Add(-time.Hour))}
 	for code, want := range map[string]bool{inplace.CodeRefused: true, inplace.CodeFailing: true, inplace.CodeNativeRollout: true,
 		inplace.CodeUninstalled: false} {

@@ -10,7 +10,6 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -57,7 +56,7 @@ func (p planner) nudgeByStatus() {
 	status := *d.Status.DeepCopy()
 	apps.DeploymentCondition(status, appsv1.DeploymentAvailable).LastUpdateTime = metav1.NewTime(now)
 	plan.Step(steps.PatchStatus{Deployment: d, Status: status,
-		Operations: patches.Guarded(d, statuses.StatusOperations(d.Status, status)...)})
+		Operations: patches.Guarded(d, StatusOperations(d.Status, status)...)})
 	plan.Again(revisions.NudgeEvery)
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/statuses"
 )
 
 // observed is what a plan derives from a Rollout, once. The stages of the plan only read it, and add their steps to the plan of the update.
@@ -143,8 +142,8 @@ func (o *observed) prePull() *prepull.PrePull {
 }
 
 // formula returns the native formula of the status.
-func (o *observed) formula() statuses.Formula {
-	f := statuses.Formula{Deployment: o.Deployment, Sets: o.sets.ReplicaSets(), Now: o.Seen.Now}
+func (o *observed) formula() StatusFormula {
+	f := StatusFormula{Deployment: o.Deployment, Sets: o.sets.ReplicaSets(), Now: o.Seen.Now}
 	if o.sets.New != nil {
 		f.New = o.sets.New.Rs
 	}

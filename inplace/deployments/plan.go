@@ -12,7 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -169,7 +168,7 @@ func (p planner) ProceedingPhase(progress string) {
 	switch {
 	case p.paused():
 		p.update.Plan.Phase(steps.PhasePaused, progress)
-	case statuses.Overdue(p.Deployment):
+	case Overdue(p.Deployment):
 		p.update.Plan.Phase(steps.PhaseStalled, cmp.Or(p.surge.whyNone, progress))
 	default:
 		p.update.ProceedingPhase(progress)

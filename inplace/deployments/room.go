@@ -10,7 +10,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/statuses"
 )
 
 // A surge pod runs beside the pods for which it was created, on any node. Where it cannot, an update with surge pods would wait until the
@@ -50,7 +49,7 @@ func (r Rollout) surgeOf(sets replicas.Sets, whyAlone string) surge {
 	s.used = r.MaySurge() && !s.givenUp && (whyAlone == "" || waits)
 	switch {
 	case !s.used || !sets.AnyToRestart() || waits:
-	case statuses.Overdue(r.Deployment):
+	case Overdue(r.Deployment):
 		s.noRoom = true
 	default:
 		s.noRoom, s.noRoomIn = unplaceable(sets.New, r.Seen.Now)
@@ -97,7 +96,7 @@ func whyNoSurgePod(sets replicas.Sets) string {
 	if absent < newRS.Surge {
 		return ""
 	}
-	if failure := (statuses.Formula{Sets: sets.ReplicaSets(), New: newRS.Rs}).ReplicaFailure(); failure != nil {
+	if failure := (StatusFormula{Sets: sets.ReplicaSets(), New: newRS.Rs}).ReplicaFailure(); failure != nil {
 		why = cmp.Or(why, failure.Message)
 	}
 	return strings.TrimSuffix("no room for surge pods: "+why, ": ")

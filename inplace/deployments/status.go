@@ -10,7 +10,6 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -76,11 +75,11 @@ func (w status) patch() {
 	d, plan, formula := w.Deployment, w.update.Plan, w.formula()
 	formula.Waiting, formula.Stage, formula.OnTimeUntil = w.waiting.why, w.waiting.stage, w.onTimeUntil()
 	next := formula.NativeStatus()
-	if statuses.LooksComplete(d, next) {
+	if LooksComplete(d, next) {
 		return
 	}
 	plan.Again(formula.UntilDeadline(next))
-	operations := statuses.StatusOperations(d.Status, next)
+	operations := StatusOperations(d.Status, next)
 	switch left := w.canWait(next); {
 	case len(operations) == 0:
 	case left > 0:
@@ -96,7 +95,7 @@ func (w status) patch() {
 func (w status) canWait(next appsv1.DeploymentStatus) time.Duration {
 	now := w.Deployment.Status
 	switch {
-	case statuses.SameConditions(now, next):
+	case SameConditions(now, next):
 		return w.update.Plan.CanWait(steps.DeferStatus, steps.StatusBatchWindow, w.Seen.Now)
 	case !w.sets.AllObserved() && next.ObservedGeneration == now.ObservedGeneration:
 		return w.update.Plan.CanWait(steps.DeferStatus, steps.BatchWindow, w.Seen.Now)

@@ -29,7 +29,6 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -304,7 +303,7 @@ func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.Replic
 func (w *world) updateStatus(read *apps.Deployment, change func(*appsv1.DeploymentStatus)) error {
 	next := read.DeepCopy()
 	change(&next.Status)
-	if statuses.LooksComplete(w.rollout().Deployment, next.Status) && w.held() {
+	if deployments.LooksComplete(w.rollout().Deployment, next.Status) && w.held() {
 		w.logf("denied: status says done")
 		return fixture.ErrConflict
 	}

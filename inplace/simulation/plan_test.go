@@ -20,7 +20,6 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -433,7 +432,7 @@ func TestStepsOfABadImageAndItsUndo(t *testing.T) {
 		t.Errorf("after the deadline the plan is %+v", plan)
 	}
 	if progressing := apps.DeploymentCondition(s.deployment().Status,
-		appsv1.DeploymentProgressing); progressing.Reason != statuses.ReasonTimedOut {
+		appsv1.DeploymentProgressing); progressing.Reason != deployments.ReasonTimedOut {
 		t.Errorf("Progressing is %+v", progressing)
 	}
 	s.edit("undoes", fixture.App{Image: "v1"})

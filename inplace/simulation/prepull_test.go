@@ -19,7 +19,6 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/internal/sample"
 	"github.com/stayput/stayput/inplace/prepull"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -406,7 +405,7 @@ func TestBadImageAtAPartitionThatKeepsAll(t *testing.T) {
 	s.pass(11 * time.Minute)
 	s.rest()
 	progressing := apps.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
-	if progressing.Reason != statuses.ReasonTimedOut ||
+	if progressing.Reason != deployments.ReasonTimedOut ||
 		!strings.Contains(progressing.Message, "waiting for image bad on node n1: bad: not found") {
 		t.Errorf("after the deadline the status says %+v", progressing)
 	}
@@ -423,7 +422,7 @@ func TestBadImageStopsNothing(t *testing.T) {
 	s.rest()
 	s.expect()
 	progressing := apps.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
-	if progressing.Reason != statuses.ReasonTimedOut ||
+	if progressing.Reason != deployments.ReasonTimedOut ||
 		!strings.Contains(progressing.Message, "waiting for image bad on node n1: bad: not found") {
 		t.Errorf("after the deadline the status says %+v", progressing)
 	}

@@ -32,7 +32,6 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -235,7 +234,7 @@ type invariants struct {
 // kubectl/pkg/polymorphichelpers/rollout_status.go.
 func (j *invariants) statusWritten(w *world, d *apps.Deployment) {
 	status := d.Status
-	if j.loose || j.disturbed || !statuses.LooksComplete(w.rollout().Deployment, status) || !w.held() {
+	if j.loose || j.disturbed || !deployments.LooksComplete(w.rollout().Deployment, status) || !w.held() {
 		return
 	}
 	r := w.rollout()

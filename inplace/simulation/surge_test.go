@@ -15,11 +15,11 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -463,7 +463,7 @@ func TestAnnounces(t *testing.T) {
 	} {
 		status := appsv1.DeploymentStatus{ObservedGeneration: c.observed, UpdatedReplicas: c.updated, Replicas: c.replicas,
 			AvailableReplicas: c.available}
-		if got := statuses.LooksComplete(r.Deployment, status); got != c.want {
+		if got := deployments.LooksComplete(r.Deployment, status); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

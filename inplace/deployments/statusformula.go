@@ -1,4 +1,4 @@
-package statuses
+package deployments
 
 import (
 	"fmt"
@@ -30,8 +30,21 @@ const (
 	ReasonMinimumUnavailable = "MinimumReplicasUnavailable"
 )
 
-// Formula is what the native controller computes a Deployment's status from.
-type Formula struct {
+// StatusFormula computes the status of a Deployment as the native controller would write it, by the native formula.
+//
+// Both writers must always write the same status. So it knows ReplicaSets and their counts, and nothing of pods, of
+// Stayput's marks and of turns.
+//
+// The Deployment controller writes the status after it has scaled, and while its scaling is held it does not get there. So the leader
+// writes it. The observed generation and conditions that change are written at once, because users and tools act on them. While pods
+// change their ReplicaSet, the sums are from two moments, so conditions wait for a batch window. Counts that have only gone on are written
+// half a second after the first did (status.canWait). Stayput never reports completion: when no pod is left
+// on old ReplicaSets, the native controller finishes, reports and cleans up.
+//
+// progressDeadlineSeconds is kept as natively, with one difference. Natively a new pod starts while an old one stops. In place one comes
+// after the other. So the deadline runs from when pods were last drained or stopped within the time that they have for it: the drain and
+// the wait for EndpointSlices, or the grace period and 10 s (OnTimeUntil). The kubelet reports when the earlier container ended.
+type StatusFormula struct {
 	Deployment *apps.Deployment
 	// Sets are all ReplicaSets that the Deployment owns. New is the one whose template is the Deployment's. It is nil until it has
 	// been created.
@@ -50,7 +63,7 @@ type Formula struct {
 
 // NativeStatus returns the status as the native controller writes it: syncDeploymentStatus (pkg/controller/deployment/sync.go)
 // while paused, syncRolloutStatus (progress.go) otherwise.
-func (f Formula) NativeStatus() appsv1.DeploymentStatus {
+func (f StatusFormula) NativeStatus() appsv1.DeploymentStatus {
 	status := f.counts()
 	if f.Deployment.Spec.Paused {
 		return status
@@ -65,7 +78,7 @@ func (f Formula) NativeStatus() appsv1.DeploymentStatus {
 }
 
 // counts is calculateStatus in sync.go: it sums over all owned ReplicaSets.
-func (f Formula) counts() appsv1.DeploymentStatus {
+func (f StatusFormula) counts() appsv1.DeploymentStatus {
 	old := f.Deployment.Status
 	status := appsv1.DeploymentStatus{ObservedGeneration: f.Deployment.Generation, CollisionCount: old.CollisionCount,
 		Conditions: slices.Clone(old.Conditions), TerminatingReplicas: f.Terminating()}
@@ -90,7 +103,7 @@ func (f Formula) counts() appsv1.DeploymentStatus {
 
 // Terminating is GetTerminatingReplicaCountForReplicaSets. The field exists only if its feature gate is on. Statuses that were
 // written before show whether it is.
-func (f Formula) Terminating() *int32 {
+func (f StatusFormula) Terminating() *int32 {
 	known := f.Deployment.Status.TerminatingReplicas != nil
 	sum := int32(0)
 	for _, s := range f.Sets {
@@ -109,7 +122,7 @@ func (f Formula) Terminating() *int32 {
 }
 
 // setProgress sets the condition Progressing as syncRolloutStatus does, except for completion.
-func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
+func (f StatusFormula) setProgress(status *appsv1.DeploymentStatus) {
 	current := apps.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
 	switch {
 	case !f.hasDeadline():
@@ -144,14 +157,14 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 // while the old one stops. In place, the same pod cannot do both. The native controller looks at the deadline of the condition
 // alone, at any moment. So the condition's time is renewed when half the deadline has passed. Thus the time at which the wait ended
 // is written before the other half has passed.
-func (f Formula) renews(progressing *appsv1.DeploymentCondition) bool {
+func (f StatusFormula) renews(progressing *appsv1.DeploymentCondition) bool {
 	return progressing != nil && f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) &&
 		f.Now.Sub(progressing.LastUpdateTime.Time) >= f.deadline()/2
 }
 
 // OutlastsDeadline reports whether pods that stop until the given time may still be stopping when half the deadline has passed. Then a
 // manager has to renew the condition. In any case the other half is left for the new containers to start.
-func (f Formula) OutlastsDeadline(stops time.Time) bool {
+func (f StatusFormula) OutlastsDeadline(stops time.Time) bool {
 	progressing := apps.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
 	if !f.hasDeadline() || progressing == nil || Overdue(f.Deployment) || !stops.After(f.Now) || LooksComplete(f.Deployment, f.counts()) {
 		return false
@@ -164,7 +177,7 @@ func (f Formula) OutlastsDeadline(stops time.Time) bool {
 }
 
 // lastProgress returns the moment from which the deadline runs. Conditions have no fractions of seconds.
-func (f Formula) lastProgress(progressing *appsv1.DeploymentCondition) time.Time {
+func (f StatusFormula) lastProgress(progressing *appsv1.DeploymentCondition) time.Time {
 	if onTimeUntil := f.OnTimeUntil.Truncate(time.Second); onTimeUntil.After(progressing.LastUpdateTime.Time) {
 		return onTimeUntil
 	}
@@ -178,7 +191,7 @@ const ReasonPartition = "WaitingAtPartition"
 // checkPausedConditions in sync.go does for a paused rollout. The native controller does not know this reason, and takes the
 // condition's time for that of the last progress. So the time is renewed: otherwise the deadline would have passed when the native
 // controller, or Stayput, continues.
-func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) bool {
+func (f StatusFormula) setStage(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) bool {
 	staged := current != nil && current.Reason == ReasonPartition
 	switch {
 	case f.Stage == "" && staged:
@@ -201,7 +214,7 @@ func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.Deplo
 // setTimedOut sets the condition of a rollout that has exceeded its deadline: the native message, and what the update waits for. Either
 // controller may see first that the deadline has passed, so the native message alone is completed. The native controller does not overwrite
 // it, because it writes a condition only when status or reason change.
-func (f Formula) setTimedOut(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) {
+func (f StatusFormula) setTimedOut(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) {
 	native := f.subject() + timedOut
 	exceeded := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonTimedOut, native, f.Now)
 	if f.Waiting != "" {
@@ -217,7 +230,7 @@ func (f Formula) setTimedOut(status *appsv1.DeploymentStatus, current *appsv1.De
 // timedOut is what the native controller says of a Deployment or ReplicaSet that has exceeded the deadline.
 const timedOut = " has timed out progressing."
 
-func (f Formula) subject() string {
+func (f StatusFormula) subject() string {
 	if f.New == nil {
 		return fmt.Sprintf("Deployment %q", f.Deployment.Name)
 	}
@@ -258,7 +271,7 @@ func progressed(old, status appsv1.DeploymentStatus) bool {
 }
 
 // timedOut is DeploymentTimedOut.
-func (f Formula) timedOut(progressing *appsv1.DeploymentCondition) bool {
+func (f StatusFormula) timedOut(progressing *appsv1.DeploymentCondition) bool {
 	if progressing == nil || progressing.Reason == ReasonComplete {
 		return false
 	}
@@ -266,7 +279,7 @@ func (f Formula) timedOut(progressing *appsv1.DeploymentCondition) bool {
 }
 
 // hasDeadline is HasProgressDeadline.
-func (f Formula) hasDeadline() bool {
+func (f StatusFormula) hasDeadline() bool {
 	return HasDeadline(f.Deployment)
 }
 
@@ -276,12 +289,12 @@ func HasDeadline(d *apps.Deployment) bool {
 	return seconds != nil && *seconds != math.MaxInt32
 }
 
-func (f Formula) deadline() time.Duration {
+func (f StatusFormula) deadline() time.Duration {
 	return time.Duration(*f.Deployment.Spec.ProgressDeadlineSeconds) * time.Second
 }
 
 // UntilDeadline returns when to check whether the deadline has passed, or 0 if that is not needed. It is requeueStuckDeployment.
-func (f Formula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
+func (f StatusFormula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
 	progressing := apps.DeploymentCondition(status, appsv1.DeploymentProgressing)
 	if !f.hasDeadline() || f.Deployment.Spec.Paused || progressing == nil ||
 		progressing.Reason == ReasonTimedOut || progressing.Reason == ReasonComplete {
@@ -298,7 +311,7 @@ func (f Formula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
 
 // ReplicaFailure is getReplicaFailures in progress.go: the failure of the new ReplicaSet rather than that of another one. It is nil
 // if there is none.
-func (f Formula) ReplicaFailure() *appsv1.DeploymentCondition {
+func (f StatusFormula) ReplicaFailure() *appsv1.DeploymentCondition {
 	sets := f.Sets
 	if f.New != nil {
 		sets = append([]*apps.ReplicaSet{f.New}, f.Sets...)
@@ -359,7 +372,7 @@ func StatusOperations(old, status appsv1.DeploymentStatus) []jsonpatch.Operation
 }
 
 // sum is GetReplicaCountForReplicaSets: the pods that all ReplicaSets together want.
-func (f Formula) sum() int32 {
+func (f StatusFormula) sum() int32 {
 	sum := int32(0)
 	for _, s := range f.Sets {
 		sum += apps.Replicas(s)

@@ -1,4 +1,4 @@
-package statuses
+package deployments
 
 import (
 	appsv1 "k8s.io/api/apps/v1"

@@ -1,4 +1,4 @@
-package statuses_test
+package deployments_test
 
 import (
 	"math"
@@ -14,7 +14,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -50,7 +49,7 @@ func TestStatusCounts(t *testing.T) {
 	status.Conditions = nil
 	want := appsv1.DeploymentStatus{ObservedGeneration: 7, Replicas: 5, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 2,
 		UnavailableReplicas: 2, TerminatingReplicas: status.TerminatingReplicas}
-	if *status.TerminatingReplicas != 3 || len(statuses.StatusOperations(*status, want)) > 0 {
+	if *status.TerminatingReplicas != 3 || len(deployments.StatusOperations(*status, want)) > 0 {
 		t.Errorf("the status is %+v, not %+v", status, want)
 	}
 }
@@ -58,11 +57,11 @@ func TestStatusCounts(t *testing.T) {
 func TestTerminatingIsLeftOutWhereItIsUnknown(t *testing.T) {
 	r := fixture.Updating()
 	r.ReplicaSets[0].Status.TerminatingReplicas = new(int32(2))
-	if terminating := (statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets}).Terminating(); terminating != nil {
+	if terminating := (deployments.StatusFormula{Deployment: r.Deployment, Sets: r.ReplicaSets}).Terminating(); terminating != nil {
 		t.Errorf("%d are terminating, although one ReplicaSet does not say", *terminating)
 	}
 	r.ReplicaSets[1].Status.ObservedGeneration = 0
-	if terminating := (statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets}).Terminating(); terminating == nil ||
+	if terminating := (deployments.StatusFormula{Deployment: r.Deployment, Sets: r.ReplicaSets}).Terminating(); terminating == nil ||
 		*terminating != 2 {
 		t.Errorf("%v are terminating, although the other ReplicaSet was never synced", terminating)
 	}
@@ -79,31 +78,31 @@ func TestStatusConditions(t *testing.T) {
 		updated   time.Time
 	}{
 		"progress moves the time": {func(r *deployments.Rollout) { r.Deployment.Status.UpdatedReplicas = 1 },
-			appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, fixture.Start},
-		"a step back does not": {fewer, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated,
+			appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated, fixture.Start},
+		"a step back does not": {fewer, appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated,
 			fixture.Start.Add(-time.Minute)},
-		"too few available": {fewer, appsv1.DeploymentAvailable, corev1.ConditionFalse, statuses.ReasonMinimumUnavailable, fixture.Start},
+		"too few available": {fewer, appsv1.DeploymentAvailable, corev1.ConditionFalse, deployments.ReasonMinimumUnavailable, fixture.Start},
 		"the deadline passed": {func(r *deployments.Rollout) {
 			progressing(r).LastUpdateTime = metav1.NewTime(fixture.Start.Add(-601 * time.Second))
 		},
-			appsv1.DeploymentProgressing, corev1.ConditionFalse, statuses.ReasonTimedOut, fixture.Start},
+			appsv1.DeploymentProgressing, corev1.ConditionFalse, deployments.ReasonTimedOut, fixture.Start},
 		"progress after the deadline": {func(r *deployments.Rollout) {
-			progressing(r).Status, progressing(r).Reason = corev1.ConditionFalse, statuses.ReasonTimedOut
+			progressing(r).Status, progressing(r).Reason = corev1.ConditionFalse, deployments.ReasonTimedOut
 			r.Deployment.Status.UpdatedReplicas = 1
-		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, fixture.Start},
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated, fixture.Start},
 		"the last rollout was complete: the deadline runs from now": {func(r *deployments.Rollout) {
-			progressing(r).Reason, progressing(r).LastUpdateTime = statuses.ReasonComplete, metav1.NewTime(fixture.Start.Add(-time.Hour))
+			progressing(r).Reason, progressing(r).LastUpdateTime = deployments.ReasonComplete, metav1.NewTime(fixture.Start.Add(-time.Hour))
 			fewer(r)
-		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonFound, fixture.Start},
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonFound, fixture.Start},
 		"the last rollout was complete, and so is this one": {func(r *deployments.Rollout) {
-			progressing(r).Reason, progressing(r).LastUpdateTime = statuses.ReasonComplete, metav1.NewTime(fixture.Start.Add(-time.Hour))
+			progressing(r).Reason, progressing(r).LastUpdateTime = deployments.ReasonComplete, metav1.NewTime(fixture.Start.Add(-time.Hour))
 			r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status = new(int32), appsv1.ReplicaSetStatus{ObservedGeneration: 1}
 			r.ReplicaSets[1].Spec.Replicas, r.ReplicaSets[1].Status.Replicas = new(int32(4)), 4
-		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonComplete, fixture.Start.Add(-time.Hour)},
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonComplete, fixture.Start.Add(-time.Hour)},
 		"paused: nothing is estimated": {func(r *deployments.Rollout) {
 			r.Deployment.Spec.Paused = true
 			r.Deployment.Status.UpdatedReplicas = 1
-		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, fixture.Start.Add(-time.Minute)},
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated, fixture.Start.Add(-time.Minute)},
 		"a ReplicaSet that fails": {func(r *deployments.Rollout) {
 			r.ReplicaSets[0].Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue,
 				Reason: "FailedCreate"}}
@@ -134,10 +133,10 @@ func TestStatusConditions(t *testing.T) {
 func TestTimeoutSaysWhatTheUpdateWaitsFor(t *testing.T) {
 	const native, completed = `ReplicaSet "b" has timed out progressing.`, `ReplicaSet "b" has timed out progressing. It is waiting for a node.`
 	timedOut := func(message string) appsv1.DeploymentCondition {
-		return statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, statuses.ReasonTimedOut, message,
+		return deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, deployments.ReasonTimedOut, message,
 			fixture.Start.Add(-time.Minute))
 	}
-	overdue := statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, "",
+	overdue := deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated, "",
 		fixture.Start.Add(-time.Hour))
 	for name, test := range map[string]struct {
 		before  appsv1.DeploymentCondition
@@ -156,7 +155,7 @@ func TestTimeoutSaysWhatTheUpdateWaitsFor(t *testing.T) {
 		r.Deployment.Status.UpdatedReplicas, r.Deployment.Status.ReadyReplicas, r.Deployment.Status.AvailableReplicas = 9, 9, 9
 		newRS := r.ReplicaSets[1]
 		newRS.Name = "b"
-		formula := statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets, New: newRS, Waiting: test.waiting, Now: fixture.Start}
+		formula := deployments.StatusFormula{Deployment: r.Deployment, Sets: r.ReplicaSets, New: newRS, Waiting: test.waiting, Now: fixture.Start}
 		status := formula.NativeStatus()
 		got := apps.DeploymentCondition(status, appsv1.DeploymentProgressing)
 		if got == nil || got.Message != test.message || !got.LastUpdateTime.Time.Equal(test.updated) {
