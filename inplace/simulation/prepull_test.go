@@ -17,7 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/internal/sample"
+	"github.com/stayput/stayput/internal/sample"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/steps"
 )
