@@ -8,7 +8,8 @@ import (
 // FormatTime returns the time in the form that labels have: Unix seconds.
 func FormatTime(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 
-// ParseTime returns the time in a label. A value that does not parse was not written by Stayput and gives the zero time, which is long past.
+// ParseTime returns the time in a label. A value that does not parse was not written by Stayput and gives the zero time, which is long
+// past.
 func ParseTime(label string) time.Time {
 	unix, err := strconv.ParseInt(label, 10, 64)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/replicas"
 )
 
 // While only Stayput should scale, another client may scale all the same: see podstate.QuietAfterBypass. LabelReplicas tells that
@@ -24,8 +23,8 @@ type bypass struct {
 	now  time.Time
 }
 
-func bypassOf(sets replicas.Sets, now time.Time) bypass {
-	b := bypass{now: now, seen: slices.ContainsFunc(sets.All, (*replicas.Set).Bypassed)}
+func bypassOf(sets Sets, now time.Time) bypass {
+	b := bypass{now: now, seen: slices.ContainsFunc(sets.All, (*Set).Bypassed)}
 	if sets.New == nil {
 		return b
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -16,7 +15,7 @@ import (
 // keepFallback nudges the native controllers after the update fell back, as long as they have something left to do. Then it forgets the
 // fallback. Missing replicas count: with strategy Recreate, the end of the last old pod does not make the Deployment controller look again
 // if there are new pods already (deletePod in pkg/controller/deployment/deployment_controller.go).
-func (p planner) keepFallback(marks replicas.Marking) {
+func (p planner) keepFallback(marks Marking) {
 	newRS, fellBack := p.sets.New, p.Seen.FellBack(p.Deployment.Spec.Template)
 	left := p.sets.OldInUse() || p.sets.Overfull() || newRS != nil && newRS.Size() < p.sets.Wanted
 	if p.Seen.Mode.Manages() { // otherwise nothing is held, and only marks may be written
@@ -32,7 +31,7 @@ func (p planner) keepFallback(marks replicas.Marking) {
 
 // nudge nudges the Deployment controller if it has something left to do, by its newest ReplicaSet (updateReplicaSet in
 // pkg/controller/deployment/deployment_controller.go).
-func (p planner) nudge(marks replicas.Marking, left bool) {
+func (p planner) nudge(marks Marking, left bool) {
 	if n := len(p.sets.All); left && n > 0 {
 		newest := p.sets.All[n-1]
 		marks[newest].Nudged = p.update.Plan.NextNudge(newest.Rs.Labels[inplace.LabelRenewed], revisions.NudgeEvery, p.Seen.Now)
@@ -68,7 +67,7 @@ func (p planner) nudgeDeleters(persistedFallback bool) {
 		switch {
 		case s.Surplus() == 0 || !persistedFallback && !revisions.Updating(s.Rs):
 		case persistedFallback || expired:
-			podstate.NudgeByPod(p.update.Plan, replicas.StatesOf(s.Pods), revisions.NudgeEvery, p.Seen.Now)
+			podstate.NudgeByPod(p.update.Plan, StatesOf(s.Pods), revisions.NudgeEvery, p.Seen.Now)
 		default:
 			p.update.Plan.Again(wait)
 		}

@@ -36,7 +36,7 @@ func (r Rollout) Images() steps.Images { return r.observed().prePull().Images() 
 //
 //   - pacer: the budget decides which pods have their turn, and which leave their ReplicaSets (pace).
 //   - changer: those decide the marks of ReplicaSets and the changes of their replicas (changes).
-//   - Ledger.Close: the changes of replicas, if they add up (replicas.Balance).
+//   - Ledger.Close: the changes of replicas, if they add up (Balance).
 //   - patcher and status write all that.
 type planner struct{ *observed }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/replicas"
 )
 
 // A surge pod runs beside the pods for which it was created, on any node. Where it cannot, an update with surge pods would wait until the
@@ -42,7 +41,7 @@ func (r Rollout) MaySurge() bool {
 	return r.Seen.Settings.Surge && d.Rolls() && apps.Desired(d) > 0 && d.MaxUnavailable() == 0
 }
 
-func (r Rollout) surgeOf(sets replicas.Sets, whyAlone string) surge {
+func (r Rollout) surgeOf(sets Sets, whyAlone string) surge {
 	s := surge{whyAlone: whyAlone, whyNone: whyNoSurgePod(sets),
 		givenUp: sets.New != nil && sets.New.Rs.Labels[inplace.LabelSurgeReplicas] == NoSurge}
 	waits := apps.ExplicitZero(r.Deployment)
@@ -62,7 +61,7 @@ func (s surge) provedNoRoom() bool { return s.noRoom && s.whyNone != "" }
 
 // unplaceable reports whether the scheduler has found no node for any surge pod for UnplaceableAfter; if that is only a matter of time,
 // it returns how long it takes.
-func unplaceable(newRS *replicas.Set, now time.Time) (bool, time.Duration) {
+func unplaceable(newRS *Set, now time.Time) (bool, time.Duration) {
 	if newRS == nil || newRS.Surge == 0 {
 		return false, 0
 	}
@@ -81,7 +80,7 @@ func unplaceable(newRS *replicas.Set, now time.Time) (bool, time.Duration) {
 
 // whyNoSurgePod returns why there can be no surge pod; empty if there can be one. A surge pod that has a node but does not work is
 // another matter: the new version may be broken.
-func whyNoSurgePod(sets replicas.Sets) string {
+func whyNoSurgePod(sets Sets) string {
 	newRS := sets.New
 	if newRS == nil || newRS.Surge == 0 {
 		return ""

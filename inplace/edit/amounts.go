@@ -26,8 +26,8 @@ type Amounts struct {
 // pkg/apis/core/v1/defaults.go).
 func AmountsOf(r corev1.ResourceRequirements) Amounts { return readAmounts(r, milli, inBytes) }
 
-// WrittenAmounts returns the amounts in the spelling of the container. They are not for comparison: Stayput writes them to a running pod, so
-// that it has the same spelling as a new one.
+// WrittenAmounts returns the amounts in the spelling of the container. They are not for comparison: Stayput writes them to a running pod,
+// so that it has the same spelling as a new one.
 func WrittenAmounts(r corev1.ResourceRequirements) Amounts {
 	return readAmounts(r, writtenAmount(corev1.ResourceCPU), writtenAmount(corev1.ResourceMemory))
 }

@@ -22,7 +22,8 @@ func (s *State) Nudged(now time.Time) steps.PatchPod {
 // NudgeByPod nudges the native controller that watches the pods, by an annotation on one of them. There must be at least one pod.
 func NudgeByPod(d *steps.PlanBuilder, pods iter.Seq[*State], every time.Duration, now time.Time) {
 	nudged := func(s *State) string { return s.Pod.Annotations[inplace.AnnotationNudged] }
-	last := slices.MaxFunc(slices.Collect(pods), func(a, b *State) int { return inplace.ParseTime(nudged(a)).Compare(inplace.ParseTime(nudged(b))) })
+	at := func(s *State) time.Time { return inplace.ParseTime(nudged(s)) }
+	last := slices.MaxFunc(slices.Collect(pods), func(a, b *State) int { return at(a).Compare(at(b)) })
 	if value := d.NextNudge(nudged(last), every, now); value != nudged(last) {
 		d.Step(last.Annotated(revisions.WhyNudge, [2]string{inplace.AnnotationNudged, value}))
 	}

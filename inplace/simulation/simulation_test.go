@@ -30,7 +30,6 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -275,10 +274,10 @@ func (j *invariants) podCreated(w *world, rs *apps.ReplicaSet) {
 }
 
 func (j *invariants) podDeleted(w *world, pod *corev1.Pod) {
-	if !j.loose && !j.deleted && w.held() && !replicas.MayBeDeleted(pod) && (j.original(pod) || apps.IsTrue(pod, corev1.PodReady)) {
+	if !j.loose && !j.deleted && w.held() && !deployments.MayBeDeleted(pod) && (j.original(pod) || apps.IsTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
-	if replicas.MayBeDeleted(pod) && readiness.Gated(pod) && apps.IsTrue(pod, corev1.PodReady) && !j.native {
+	if deployments.MayBeDeleted(pod) && readiness.Gated(pod) && apps.IsTrue(pod, corev1.PodReady) && !j.native {
 		w.violated("surge pod %s was removed while it served", pod.Name)
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -272,7 +271,7 @@ func TestLastSurgePodIsNotReopened(t *testing.T) {
 	if _, may := podstate.Reopen(going, false, fixture.Start); may {
 		t.Error("a leader that shuts down would reopen it")
 	}
-	if !replicas.MayBeDeleted(going) {
+	if !deployments.MayBeDeleted(going) {
 		t.Error("its deletion is held")
 	}
 }
@@ -505,7 +504,7 @@ func TestServingPodIsNotRemovedForASurgePod(t *testing.T) {
 		pod.Annotations, pod.Spec.ReadinessGates, pod.Status.Conditions = given, nil, withoutGate(pod.Status.Conditions)
 	})
 	moved := fixture.PodOf(r, "moved", newRS, func(pod *corev1.Pod) { pod.Annotations = maps.Clone(given) })
-	if !replicas.MayBeDeleted(ungated) || replicas.MayBeDeleted(moved) {
+	if !deployments.MayBeDeleted(ungated) || deployments.MayBeDeleted(moved) {
 		t.Fatal("the pod without a gate may be deleted, and the one that serves with an open gate may not")
 	}
 	var stays []string

@@ -1,11 +1,11 @@
-package replicas_test
+package deployments_test
 
 import (
 	"testing"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/replicas"
 )
 
 func TestSurplusPasses(t *testing.T) {
@@ -27,10 +27,10 @@ func TestSurplusPasses(t *testing.T) {
 			if !c.marked {
 				delete(rs.Labels, inplace.LabelUpdating)
 			}
-			if passes := replicas.SurplusPasses(rs, 2); passes != c.passes {
+			if passes := deployments.SurplusPasses(rs, 2); passes != c.passes {
 				t.Errorf("the surplus passes: %t, want %t", passes, c.passes)
 			}
-			if full := replicas.Full(rs, 2); full != c.full {
+			if full := deployments.Full(rs, 2); full != c.full {
 				t.Errorf("full: %t, want %t", full, c.full)
 			}
 		})

@@ -1,4 +1,4 @@
-package replicas_test
+package deployments_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package replicas_test
+package deployments_test
 
 import (
 	"testing"
@@ -8,16 +8,16 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/replicas"
 )
 
 // counts are the replicas, the available pods and the unready pods of a ReplicaSet.
 type counts struct{ replicas, available, unready int }
 
 // setsOf returns the ReplicaSets a, b and so on, of which the last is the new one. Pods had ReplicaSet a when the update began.
-func setsOf(wanted, kept int, all ...counts) replicas.Sets {
+func setsOf(wanted, kept int, all ...counts) deployments.Sets {
 	var oldestFirst []*apps.ReplicaSet
 	for i, c := range all {
 		size, pods := int32(c.replicas), int32(c.available+c.unready)
@@ -26,11 +26,11 @@ func setsOf(wanted, kept int, all ...counts) replicas.Sets {
 		oldestFirst = append(oldestFirst, rs)
 	}
 	oldestFirst[0].Labels[inplace.LabelUpdating], oldestFirst[0].Labels[inplace.LabelCurrent] = fixture.Begun, fixture.Begun
-	sets := replicas.SetsOf(oldestFirst, oldestFirst[len(all)-1], wanted, kept)
+	sets := deployments.SetsOf(oldestFirst, oldestFirst[len(all)-1], wanted, kept)
 	for i, c := range all {
 		for pod := range c.available + c.unready {
 			available := pod < c.available
-			m := &replicas.Pod{State: podstate.State{Pod: &corev1.Pod{}, Available: available}, Owner: sets.All[i]}
+			m := &deployments.Pod{State: podstate.State{Pod: &corev1.Pod{}, Available: available}, Owner: sets.All[i]}
 			if available {
 				m.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			}
@@ -42,7 +42,7 @@ func setsOf(wanted, kept int, all ...counts) replicas.Sets {
 
 func TestScale(t *testing.T) {
 	for name, test := range map[string]struct {
-		sets   replicas.Sets
+		sets   deployments.Sets
 		budget int
 		want   string
 	}{

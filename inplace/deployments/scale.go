@@ -1,4 +1,4 @@
-package replicas
+package deployments
 
 // scaling decides which ReplicaSets get more replicas, and which get fewer.
 type scaling struct {
