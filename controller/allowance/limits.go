@@ -84,7 +84,10 @@ func (r *Restarts) Share(ctx context.Context, rollout kinds.Rollout) (*concurren
 
 // seen returns what was observed of all workloads. The caller has the lock.
 func (r *Restarts) seen(ctx context.Context, now time.Time) (concurrency.Seen, error) {
-	seen := concurrency.Seen{Limits: r.Limits, Latest: r.latest}
+	seen := concurrency.Seen{Limits: r.Limits, Latest: r.latest, Requests: r.waiting(now)}
+	if err := r.dropShown(ctx, now); err != nil { // before pods are listed: what is dropped is then listed in that version, or a later one
+		return seen, err
+	}
 	pods, err := r.Cached.RestartingPods(ctx)
 	if err != nil {
 		return seen, err
@@ -100,24 +103,37 @@ func (r *Restarts) seen(ctx context.Context, now time.Time) (concurrency.Seen, e
 		seen.Restarting = append(seen.Restarting, concurrency.PodOf(pod, byName[pod.Spec.NodeName]))
 	}
 	for uid, one := range r.given {
-		version, err := r.Cached.VersionOf(ctx, one.key, uid)
-		switch {
-		case err != nil:
-			return seen, err
-		case version == "" || !one.outlasts(version, now):
-			delete(r.given, uid)
-		case !counted[uid]:
+		if !counted[uid] {
 			seen.Restarting = append(seen.Restarting, one.pod)
 		}
 	}
+	return seen, nil
+}
+
+// dropShown drops the permissions of pods of which the cache shows what was written to them.
+func (r *Restarts) dropShown(ctx context.Context, now time.Time) error {
+	for uid, one := range r.given {
+		version, err := r.Cached.VersionOf(ctx, one.key, uid)
+		if err != nil {
+			return err
+		}
+		if version == "" || !one.outlasts(version, now) {
+			delete(r.given, uid)
+		}
+	}
+	return nil
+}
+
+// waiting returns the requests that still count, and forgets the others.
+func (r *Restarts) waiting(now time.Time) (all []concurrency.Request) {
 	for uid, one := range r.requests {
 		if now.Sub(one.at) > remembered || one.woken.After(one.at) && now.Sub(one.woken) > collecting {
 			delete(r.requests, uid)
 			continue
 		}
-		seen.Requests = append(seen.Requests, one.Request)
+		all = append(all, one.Request)
 	}
-	return seen, nil
+	return all
 }
 
 // Planned notes which pods of a workload wait, as its plan says, and wakes the workloads whose pods may restart now.
@@ -187,15 +203,19 @@ func (r *Restarts) Confirm(
 	}
 	kept = slices.DeleteFunc(slices.Clone(todo), func(step steps.Step) bool {
 		pod := concurrency.Disrupted(step, now)
-		return pod != nil && !given[pod.UID]
+		if pod == nil {
+			return false
+		}
+		_, permitted := given[pod.UID]
+		return !permitted
 	})
 	return kept, func(done write.Outcome) { r.settle(given, done) }, len(kept) == len(todo)
 }
 
-// give gives those of the pods a permission that may restart now.
+// give gives those of the pods a permission that may restart now. It returns how far they were before.
 func (r *Restarts) give(
 	ctx context.Context, rollout kinds.Rollout, plan steps.Plan, pods []*corev1.Pod, now time.Time,
-) (map[types.UID]bool, error) {
+) (map[types.UID]state, error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if now.Sub(r.since) < settling {
@@ -205,11 +225,12 @@ func (r *Restarts) give(
 	if err != nil {
 		return nil, err
 	}
-	given := map[types.UID]bool{}
+	given := map[types.UID]state{}
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
-		_, has := r.given[pod.UID]
+		one, has := r.given[pod.UID]
 		if has {
-			given[pod.UID] = true
+			given[pod.UID], one.state = one.state, inFlight
+			r.given[pod.UID] = one
 		}
 		return has
 	})
@@ -218,7 +239,7 @@ func (r *Restarts) give(
 	seen.Requests = append(seen.Requests, own)
 	for _, pod := range seen.Divide()[own.Workload] {
 		at := slices.IndexFunc(pods, func(one *corev1.Pod) bool { return one.UID == pod.UID })
-		given[pod.UID] = true
+		given[pod.UID] = inFlight
 		r.note(permission{inFlight, client.ObjectKeyFromObject(pods[at]), pod})
 	}
 	return given, nil
@@ -233,18 +254,17 @@ func (r *Restarts) note(one permission) {
 	r.given[one.pod.UID], r.latest[one.pod.Namespace] = one, r.number
 }
 
-// settle notes how far the pods are that were permitted. One that was not written has its permission no longer.
-func (r *Restarts) settle(given map[types.UID]bool, done write.Outcome) {
+// settle notes how far the pods are that were permitted, given how far they were before. One that was certainly not written has its
+// permission no longer.
+func (r *Restarts) settle(given map[types.UID]state, done write.Outcome) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	for uid := range given {
-		after, written := stateAfter(done, uid)
-		if !written {
+	for uid, before := range given {
+		one := r.given[uid]
+		if one.state = stateAfter(done, uid, before); one.state == inFlight {
 			delete(r.given, uid)
 			continue
 		}
-		one := r.given[uid]
-		one.state = after
 		r.given[uid] = one
 	}
 }

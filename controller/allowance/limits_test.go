@@ -153,6 +153,56 @@ func TestWorkersShareLimits(t *testing.T) {
 	}
 }
 
+// lagging is a cache that shows a write right after it was read for the first time.
+type lagging struct {
+	*shop
+	shows func()
+}
+
+func (l *lagging) then() {
+	l.shows()
+	l.shows = func() {}
+}
+
+// RestartingPods implements restartReader.
+func (l *lagging) RestartingPods(ctx context.Context) ([]*corev1.Pod, error) {
+	defer l.then()
+	return l.shop.RestartingPods(ctx)
+}
+
+// VersionOf implements restartReader.
+func (l *lagging) VersionOf(ctx context.Context, key types.NamespacedName, uid types.UID) (string, error) {
+	defer l.then()
+	return l.shop.VersionOf(ctx, key, uid)
+}
+
+// TestAWriteThatAppearsMeanwhileCounts: a pod counts also if the cache shows what was written to it while pods are counted.
+func TestAWriteThatAppearsMeanwhileCounts(t *testing.T) {
+	a, b := pod("a"), pod("b")
+	cached := &shop{pods: []*corev1.Pod{a, b}}
+	r := within(1, cached)
+	_, settle := permit(t, r, update("one", a), a)
+	settle(written(a, shut(a, "2")))
+	r.Cached = &lagging{cached, func() { cached.show(shut(a, "2")) }}
+	if second, _ := permit(t, r, update("two", b), b); len(second) > 0 {
+		t.Errorf("%v may restart besides", second)
+	}
+}
+
+// TestADoubtfulWriteStillCounts: a write that may have been made, although its answer was an error, counts also after a second one was
+// refused as too old.
+func TestADoubtfulWriteStillCounts(t *testing.T) {
+	a, b := pod("a"), pod("b")
+	r := within(1, &shop{pods: []*corev1.Pod{a, b}})
+	for _, done := range []write.Outcome{{Err: fixture.ErrText("timeout")}, {Outdated: true}} {
+		_, settle := permit(t, r, update("one", a), a)
+		settle(done)
+	}
+	if second, _ := permit(t, r, update("two", b), b); len(second) > 0 {
+		t.Errorf("%v may restart besides", second)
+	}
+}
+
 // waits is a plan whose pods wait for the limit.
 func waits(pods ...*corev1.Pod) steps.Plan {
 	return steps.Plan{Decision: steps.Decision{Held: true}, Progress: steps.Progress{Started: time.Now()},
