@@ -13,10 +13,10 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/write"
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 const (
@@ -76,7 +76,7 @@ type request struct {
 // over reports whether the request no longer counts: the workload has not been planned again.
 func (r request) over(now time.Time) bool {
 	called := r.taking || r.woken.After(r.at)
-	return now.Sub(r.at) > remembered || called && now.Sub(times.Latest(r.at, r.woken)) > collecting
+	return now.Sub(r.at) > remembered || called && now.Sub(inplace.Latest(r.at, r.woken)) > collecting
 }
 
 // promise returns how many pods of the workload were told that they may restart, and still may collect that.
