@@ -18,7 +18,7 @@ import (
 // removed. It belongs to the ReplicaSet with that hash: "b" is the new one.
 func oneAndSurge(pod, surge func(*corev1.Pod), hash string) *deployments.Rollout {
 	r := fixture.New(1, fixture.App{Image: "v2"})
-	r.Seen.Settings.Surge = true
+	r.Seen.Settings.Surge = inplace.SurgeNeeded
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(0))
 	a, b := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 	fixture.PodOf(r, "pod", b, pod)

@@ -539,7 +539,7 @@ func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
 // newWorld returns a cluster with a Deployment. The first rollout is native.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := emptyWorld(t, seed, tracing)
-	w.settings.Surge = w.rng.Intn(3) > 0
+	w.settings.Surge = []inplace.Surge{inplace.SurgeNever, inplace.SurgeNeeded, inplace.SurgeAlways}[w.rng.Intn(3)]
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
@@ -560,7 +560,7 @@ func (w *world) randomDeployment() *apps.Deployment {
 	}
 	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]),
 		intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
-	if w.settings.Surge && w.rng.Intn(2) == 0 {
+	if w.settings.Surge.Allowed() && w.rng.Intn(2) == 0 {
 		unavailable, surge = intstr.Parse([]string{"0", "10%"}[w.rng.Intn(2)]), intstr.Parse([]string{"25%", "1", "2"}[w.rng.Intn(3)])
 		d.Spec.ProgressDeadlineSeconds = new([]int32{600, 5}[w.rng.Intn(2)])
 	}
