@@ -67,3 +67,37 @@ func TestSurgePodIsRemoved(t *testing.T) {
 		})
 	}
 }
+
+// TestSurgePodsLetMorePodsRestart: where pods may be unavailable, each surge pod that serves lets one more restart, and nothing waits for
+// surge pods. They go when the last pods have their turns.
+func TestSurgePodsLetMorePodsRestart(t *testing.T) {
+	for name, test := range map[string]struct {
+		pods  []string
+		surge func(*corev1.Pod)
+		want  string
+	}{
+		"the surge pod serves":                {[]string{"1", "2", "3"}, nil, "status, close 1, close 2"},
+		"it does not serve yet":               {[]string{"1", "2", "3"}, fixture.Unready, "status, close 1"},
+		"it serves, and both pods have turns": {[]string{"1", "2"}, nil, "status, move surge, close 1, close 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture.New(int32(len(test.pods)), fixture.App{Image: "v2"})
+			r.Seen.Settings.Surge = inplace.SurgeAlways
+			one := new(intstr.FromInt32(1))
+			r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable, r.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = one, one
+			a := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, int32(len(test.pods)))
+			b := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+			a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
+			b.Labels[inplace.LabelSurgeReplicas] = "1"
+			for _, pod := range test.pods {
+				fixture.PodOf(r, pod, a)
+			}
+			fixture.PodOf(r, "surge", b, func(pod *corev1.Pod) {
+				pod.Annotations, pod.Spec.NodeName = map[string]string{inplace.AnnotationSurgePod: "true"}, "node-1"
+			}, test.surge)
+			if planned := fixture.Brief(r.Plan().Steps); planned != test.want {
+				t.Errorf("planned %q, want %q", planned, test.want)
+			}
+		})
+	}
+}

@@ -382,10 +382,11 @@ func (w *world) mayBeOut() int {
 	if d := w.daemonSet(); d != nil {
 		return max(1, d.MaxUnavailable(len(w.pull.Nodes)))
 	}
+	out := w.deployment().MaxUnavailable()
 	if w.surges() {
-		return max(1, int(w.deployment().MaxSurge()))
+		out += w.deployment().MaxSurge()
 	}
-	return max(1, int(w.deployment().MaxUnavailable()))
+	return max(1, int(out))
 }
 
 func (j *invariants) readySet(w *world, name string, pod *corev1.Pod) {
@@ -474,7 +475,7 @@ func (w *world) checkSurge() {
 	if w.rules.mayBeUnavailable = w.rules.mayBeUnavailable || none; none && apps.ExplicitZero(w.deployment()) {
 		w.violated("the update goes on without surge although no pod may be unavailable at all")
 	}
-	want := int(apps.Desired(w.deployment()))
+	want := int(apps.Desired(w.deployment()) - w.deployment().MaxUnavailable())
 	if w.rules.originals != nil && w.surges() && !w.rules.loose && !w.rules.disturbed && !w.rules.mayBeUnavailable && available < want {
 		w.violated("%d pods are available instead of %d", available, want)
 	}
