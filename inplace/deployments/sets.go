@@ -154,10 +154,10 @@ func (sets Sets) AnyAvailableSoon() bool {
 	return sets.anyPod(func(m *Pod) bool { return 0 < m.AvailableIn && m.AvailableIn <= steps.BatchWindow })
 }
 
-// AnyRestarting reports whether a pod has its turn or restarts, without surge pods that are being removed.
-func (sets Sets) AnyRestarting(turns podstate.Turns) bool {
+// AnyRestartingUngated reports whether a pod without a gate has its turn or restarts, without surge pods that are being removed.
+func (sets Sets) AnyRestartingUngated(turns podstate.Turns) bool {
 	return sets.anyPod(func(m *Pod) bool {
-		return !m.Removing && (turns[&m.State] || !readiness.Gated(m.Pod) && !m.Applied)
+		return !m.Removing && !readiness.Gated(m.Pod) && (turns[&m.State] || !m.Applied)
 	})
 }
 

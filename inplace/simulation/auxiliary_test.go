@@ -199,7 +199,7 @@ func TestLabelTakenOffWhileAnAuxiliaryRestarts(t *testing.T) {
 func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
 	s, before := newSideLockstep(t, 2)
 	s.user("sets maxUnavailable 0", func(d *apps.Deployment) { d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(0)) })
-	s.settings.Surge = true
+	s.settings.Surge = inplace.SurgeNeeded
 	s.edit("sets the side's image", fixture.App{Image: "v1", Sidecar: "s2"})
 	s.rest()
 	s.expect("A marks", "B marks", "B 0 → 1, marks", "3 surge pod",

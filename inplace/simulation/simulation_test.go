@@ -382,10 +382,11 @@ func (w *world) mayBeOut() int {
 	if d := w.daemonSet(); d != nil {
 		return max(1, d.MaxUnavailable(len(w.pull.Nodes)))
 	}
+	out := w.deployment().MaxUnavailable()
 	if w.surges() {
-		return max(1, int(w.deployment().MaxSurge()))
+		out += w.deployment().MaxSurge()
 	}
-	return max(1, int(w.deployment().MaxUnavailable()))
+	return max(1, int(out))
 }
 
 func (j *invariants) readySet(w *world, name string, pod *corev1.Pod) {
@@ -474,7 +475,7 @@ func (w *world) checkSurge() {
 	if w.rules.mayBeUnavailable = w.rules.mayBeUnavailable || none; none && apps.ExplicitZero(w.deployment()) {
 		w.violated("the update goes on without surge although no pod may be unavailable at all")
 	}
-	want := int(apps.Desired(w.deployment()))
+	want := int(apps.Desired(w.deployment()) - w.deployment().MaxUnavailable())
 	if w.rules.originals != nil && w.surges() && !w.rules.loose && !w.rules.disturbed && !w.rules.mayBeUnavailable && available < want {
 		w.violated("%d pods are available instead of %d", available, want)
 	}
@@ -537,7 +538,7 @@ func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
 // newWorld returns a cluster with a Deployment. The first rollout is native.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := emptyWorld(t, seed, tracing)
-	w.settings.Surge = w.rng.Intn(3) > 0
+	w.settings.Surge = []inplace.Surge{inplace.SurgeNever, inplace.SurgeNeeded, inplace.SurgeAlways}[w.rng.Intn(3)]
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
@@ -558,7 +559,7 @@ func (w *world) randomDeployment() *apps.Deployment {
 	}
 	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]),
 		intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
-	if w.settings.Surge && w.rng.Intn(2) == 0 {
+	if w.settings.Surge.Allowed() && w.rng.Intn(2) == 0 {
 		unavailable, surge = intstr.Parse([]string{"0", "10%"}[w.rng.Intn(2)]), intstr.Parse([]string{"25%", "1", "2"}[w.rng.Intn(3)])
 		d.Spec.ProgressDeadlineSeconds = new([]int32{600, 5}[w.rng.Intn(2)])
 	}
