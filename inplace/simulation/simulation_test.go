@@ -265,6 +265,23 @@ func (j *invariants) outdated(w *world, s steps.PatchReplicaSet, err error) {
 	}
 }
 
+// ended demands that an update does not end while the Deployment controller counts a pod as available that is not: it knows pods only from
+// the statuses of ReplicaSets, and would report a complete rollout.
+func (j *invariants) ended(w *world, s steps.PatchReplicaSet, err error) {
+	now := w.sets.objects[s.ReplicaSet.Name]
+	if err != nil || j.loose || j.disturbed || j.fellBack || s.ReplicaSet.Labels[inplace.LabelUpdating] == "" ||
+		now.Labels[inplace.LabelUpdating] != "" || statuses.Overdue(w.deployment()) {
+		return
+	}
+	available := w.livingThat(func(pod *corev1.Pod) bool {
+		available, _ := readiness.AvailableAt(pod, now.Spec.MinReadySeconds, w.now)
+		return metav1.IsControlledBy(pod, now) && available
+	})
+	if int(now.Status.AvailableReplicas) > available {
+		w.violated("the update ended when the status of %s counted %d available pods of %d", now.Name, now.Status.AvailableReplicas, available)
+	}
+}
+
 func (j *invariants) podCreated(w *world, rs *apps.ReplicaSet) {
 	allowed := apps.Desired(w.deployment())
 	if w.surges() {
