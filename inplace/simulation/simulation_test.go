@@ -147,7 +147,8 @@ func (s *stayput) plan() steps.Plan {
 	r.Seen.Rules = fixture.AllInPlace.For(r.Deployment.Annotations)
 	s.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	s.remembered.Observe(r.Seen.Pods, s.now)
-	r.Seen.Ahead, r.Seen.Batches, r.Seen.Disruption = s.remembered.Ahead, s.remembered.Batches, s.disruption(s.budgets.list())
+	r.Seen.Ahead, r.Seen.Marks, r.Seen.Batches = s.remembered.Ahead, s.remembered.Marks, s.remembered.Batches
+	r.Seen.Disruption = s.disruption(s.budgets.list())
 	r.Seen.DryRun = s.dryRun(r.UpdateRevision())
 	plan := s.planned(&r)
 	s.addsUp(plan)
