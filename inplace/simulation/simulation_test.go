@@ -145,7 +145,8 @@ func (s *stayput) plan() steps.Plan {
 	r.Seen.Rules = fixture.AllInPlace.For(r.Deployment.Annotations)
 	s.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	s.remembered.Observe(r.Seen.Pods, s.now)
-	r.Seen.Ahead, r.Seen.Batches, r.Seen.Disruption = s.remembered.Ahead, s.remembered.Batches, s.disruption(s.budgets.list())
+	r.Seen.Ahead, r.Seen.Marks, r.Seen.Batches = s.remembered.Ahead, s.remembered.Marks, s.remembered.Batches
+	r.Seen.Disruption = s.disruption(s.budgets.list())
 	r.Seen.DryRun = s.dryRun(r.UpdateRevision())
 	plan := s.planned(&r)
 	s.addsUp(plan)
@@ -260,6 +261,23 @@ func (j *invariants) outdated(w *world, s steps.PatchReplicaSet, err error) {
 	as.Status, as.ResourceVersion = s.ReplicaSet.Status, s.ReplicaSet.ResourceVersion
 	if equality.Semantic.DeepEqual(as, s.ReplicaSet) {
 		w.violated("%s of %s is refused, although only its status has changed", s.Why, s.ReplicaSet.Name)
+	}
+}
+
+// ended demands that an update does not end while the Deployment controller counts a pod as available that is not: it knows pods only from
+// the statuses of ReplicaSets, and would report a complete rollout.
+func (j *invariants) ended(w *world, s steps.PatchReplicaSet, err error) {
+	now := w.sets.objects[s.ReplicaSet.Name]
+	if err != nil || j.loose || j.disturbed || j.fellBack || s.ReplicaSet.Labels[inplace.LabelUpdating] == "" ||
+		now.Labels[inplace.LabelUpdating] != "" || deployments.Overdue(w.deployment()) {
+		return
+	}
+	available := w.livingThat(func(pod *corev1.Pod) bool {
+		available, _ := readiness.AvailableAt(pod, now.Spec.MinReadySeconds, w.now)
+		return metav1.IsControlledBy(pod, now) && available
+	})
+	if int(now.Status.AvailableReplicas) > available {
+		w.violated("the update ended when the status of %s counted %d available pods of %d", now.Name, now.Status.AvailableReplicas, available)
 	}
 }
 
