@@ -203,15 +203,12 @@ func addComponents(
 		return err
 	}
 	admission.Register(m.GetWebhookServer(), admission.Handlers{
-		Cached: cached,
-		Live:   live,
-		Hold:   hold,
-		User:   readiness.UserOf(o.namespace, cmp.Or(os.Getenv(envAccount), readiness.ServiceAccount)),
+		Sources: admission.Sources{Cached: cached, Live: live, Hold: hold, Log: m.GetLogger().WithName("admission")},
+		User:    readiness.UserOf(o.namespace, cmp.Or(os.Getenv(envAccount), readiness.ServiceAccount)),
 		// A process that is shutting down does not open the gates of pods that are created later.
 		GateReady:           func() bool { return ctx.Err() == nil && prober.Ready() },
 		APIServerOpensGates: servesMutatingPolicies(m.GetRESTMapper()),
 		Watchdog:            dog,
-		Log:                 m.GetLogger().WithName("admission"),
 		Tracer:              tracer,
 	})
 	if err := m.AddHealthzCheck("work-ends", dog.Check); err != nil {
