@@ -216,10 +216,11 @@ func (c *changer) giveUpSurge(removed Ledger) {
 	c.update.Plan.Phase(steps.PhaseStalled, c.surge.whyNone+"; pods restart one at a time")
 }
 
-// end ends the update once startup probes have run and pods that went back to their revision have restarted. Before that, a kubelet may
-// report a pod as available that is not, and without Stayput's marks the Deployment controller would consider its rollout complete. A pod
-// that does not start keeps the update in progress until the deadline has passed. A pod that takes long to stop keeps it in progress
-// until it has stopped: the Deployment controller does not extend its deadline for that. So does an update that may still be undone.
+// end ends the update once startup probes have run, pods that went back to their revision have restarted, and the statuses of ReplicaSets
+// show that. Before that, a pod counts as available that is not, and without Stayput's marks the Deployment controller would consider its
+// rollout complete. A pod that does not start keeps the update in progress until the deadline has passed. A pod that takes long to stop
+// keeps it in progress until it has stopped: the Deployment controller does not extend its deadline for that. So does an update that may
+// still be undone.
 func (c *changer) end() {
 	if unproved, wait := c.sets.Unproved(c.Seen.Now); unproved && !Overdue(c.Deployment) {
 		c.update.Plan.Again(wait)

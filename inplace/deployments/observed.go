@@ -50,7 +50,7 @@ func (r Rollout) observed() *observed {
 func (r Rollout) workload() engine.Workload {
 	return engine.Workload{Object: r.Deployment, Kind: "Deployment", Template: r.Deployment.Spec.Template,
 		Replicas: int(apps.Desired(r.Deployment)), MinReadySeconds: r.Deployment.Spec.MinReadySeconds,
-		NoneUnavailable: r.MaySurge()}
+		NoneUnavailable: r.noneUnavailable()}
 }
 
 func (o *observed) addPods() {
@@ -109,7 +109,7 @@ func (o *observed) maxSurge() int { return int(o.Deployment.MaxSurge()) }
 // unavailable.
 func (o *observed) maxUnavailable() int {
 	if o.surge.used {
-		return 0
+		return int(o.Deployment.MaxUnavailable())
 	}
 	return o.maxUnavailableAlone()
 }

@@ -40,10 +40,9 @@ func (r Rollout) Preview(before apps.Template) steps.Preview {
 	o, template := r.observed(), r.Deployment.Spec.Template
 	o.surge = r.surgeOf(o.sets, readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim)) // the new ReplicaSet need not exist yet
 	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: o.sets.Wanted, AtPartition: o.sets.Kept}
-	preview.AtATime = min(o.maxUnavailable(), preview.Moving())
 	if o.surge.used {
-		preview.SurgePods = min(o.maxSurge(), preview.Moving())
-		preview.AtATime = preview.SurgePods
+		preview.SurgePods = min(o.maxSurge(), max(0, preview.Moving()-o.maxUnavailable()))
 	}
+	preview.AtATime = min(o.maxUnavailable()+preview.SurgePods, preview.Moving())
 	return preview
 }

@@ -35,11 +35,23 @@ type surge struct {
 	noRoomIn time.Duration
 }
 
-// MaySurge reports whether an update may use surge pods: no pod may be unavailable.
+// MaySurge reports whether an update may use surge pods, as the label says.
 func (r Rollout) MaySurge() bool {
 	d := r.Deployment
-	return r.Seen.Settings.Surge && d.Rolls() && apps.Desired(d) > 0 && d.MaxUnavailable() == 0
+	if !d.Rolls() || apps.Desired(d) == 0 {
+		return false
+	}
+	switch r.Seen.Settings.Surge {
+	case inplace.SurgeAlways:
+		return d.MaxSurge() > 0
+	case inplace.SurgeNeeded:
+		return d.MaxUnavailable() == 0
+	}
+	return false
 }
+
+// noneUnavailable reports whether no pod may be unavailable, so surge pods serve in place of those that restart.
+func (r Rollout) noneUnavailable() bool { return r.MaySurge() && r.Deployment.MaxUnavailable() == 0 }
 
 func (r Rollout) surgeOf(sets Sets, whyAlone string) surge {
 	s := surge{whyAlone: whyAlone, whyNone: whyNoSurgePod(sets),

@@ -1,7 +1,10 @@
 package deployments
 
 import (
+	"time"
+
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // Set is an owned ReplicaSet with its live pods.
@@ -44,6 +47,16 @@ func (s *Set) Available() int {
 // Unready counts the pods that do not serve.
 func (s *Set) Unready() int {
 	return s.count(func(m *Pod) bool { return !m.Ready() })
+}
+
+// countsUnready reports whether the ReplicaSet's status has more ready or available pods than there are. The Deployment controller knows
+// pods from there alone, and the ReplicaSet controller writes the status later than a kubelet reports.
+func (s *Set) countsUnready(now time.Time) bool {
+	available := s.count(func(m *Pod) bool {
+		available, _ := readiness.AvailableAt(m.Pod, s.Rs.Spec.MinReadySeconds, now)
+		return available
+	})
+	return int(s.Rs.Status.ReadyReplicas) > len(s.Pods)-s.Unready() || int(s.Rs.Status.AvailableReplicas) > available
 }
 
 // Safe returns how many available pods the ReplicaSet controller would leave.

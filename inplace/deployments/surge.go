@@ -12,6 +12,9 @@ import (
 // controller creates pods. Once these are available, as many pods at a time are updated in place. Then the surge pods are removed. So a
 // new version that does not work affects no old pod.
 //
+// Where some pods may be unavailable, the user may ask for surge pods, too (inplace.SurgeAlways). Then as many pods more restart at a time
+// as there are surge pods that serve. Nothing waits for them.
+//
 // How many replicas of a ReplicaSet are for surge pods is noted on it by the patch that raises its replicas: nothing else tells them from
 // the replicas that the user wants. Surge pods are marked once they exist, because the other pods must stay.
 
@@ -28,7 +31,7 @@ func (r *surger) toAdd() int {
 		slices.ContainsFunc(r.sets.All, (*Set).NotesExcessSurge) {
 		return 0
 	}
-	return max(0, min(r.maxSurge(), r.needing())-r.sets.Surge())
+	return max(0, min(r.maxSurge(), r.needing()-r.maxUnavailable())-r.sets.Surge())
 }
 
 // needing counts the pods that serve and must restart, as far as the partition budget allows.
@@ -49,7 +52,7 @@ func (r *surger) needing() int {
 func (r *surger) needed(s *Set) int {
 	newRS := r.sets.New
 	switch {
-	case !r.surge.used || !r.sets.AnyToRestart() || s == newRS && r.surge.provedNoRoom() || newRS == nil:
+	case !r.surge.used || !r.anyToStart() || s == newRS && r.surge.provedNoRoom() || newRS == nil:
 		return 0
 	case s == newRS:
 		return min(s.Surge, r.maxSurge())
@@ -59,12 +62,19 @@ func (r *surger) needed(s *Set) int {
 	return min(s.Surge, s.ReadySurge(), max(0, r.maxSurge()-newRS.Surge))
 }
 
+// anyToStart reports whether a surge pod lets a pod restart, now or later. Where no pod may be unavailable, surge pods serve until the last
+// one has left its revision. Elsewhere they go when the last pod has its turn.
+func (r *surger) anyToStart() bool {
+	none := r.noneUnavailable()
+	return slices.ContainsFunc(r.sets.Pods, func(m *Pod) bool { return m.ToRestart() && (none || !r.turns[&m.State]) })
+}
+
 // toRemove returns the ReplicaSets with surge pods that are no longer needed, and how many each has. A removal that has begun goes on. No
 // surge pod is removed while a pod restarts, or is being drained for a restart: a pod without a gate, which is out of service only while
 // its containers restart, would be deleted in place of the surge pod.
 func (r *surger) toRemove() map[*Set]int {
 	due := map[*Set]int{}
-	if r.sets.AnyRestarting(r.turns) {
+	if r.sets.AnyRestartingUngated(r.turns) {
 		return due
 	}
 	for _, s := range r.sets.All {

@@ -96,7 +96,8 @@ func NewUpdate(workload Workload, seen *Snapshot) Update {
 
 // StateOf returns the state of a live pod that has that revision.
 func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstate.State {
-	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Ahead, u.Workload.MinReadySeconds, u.readyLasts(), u.seen.Now)
+	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Ahead, u.seen.Marks, u.Workload.MinReadySeconds,
+		u.readyLasts(), u.seen.Now)
 	node := u.NodesByName[pod.Spec.NodeName]
 	s.Auxiliary, s.Unreachable = u.auxiliary, readiness.KnownUnreachable(node)
 	s.Infeasible = s.WhyInfeasible(node)

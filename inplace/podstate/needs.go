@@ -130,11 +130,11 @@ func (s *State) Postponed() string {
 // noOtherName returns why there is no other name for the image of a container that is to restart; empty if there is one.
 func (s *State) noOtherName() string {
 	container := s.Containers.WithoutOtherName()
-	image := runs(s.Pod)(container)
-	switch {
-	case container == "":
+	if container == "" {
 		return ""
-	case image == "":
+	}
+	image := runs(s.Pod)(container)
+	if image == "" {
 		return fmt.Sprintf(
 			"container %s of pod %s has not run yet, so no other name for its image is known by which it could be restarted",
 			container, s.Pod.Name)

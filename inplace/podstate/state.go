@@ -60,11 +60,11 @@ type State struct {
 
 // StateOf returns the state of a pod whose identity names that origin.
 func StateOf(
-	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, ahead readiness.Ahead,
+	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, ahead readiness.Ahead, marks readiness.Marks,
 	minReadySeconds int32, readyLasts time.Duration, now time.Time,
 ) State {
 	s := State{
-		Pod: pod, Move: readiness.MoveOf(pod), PodRevision: from,
+		Pod: pod, Move: marks.MoveOf(pod), PodRevision: from,
 		Surge: pod.Annotations[inplace.AnnotationSurgePod] != "", Removing: readiness.Removing(pod),
 	}
 	s.Back = s.revert()

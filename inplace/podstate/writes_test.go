@@ -104,7 +104,7 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 					change := edit.Compare(from.Spec.Template, to.Spec.Template, r.Seen.Rules)
 					revision.Change = &change
 				}
-				return &deployments.Pod{State: podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, 0, 0, fixture.Start),
+				return &deployments.Pod{State: podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, nil, 0, 0, fixture.Start),
 					Owner: &deployments.Set{Rs: from}}
 			}
 			before := look()

@@ -132,7 +132,7 @@ func (p *PrePull) images(blocked podstate.Blocked) steps.Images {
 func (p *PrePull) index() {
 	p.current, p.running = map[string]*corev1.Pod{}, map[string][]string{}
 	for _, s := range p.Pods {
-		p.running[s.Pod.Spec.NodeName] = append(p.running[s.Pod.Spec.NodeName], running(s.Pod)...)
+		p.running[s.Pod.Spec.NodeName] = slices.AppendSeq(p.running[s.Pod.Spec.NodeName], running(s.Pod))
 	}
 	for _, prePullPod := range p.PrePullPods {
 		if prePullPod.DeletionTimestamp == nil && prePullPod.Name == p.Workload.Name(prePullPod.Spec.NodeName) {
@@ -273,16 +273,16 @@ func (p *PrePull) has(s *podstate.State) bool {
 	return state == podDone
 }
 
-// running returns the images that certainly run in the pod: both its spec and its status name them.
-func running(pod *corev1.Pod) []string {
-	var images []string
-	for c := range edit.EachLiving(&pod.Spec) {
-		status := readiness.ContainerStatus(pod, c.Name)
-		if status.State.Running != nil && status.Ready && edit.SameImage(status.Image, c.Image) {
-			images = append(images, c.Image)
+// running yields the images that certainly run in the pod: both its spec and its status name them.
+func running(pod *corev1.Pod) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for c := range edit.EachLiving(&pod.Spec) {
+			status := readiness.ContainerStatus(pod, c.Name)
+			if status.State.Running != nil && status.Ready && edit.SameImage(status.Image, c.Image) && !yield(c.Image) {
+				return
+			}
 		}
 	}
-	return images
 }
 
 // cannotPrePull reports whether images cannot be pulled in advance on the pod's node, and why. The text is empty if the user need not be

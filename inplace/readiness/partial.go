@@ -15,6 +15,9 @@ func (m Move) PartiallyPatched() bool { return len(m.Back) > 0 || len(m.Resize) 
 // revision. The mark only says which of them were to change, because other clients may have written the mark. A container that is
 // still as it was, according to the mark, has not been written.
 func (m Move) Revert(pod *corev1.Pod, own []corev1.Container) edit.ContainerChanges {
+	if !m.PartiallyPatched() {
+		return nil
+	}
 	var changed []corev1.Container
 	for _, container := range own {
 		have := edit.Named(&pod.Spec, container.Name)

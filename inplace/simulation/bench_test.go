@@ -17,6 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // furnished returns a template as large as those of real applications.
@@ -40,6 +41,7 @@ func BenchmarkPlan(b *testing.B) {
 	for _, pods := range []int{100, 1000, 3000} {
 		b.Run(fmt.Sprint("Deployment/", pods), func(b *testing.B) {
 			r := deploymentPartial(pods)
+			r.Seen.Marks = readiness.Marks{}
 			b.ReportAllocs()
 			for b.Loop() {
 				if plan := r.Plan(); !plan.Decision.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
@@ -49,6 +51,7 @@ func BenchmarkPlan(b *testing.B) {
 		})
 		b.Run(fmt.Sprint("DaemonSet/", pods), func(b *testing.B) {
 			r := daemonSetPartial(b, pods)
+			r.Seen.Marks = readiness.Marks{}
 			b.ReportAllocs()
 			for b.Loop() {
 				if plan := r.Plan(); !plan.Decision.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
@@ -97,7 +100,7 @@ func deploymentPartial(pods int) deployments.Rollout {
 	r := fixture.New(int32(pods), fixture.App{Image: "v2"})
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.Parse("10%"))
 	r.Deployment.Spec.Template = furnished("v2")
-	r.Seen.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism, Surge: true}
+	r.Seen.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism, Surge: inplace.SurgeNeeded}
 	for i := range 9 { // the history
 		old := fixture.ReplicaSetOf(r, fmt.Sprint("h", i), fixture.App{Image: "v1"}, 0)
 		old.Spec.Template = furnished(fmt.Sprint("h", i))

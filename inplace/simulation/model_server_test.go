@@ -514,6 +514,7 @@ func (w *world) carryOut(step steps.Step) error {
 			return apps.Replicas(before) != apps.Replicas(after)
 		})
 		w.rules.outdated(w, s, err)
+		w.rules.ended(w, s, err)
 		return err
 	case steps.PatchRevision:
 		return patch(w, w.revisions, s.Revision.Name, s.Operations, func(_, _ *apps.ControllerRevision) bool { return false })

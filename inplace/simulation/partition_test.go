@@ -291,7 +291,7 @@ func TestSurgeUpToAPartition(t *testing.T) {
 		none, two := intstr.FromInt32(0), intstr.FromInt32(2)
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &none, MaxSurge: &two}
 	}, false)
-	s.settings.Surge = true
+	s.settings.Surge = inplace.SurgeNeeded
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.has(map[string]int{"A": 1, "B": 2})

@@ -145,7 +145,8 @@ func (s *stayput) plan() steps.Plan {
 	r.Seen.Rules = fixture.AllInPlace.For(r.Deployment.Annotations)
 	s.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	s.remembered.Observe(r.Seen.Pods, s.now)
-	r.Seen.Ahead, r.Seen.Batches, r.Seen.Disruption = s.remembered.Ahead, s.remembered.Batches, s.disruption(s.budgets.list())
+	r.Seen.Ahead, r.Seen.Marks, r.Seen.Batches = s.remembered.Ahead, s.remembered.Marks, s.remembered.Batches
+	r.Seen.Disruption = s.disruption(s.budgets.list())
 	r.Seen.DryRun = s.dryRun(r.UpdateRevision())
 	plan := s.planned(&r)
 	s.addsUp(plan)
@@ -260,6 +261,23 @@ func (j *invariants) outdated(w *world, s steps.PatchReplicaSet, err error) {
 	as.Status, as.ResourceVersion = s.ReplicaSet.Status, s.ReplicaSet.ResourceVersion
 	if equality.Semantic.DeepEqual(as, s.ReplicaSet) {
 		w.violated("%s of %s is refused, although only its status has changed", s.Why, s.ReplicaSet.Name)
+	}
+}
+
+// ended demands that an update does not end while the Deployment controller counts a pod as available that is not: it knows pods only from
+// the statuses of ReplicaSets, and would report a complete rollout.
+func (j *invariants) ended(w *world, s steps.PatchReplicaSet, err error) {
+	now := w.sets.objects[s.ReplicaSet.Name]
+	if err != nil || j.loose || j.disturbed || j.fellBack || s.ReplicaSet.Labels[inplace.LabelUpdating] == "" ||
+		now.Labels[inplace.LabelUpdating] != "" || deployments.Overdue(w.deployment()) {
+		return
+	}
+	available := w.livingThat(func(pod *corev1.Pod) bool {
+		available, _ := readiness.AvailableAt(pod, now.Spec.MinReadySeconds, w.now)
+		return metav1.IsControlledBy(pod, now) && available
+	})
+	if int(now.Status.AvailableReplicas) > available {
+		w.violated("the update ended when the status of %s counted %d available pods of %d", now.Name, now.Status.AvailableReplicas, available)
 	}
 }
 
@@ -382,10 +400,11 @@ func (w *world) mayBeOut() int {
 	if d := w.daemonSet(); d != nil {
 		return max(1, d.MaxUnavailable(len(w.pull.Nodes)))
 	}
+	out := w.deployment().MaxUnavailable()
 	if w.surges() {
-		return max(1, int(w.deployment().MaxSurge()))
+		out += w.deployment().MaxSurge()
 	}
-	return max(1, int(w.deployment().MaxUnavailable()))
+	return max(1, int(out))
 }
 
 func (j *invariants) readySet(w *world, name string, pod *corev1.Pod) {
@@ -474,7 +493,7 @@ func (w *world) checkSurge() {
 	if w.rules.mayBeUnavailable = w.rules.mayBeUnavailable || none; none && apps.ExplicitZero(w.deployment()) {
 		w.violated("the update goes on without surge although no pod may be unavailable at all")
 	}
-	want := int(apps.Desired(w.deployment()))
+	want := int(apps.Desired(w.deployment()) - w.deployment().MaxUnavailable())
 	if w.rules.originals != nil && w.surges() && !w.rules.loose && !w.rules.disturbed && !w.rules.mayBeUnavailable && available < want {
 		w.violated("%d pods are available instead of %d", available, want)
 	}
@@ -537,7 +556,7 @@ func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
 // newWorld returns a cluster with a Deployment. The first rollout is native.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := emptyWorld(t, seed, tracing)
-	w.settings.Surge = w.rng.Intn(3) > 0
+	w.settings.Surge = []inplace.Surge{inplace.SurgeNever, inplace.SurgeNeeded, inplace.SurgeAlways}[w.rng.Intn(3)]
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
@@ -558,7 +577,7 @@ func (w *world) randomDeployment() *apps.Deployment {
 	}
 	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]),
 		intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
-	if w.settings.Surge && w.rng.Intn(2) == 0 {
+	if w.settings.Surge.Allowed() && w.rng.Intn(2) == 0 {
 		unavailable, surge = intstr.Parse([]string{"0", "10%"}[w.rng.Intn(2)]), intstr.Parse([]string{"25%", "1", "2"}[w.rng.Intn(3)])
 		d.Spec.ProgressDeadlineSeconds = new([]int32{600, 5}[w.rng.Intn(2)])
 	}

@@ -25,7 +25,7 @@ import (
 // surging returns a lockstep whose updates may surge, and its pods.
 func surging(t *testing.T, replicas int32, change func(*apps.Deployment)) (*lockstep, []*corev1.Pod) {
 	s := newLockstep(t, replicas, change, false)
-	s.settings.Surge = true
+	s.settings.Surge = inplace.SurgeNeeded
 	return s, sorted(s.pods.objects)
 }
 
@@ -93,7 +93,7 @@ func TestNoSurgePods(t *testing.T) {
 		edit   fixture.App
 	}{
 		"for a label":          {func(*lockstep) {}, fixture.App{Image: "v1", Chart: "c2"}},
-		"where the label says": {func(s *lockstep) { s.settings.Surge = false }, fixture.App{Image: "v2"}},
+		"where the label says": {func(s *lockstep) { s.settings.Surge = inplace.SurgeNever }, fixture.App{Image: "v2"}},
 		"where one may be unavailable": {func(s *lockstep) {
 			s.user("allows it", surge("1", "1"))
 		}, fixture.App{Image: "v2"}},
@@ -254,7 +254,7 @@ func TestNoCapacityForAnotherWhileSurging(t *testing.T) {
 
 func TestLastSurgePodIsNotReopened(t *testing.T) {
 	r := fixture.New(1, fixture.App{Image: "v2"})
-	r.Seen.Settings.Surge = true
+	r.Seen.Settings.Surge = inplace.SurgeNeeded
 	fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0)
 	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 	newRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelSurgeReplicas] = fixture.Begun, "1"
@@ -282,7 +282,7 @@ func TestSurgePodServesUntilAnotherDoes(t *testing.T) {
 	for name, surger := range map[string]string{"of another ReplicaSet": "b", "of the same": "a"} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v3"})
-			r.Seen.Settings.Surge = true
+			r.Seen.Settings.Surge = inplace.SurgeNeeded
 			sets := map[string]*apps.ReplicaSet{"a": fixture.ReplicaSetOf(r, "a", fixture.App{Image: "bad"}, 0),
 				"b": fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)}
 			fixture.ReplicaSetOf(r, "c", fixture.App{Image: "v3"}, 0)
@@ -326,7 +326,7 @@ func TestSurgePodStaysWhileAPodStartsAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v2"})
-			r.Seen.Settings.Surge = true
+			r.Seen.Settings.Surge = inplace.SurgeNeeded
 			newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 3)
 			markAll(r)
 			newRS.Labels[inplace.LabelSurgeReplicas] = "2"
@@ -363,7 +363,7 @@ func TestSurgePodThatDoesNotServeIsRemovedAfterAnUndo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(2, fixture.App{Image: "v1"})
-			r.Seen.Settings.Surge, r.Deployment.Spec.MinReadySeconds = true, 60
+			r.Seen.Settings.Surge, r.Deployment.Spec.MinReadySeconds = inplace.SurgeNeeded, 60
 			newRS, oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 2)
 			markAll(r)
 			oldRS.Labels[inplace.LabelSurgeReplicas] = "1"
@@ -402,7 +402,7 @@ func TestSurplusPodIsNotTheRemovedOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v2"})
-			r.Seen.Settings.Surge = true
+			r.Seen.Settings.Surge = inplace.SurgeNeeded
 			fixture.ReplicaSetOf(r, "a", fixture.App{Image: "bad"}, 0)
 			newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 			newRS.Status.Replicas, newRS.Status.ReadyReplicas, newRS.Status.AvailableReplicas = 2, 2, 2
@@ -472,7 +472,7 @@ func TestAnnounces(t *testing.T) {
 // replica too many, like any other.
 func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
 	r := fixture.New(3, fixture.App{Image: "v2"})
-	r.Seen.Settings.Surge = true
+	r.Seen.Settings.Surge = inplace.SurgeNeeded
 	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 2)
 	for _, rs := range []*apps.ReplicaSet{oldRS, newRS} {
 		rs.Labels[inplace.LabelUpdating], rs.Status.Replicas = fixture.Begun, 2
@@ -495,7 +495,7 @@ func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
 // held.
 func TestServingPodIsNotRemovedForASurgePod(t *testing.T) {
 	r := fixture.New(1, fixture.App{Image: "v2"})
-	r.Seen.Settings.Surge = true
+	r.Seen.Settings.Surge = inplace.SurgeNeeded
 	fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0)
 	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 	newRS.Labels[inplace.LabelUpdating], newRS.Status.Replicas = fixture.Begun, 2
