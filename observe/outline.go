@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
@@ -271,10 +270,10 @@ func trimPolicies(policies []corev1.ContainerResizePolicy) []corev1.ContainerRes
 // becomes empty.
 func trimResources(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	text := fmt.Sprint(
-		amounts.Of(corev1.ResourceRequirements{Requests: r.Requests}), amounts.Of(corev1.ResourceRequirements{Limits: r.Limits}),
+		edit.AmountsOf(corev1.ResourceRequirements{Requests: r.Requests}), edit.AmountsOf(corev1.ResourceRequirements{Limits: r.Limits}),
 		r.Requests == nil, r.Limits == nil)
 	return ofResources.Of(text, len(text), func() corev1.ResourceRequirements {
-		return corev1.ResourceRequirements{Requests: amounts.Only(r.Requests), Limits: amounts.Only(r.Limits)}
+		return corev1.ResourceRequirements{Requests: edit.OnlyResizable(r.Requests), Limits: edit.OnlyResizable(r.Limits)}
 	})
 }
 

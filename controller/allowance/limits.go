@@ -14,7 +14,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace/concurrency"
-	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -94,7 +94,7 @@ func (r *Restarts) seen(ctx context.Context, now time.Time) (concurrency.Seen, e
 	if err != nil {
 		return seen, err
 	}
-	byName, counted := nodes.ByName(known), map[types.UID]bool{}
+	byName, counted := readiness.NodesByName(known), map[types.UID]bool{}
 	for _, pod := range pods {
 		counted[pod.UID] = true
 		seen.Restarting = append(seen.Restarting, concurrency.PodOf(pod, byName[pod.Spec.NodeName]))
@@ -148,7 +148,7 @@ func (r *Restarts) Planned(ctx context.Context, rollout kinds.Rollout, plan step
 }
 
 func requestOf(rollout kinds.Rollout, plan steps.Plan, pods []*corev1.Pod, most int) concurrency.Request {
-	workload, known := rollout.Workload(), nodes.ByName(rollout.Snapshot().Nodes)
+	workload, known := rollout.Workload(), readiness.NodesByName(rollout.Snapshot().Nodes)
 	made := concurrency.Request{Workload: workload.GetUID(), Namespace: workload.GetNamespace(), Started: plan.Progress.Started, Most: most}
 	for _, pod := range pods {
 		made.Pods = append(made.Pods, concurrency.PodOf(pod, known[pod.Spec.NodeName]))

@@ -8,7 +8,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -19,7 +18,7 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 		decided.Undo = revisions.Undoes(newRS, r.ReplicaSets)
 	}
 	decided.Hooks = steps.AboutHooks(r.Deployment.Annotations, decided.Change, r.Seen.Settings.PreRestartTimeout, true)
-	if decided.Change.Restarts() && statuses.HasDeadline(r.Deployment) {
+	if decided.Change.Restarts() && HasDeadline(r.Deployment) {
 		grace := readiness.GracePeriod(&corev1.Pod{Spec: r.Deployment.Spec.Template.Decoded().Spec})
 		deadline := time.Duration(*r.Deployment.Spec.ProgressDeadlineSeconds) * time.Second
 		decided.Deadline = steps.AboutDeadline(r.Seen.Settings.Drain, grace, deadline)

@@ -10,7 +10,6 @@ import (
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // PodRevision is the revision that a pod's identity names.
@@ -99,7 +98,7 @@ func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration)
 	if reason := s.Needs().Unrestartable(s.Pod); reason != nil || s.noOtherName() == "" {
 		return reason, 0
 	}
-	if grown, wait := times.Since(begun(s.Pod), RunsWithin, now); !grown && runs(s.Pod)(s.Containers.WithoutOtherName()) == "" {
+	if grown, wait := inplace.Since(begun(s.Pod), RunsWithin, now); !grown && runs(s.Pod)(s.Containers.WithoutOtherName()) == "" {
 		return nil, wait
 	}
 	if oldStopped, wait := s.Move.Killed(s.Pod, now); !oldStopped {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -126,7 +126,7 @@ func TestPodProgress(t *testing.T) {
 	}
 	resized := func(conditions ...corev1.PodCondition) func(pod *corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			size := readiness.ResizedContainer{To: amounts.Amounts{CPURequest: "200m"}}
+			size := readiness.ResizedContainer{To: edit.Amounts{CPURequest: "200m"}}
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{
 				Resize: map[string]readiness.ResizedContainer{"app": size}}.String()}
 			pod.Status.Conditions = append(pod.Status.Conditions, conditions...)

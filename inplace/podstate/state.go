@@ -11,7 +11,6 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // State is a live pod and what an update needs of it, for any kind of workload.
@@ -82,7 +81,7 @@ func StateOf(
 	lasting, longer := ahead.Lasting(pod, readyLasts, now)
 	s.oldStopped, _ = s.MayReopen(now)
 	s.Applied, s.Available = applied, available && (applied || unchanged) && lasting && !readiness.Closed(pod)
-	d.Again(times.Sooner(wait, times.Sooner(later, longer)))
+	d.Again(inplace.Sooner(wait, inplace.Sooner(later, longer)))
 	if applied && !readiness.Closed(pod) {
 		s.AvailableIn = max(later, longer)
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -59,8 +58,8 @@ type MovedContainer struct {
 // write cannot carry a mark.
 type ResizedContainer struct {
 	// Back is what the container had under the pod's identity. To is what it gets.
-	Back amounts.Amounts `json:"from"`
-	To   amounts.Amounts `json:"to"`
+	Back edit.Amounts `json:"from"`
+	To   edit.Amounts `json:"to"`
 	// At is when the resize was noted.
 	At metav1.Time `json:"at"`
 	// Restarts says that the container restarts for the resize.

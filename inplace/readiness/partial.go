@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -29,7 +28,7 @@ func (m Move) Revert(pod *corev1.Pod, own []corev1.Container) edit.ContainerChan
 		if image, noted := m.Back[container.Name]; noted && image != have.Image {
 			back.Image = container.Image
 		}
-		if resized := m.Resize[container.Name]; m.Resizes(container.Name) && resized.Back != amounts.Of(have.Resources) {
+		if resized := m.Resize[container.Name]; m.Resizes(container.Name) && resized.Back != edit.AmountsOf(have.Resources) {
 			back.Resources = container.Resources
 		}
 		changed = append(changed, back)
@@ -44,7 +43,7 @@ func (m Move) MatchesRevision(own []corev1.Container) bool {
 		if noted && image != container.Image {
 			return false
 		}
-		if had := m.Resize[container.Name].Back; m.Resizes(container.Name) && had != had.Like(amounts.Of(container.Resources)) {
+		if had := m.Resize[container.Name].Back; m.Resizes(container.Name) && had != had.Like(edit.AmountsOf(container.Resources)) {
 			return false
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/serving"
 )
 
 // furnished returns a template as large as those of real applications.
@@ -110,7 +110,7 @@ func deploymentPartial(pods int) deployments.Rollout {
 	oldRS.Spec.Template, newRS.Spec.Template = furnished("v1"), furnished("v2")
 	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 	r.Seen.DryRun = fixture.Admitted(newRS)
-	r.Seen.Endpoints = serving.Endpoints{}
+	r.Seen.Endpoints = podstate.Endpoints{}
 	for i := range pods {
 		addPartialTo(r, i, pods, oldRS, newRS)
 	}
@@ -128,7 +128,7 @@ func addPartialTo(r *deployments.Rollout, i, pods int, oldRS, newRS *apps.Replic
 	if isDrained {
 		fixture.Drained(pod)
 		apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
-		r.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: fixture.Start}
+		r.Seen.Endpoints[pod.UID] = podstate.Endpoint{OutSince: fixture.Start}
 	}
 	if i%30 == 0 {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
@@ -162,7 +162,7 @@ func fleetPartial(tb testing.TB, nodes int) *fixture.Fleet {
 	f.SetTemplate(furnished("v1"))
 	f.SetTemplate(furnished("v2"))
 	f.Revisions[1].Labels[inplace.LabelUpdating] = fixture.Begun
-	f.Seen.Endpoints, f.Seen.Now = serving.Endpoints{}, fixture.Start.Add(time.Second)
+	f.Seen.Endpoints, f.Seen.Now = podstate.Endpoints{}, fixture.Start.Add(time.Second)
 	for i := range nodes {
 		addPartial(f, i, nodes)
 	}
@@ -182,6 +182,6 @@ func addPartial(f *fixture.Fleet, i, nodes int) {
 	if isDrained {
 		fixture.Drained(pod)
 		apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
-		f.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: fixture.Start}
+		f.Seen.Endpoints[pod.UID] = podstate.Endpoint{OutSince: fixture.Start}
 	}
 }

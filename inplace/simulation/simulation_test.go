@@ -30,9 +30,7 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -236,7 +234,7 @@ type invariants struct {
 // kubectl/pkg/polymorphichelpers/rollout_status.go.
 func (j *invariants) statusWritten(w *world, d *apps.Deployment) {
 	status := d.Status
-	if j.loose || j.disturbed || !statuses.LooksComplete(w.rollout().Deployment, status) || !w.held() {
+	if j.loose || j.disturbed || !deployments.LooksComplete(w.rollout().Deployment, status) || !w.held() {
 		return
 	}
 	r := w.rollout()
@@ -271,7 +269,7 @@ func (j *invariants) outdated(w *world, s steps.PatchReplicaSet, err error) {
 func (j *invariants) ended(w *world, s steps.PatchReplicaSet, err error) {
 	now := w.sets.objects[s.ReplicaSet.Name]
 	if err != nil || j.loose || j.disturbed || j.fellBack || s.ReplicaSet.Labels[inplace.LabelUpdating] == "" ||
-		now.Labels[inplace.LabelUpdating] != "" || statuses.Overdue(w.deployment()) {
+		now.Labels[inplace.LabelUpdating] != "" || deployments.Overdue(w.deployment()) {
 		return
 	}
 	available := w.livingThat(func(pod *corev1.Pod) bool {
@@ -294,10 +292,10 @@ func (j *invariants) podCreated(w *world, rs *apps.ReplicaSet) {
 }
 
 func (j *invariants) podDeleted(w *world, pod *corev1.Pod) {
-	if !j.loose && !j.deleted && w.held() && !replicas.MayBeDeleted(pod) && (j.original(pod) || apps.IsTrue(pod, corev1.PodReady)) {
+	if !j.loose && !j.deleted && w.held() && !deployments.MayBeDeleted(pod) && (j.original(pod) || apps.IsTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
-	if replicas.MayBeDeleted(pod) && readiness.Gated(pod) && apps.IsTrue(pod, corev1.PodReady) && !j.native {
+	if deployments.MayBeDeleted(pod) && readiness.Gated(pod) && apps.IsTrue(pod, corev1.PodReady) && !j.native {
 		w.violated("surge pod %s was removed while it served", pod.Name)
 	}
 }

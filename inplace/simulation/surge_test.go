@@ -15,11 +15,10 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -272,7 +271,7 @@ func TestLastSurgePodIsNotReopened(t *testing.T) {
 	if _, may := podstate.Reopen(going, false, fixture.Start); may {
 		t.Error("a leader that shuts down would reopen it")
 	}
-	if !replicas.MayBeDeleted(going) {
+	if !deployments.MayBeDeleted(going) {
 		t.Error("its deletion is held")
 	}
 }
@@ -463,7 +462,7 @@ func TestAnnounces(t *testing.T) {
 	} {
 		status := appsv1.DeploymentStatus{ObservedGeneration: c.observed, UpdatedReplicas: c.updated, Replicas: c.replicas,
 			AvailableReplicas: c.available}
-		if got := statuses.LooksComplete(r.Deployment, status); got != c.want {
+		if got := deployments.LooksComplete(r.Deployment, status); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -505,7 +504,7 @@ func TestServingPodIsNotRemovedForASurgePod(t *testing.T) {
 		pod.Annotations, pod.Spec.ReadinessGates, pod.Status.Conditions = given, nil, withoutGate(pod.Status.Conditions)
 	})
 	moved := fixture.PodOf(r, "moved", newRS, func(pod *corev1.Pod) { pod.Annotations = maps.Clone(given) })
-	if !replicas.MayBeDeleted(ungated) || replicas.MayBeDeleted(moved) {
+	if !deployments.MayBeDeleted(ungated) || deployments.MayBeDeleted(moved) {
 		t.Fatal("the pod without a gate may be deleted, and the one that serves with an open gate may not")
 	}
 	var stays []string
