@@ -25,8 +25,8 @@ type Sources struct {
 	Log  logr.Logger
 }
 
-// cacheThenLive returns the sources in the order in which a decision is made on them. A "yes, held" from the cache is enough: a denied write
-// comes again. A "no" is believed only from the API server: a write that was allowed cannot be taken back.
+// cacheThenLive returns the sources in the order in which a decision is made on them. A "yes, held" from the cache is enough: a denied
+// write comes again. A "no" is believed only from the API server: a write that was allowed cannot be taken back.
 func (s Sources) cacheThenLive() []observe.Reader { return []observe.Reader{s.Cached, s.Live} }
 
 // holding decides whether writes are held.

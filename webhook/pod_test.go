@@ -151,7 +151,8 @@ func TestCreationsAreCountedNowAndThen(t *testing.T) {
 	for range 50 {
 		created := pod(lacking)
 		created.Name, created.UID = "", ""
-		expectDenied(t, h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, created, nil), h.podGates().mutatePod), 0, "")
+		create := request(t, replicaSetController, admissionv1.Create, created, nil)
+		expectDenied(t, h.handle(context.Background(), create, h.podGates().mutatePod), 0, "")
 	}
 	if most := recounts().Burst() + 5; asked == 0 || asked > most {
 		t.Errorf("asked %d times for 50 creations, want some, and %d at most", asked, most)

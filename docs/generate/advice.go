@@ -113,6 +113,6 @@ func writtenConditions() []condition {
 			"containers are about to stop"},
 		{"pod", gate, yes, readiness.ReasonReopened, "The gate was opened again after the pod's turn"},
 		{"pod", gate, yes, readiness.ReasonNodeUnknown, "The gate was opened while the pod's node was unreachable"},
-		{"Deployment", progressing, unknown, deployments.ReasonPartition, "Only the partition, or a closed maintenance window, stops the rollout"},
+		{"Deployment", progressing, unknown, deployments.ReasonPartition, "Only the partition, or a closed maintenance window, stops it"},
 	}
 }
