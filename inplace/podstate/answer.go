@@ -11,7 +11,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -133,7 +132,7 @@ func (a Asking) late(c Circumstances) string {
 }
 
 func (a Asking) againstNode(node *corev1.Node) string {
-	if reason := nodes.CannotRestart(node, a.Pod.Pod, a.Next.Containers); reason != nil {
+	if reason := CannotRestart(node, a.Pod.Pod, a.Next.Containers); reason != nil {
 		return reason.Message
 	}
 	return ""
