@@ -32,6 +32,7 @@ var adviceOnEvents = map[string]string{
 	"ConfigurationNotFollowed":  "Do what the event says: [configuration reload](../how-to/configuration-reload.md#if-nothing-restarts)",
 	"UpdatedInPlace":            nothing,
 	"ContainerRestarts":         nothing,
+	"ContainerRestartWaits":     "Nothing: they restart after the update. To end it, see `kubectl stayput status`",
 	"ContainerRestartRefused":   "Correct the request, or run `kubectl delete pod`: [one pod](../how-to/restarts.md#one-pod)",
 }
 
