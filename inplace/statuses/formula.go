@@ -25,6 +25,7 @@ const (
 	ReasonFound              = "FoundNewReplicaSet"
 	ReasonComplete           = "NewReplicaSetAvailable"
 	ReasonTimedOut           = "ProgressDeadlineExceeded"
+	ReasonPaused             = "DeploymentPaused"
 	ReasonResumed            = "DeploymentResumed"
 	ReasonMinimumAvailable   = "MinimumReplicasAvailable"
 	ReasonMinimumUnavailable = "MinimumReplicasUnavailable"
@@ -117,6 +118,8 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 	case current != nil && current.Reason == ReasonComplete && status.Replicas == status.UpdatedReplicas, Complete(f.Deployment, *status):
 		// the rollout is complete, or will be in a moment
 	case f.setStage(status, current):
+	case current != nil && current.Reason == ReasonPaused && !progressed(f.Deployment.Status, *status):
+		f.resume(status) // checkPausedConditions in sync.go comes first: the time of a pause does not count
 	case progressed(f.Deployment.Status, *status):
 		updated := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonUpdated, f.subject()+" is progressing.", f.Now)
 		if current != nil && current.Status == corev1.ConditionTrue {
@@ -182,7 +185,7 @@ func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.Deplo
 	staged := current != nil && current.Reason == ReasonPartition
 	switch {
 	case f.Stage == "" && staged:
-		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, ReasonResumed, "Deployment is resumed", f.Now))
+		f.resume(status)
 		return true
 	case f.Stage == "", Overdue(f.Deployment) && !progressed(f.Deployment.Status, *status):
 		return false
@@ -196,6 +199,10 @@ func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.Deplo
 	RemoveCondition(status, appsv1.DeploymentProgressing)
 	SetCondition(status, stage)
 	return true
+}
+
+func (f Formula) resume(status *appsv1.DeploymentStatus) {
+	SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, ReasonResumed, "Deployment is resumed", f.Now))
 }
 
 // setTimedOut sets the condition of a rollout that has exceeded its deadline: the native message, and what the update waits for. Either
@@ -239,12 +246,22 @@ func Overdue(d *apps.Deployment) bool {
 	return progressing != nil && progressing.Reason == ReasonTimedOut
 }
 
+// StaysOverdue reports whether the status says that the rollout has exceeded its progress deadline, and the next one will.
+func (f Formula) StaysOverdue() bool {
+	next := *f.Deployment
+	next.Status = f.NativeStatus()
+	return Overdue(f.Deployment) && Overdue(&next)
+}
+
+// TimedOut is what the native controller says of a ReplicaSet that has exceeded the deadline.
+func TimedOut(newRS *apps.ReplicaSet) string { return subjectOf(newRS) + timedOut }
+
 // Stalled returns the message of the condition by which the update to that ReplicaSet has exceeded its progress deadline; empty if it has
 // not. After a further edit the condition stays until a pod progresses. It names the ReplicaSet that it is about.
 func Stalled(d *apps.Deployment, newRS *apps.ReplicaSet) string {
 	progressing := apps.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
 	if newRS == nil || !Overdue(d) || d.Status.ObservedGeneration < d.Generation ||
-		!strings.HasPrefix(progressing.Message, subjectOf(newRS)+timedOut) {
+		!strings.HasPrefix(progressing.Message, TimedOut(newRS)) {
 		return ""
 	}
 	return progressing.Message
@@ -266,9 +283,7 @@ func (f Formula) timedOut(progressing *appsv1.DeploymentCondition) bool {
 }
 
 // hasDeadline is HasProgressDeadline.
-func (f Formula) hasDeadline() bool {
-	return HasDeadline(f.Deployment)
-}
+func (f Formula) hasDeadline() bool { return HasDeadline(f.Deployment) }
 
 // HasDeadline reports whether a rollout of the Deployment can exceed a progress deadline.
 func HasDeadline(d *apps.Deployment) bool {
@@ -276,8 +291,11 @@ func HasDeadline(d *apps.Deployment) bool {
 	return seconds != nil && *seconds != math.MaxInt32
 }
 
-func (f Formula) deadline() time.Duration {
-	return time.Duration(*f.Deployment.Spec.ProgressDeadlineSeconds) * time.Second
+func (f Formula) deadline() time.Duration { return Deadline(f.Deployment) }
+
+// Deadline returns the progress deadline of a Deployment that has one.
+func Deadline(d *apps.Deployment) time.Duration {
+	return time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second
 }
 
 // UntilDeadline returns when to check whether the deadline has passed, or 0 if that is not needed. It is requeueStuckDeployment.
