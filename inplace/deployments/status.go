@@ -37,6 +37,15 @@ func (o *observed) waiting(turns podstate.Turns) waiting {
 	return w
 }
 
+// onlyWaits returns what steps.Plan.OnlyWaits says.
+func (o *observed) onlyWaits(turns podstate.Turns) bool {
+	if o.paused() || o.anyInProgress(turns) {
+		return o.paused()
+	}
+	plan := o.update.Plan.Result
+	return plan.Refused() || o.update.Partition.Flaw(o.update.Pods()) != "" || o.atPartition() != "" && !plan.Images.Pulling
+}
+
 // atPartition returns a message that the update waits only for the partition; empty if it waits for anything else, or for nothing. Pods
 // with their turn, and nodes that pull images, are left out.
 func (o *observed) atPartition() string {
@@ -108,7 +117,7 @@ func (w status) canWait(next appsv1.DeploymentStatus) time.Duration {
 // progress because others of all workloads come first, that is now.
 func (w status) onTimeUntil() time.Time {
 	var until time.Time
-	if w.update.Plan.Result.AwaitsLimit.Flag != "" && !w.anyInProgress() {
+	if w.update.Plan.Result.AwaitsLimit.Flag != "" && !w.anyInProgress(w.turns) {
 		return w.Seen.Now
 	}
 	for s := range w.update.Pods() {
@@ -118,9 +127,9 @@ func (w status) onTimeUntil() time.Time {
 }
 
 // anyInProgress reports whether a pod is to make the next progress.
-func (w status) anyInProgress() bool {
-	for s := range w.update.Pods() {
-		if w.turns[s] || readiness.Closed(s.Pod) || s.Updated && !s.Available || s.PartiallyPatched() {
+func (o *observed) anyInProgress(turns podstate.Turns) bool {
+	for s := range o.update.Pods() {
+		if turns[s] || readiness.Closed(s.Pod) || s.Updated && !s.Available || s.PartiallyPatched() {
 			return true
 		}
 	}

@@ -63,6 +63,9 @@ type Plan struct {
 	HookWaits []HookWait
 	// NotUndone is why a stalled update is not undone although a label asks for that; empty if it is, or if no label does.
 	NotUndone string
+	// OnlyWaits: the update is paused, or no pod is in progress and the user, a PodDisruptionBudget or a limit keeps the others as they are.
+	// So time that passes says nothing about the update.
+	OnlyWaits bool
 	// OnRequest: pods are taken out of service because their own annotations ask for restarts, and not for an update.
 	OnRequest bool
 	// AwaitsLimit are the pods that only a limit on how many pods restart at a time keeps in service.
