@@ -112,10 +112,11 @@ func TestOnlyItsOwnTimeCounts(t *testing.T) {
 	as := func(*deployments.Rollout) {}
 	budgetKeeps := func(r *deployments.Rollout) { r.Seen.Disruption = fixture.Protected(4, 4, r.Seen.Pods) }
 	budgetAllows := func(r *deployments.Rollout) { r.Seen.Disruption = disruption.Seen{} }
-	partition := func(value inplace.Partition) func(*deployments.Rollout) {
-		return func(r *deployments.Rollout) { r.Seen.Settings.Partition = value }
+	keeps := func(partition inplace.Partition) func(*deployments.Rollout) {
+		return func(r *deployments.Rollout) { r.Seen.Settings.Partition = partition }
 	}
-	closed, _ := inplace.Window("Sat 02:00-04:00").Keeping("", time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC))
+	partition := func(value string) func(*deployments.Rollout) { return keeps(inplace.Partition{Value: value}) }
+	closed, _ := inplace.Window("Sat 02:00-04:00").Keeping(inplace.Partition{}, time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC))
 	for name, minutes := range map[string][]minute{
 		"it stalls":                      {{0, as, false}, {9, as, false}, {10, as, true}},
 		"edited":                         {{0, as, false}, {9, editTo("c"), false}, {18, as, false}, {19, as, true}},
@@ -129,9 +130,9 @@ func TestOnlyItsOwnTimeCounts(t *testing.T) {
 		"a partition":                    {{0, partition("2"), false}, {30, as, false}, {31, partition(""), false}, {40, as, false}, {41, as, true}},
 		"a partition, but a pod crashes": {{0, crashes, false}, {1, partition("2"), false}, {10, as, true}},
 		"no valid partition":             {{0, partition("x"), false}, {30, as, false}, {31, partition("0"), false}, {40, as, false}, {41, as, true}},
-		"a closed window":                {{0, partition(closed), false}, {30, as, false}, {31, partition(""), false}, {40, as, false}, {41, as, true}},
-		"a closed window, later":         {{0, as, false}, {9, partition(closed), false}, {30, as, false}, {31, partition(""), false}, {41, as, true}},
-		"a window closes in a stall":     {{0, as, false}, {10, partition(closed), false}},
+		"a closed window":                {{0, keeps(closed), false}, {30, as, false}, {31, partition(""), false}, {40, as, false}, {41, as, true}},
+		"a closed window, later":         {{0, as, false}, {9, keeps(closed), false}, {30, as, false}, {31, partition(""), false}, {41, as, true}},
+		"a window closes in a stall":     {{0, as, false}, {10, keeps(closed), false}},
 		"a budget keeps pods in a stall": {{0, as, false}, {10, budgetKeeps, false}},
 		"paused in a stall":              {{0, as, false}, {10, paused(true), false}},
 		"asked in the middle of a stall": {{0, asked(false), false}, {10, as, false}, {11, asked(true), true}},

@@ -161,7 +161,7 @@ func (p planner) tell(waiting waiting) {
 	switch {
 	case plan.Result.Phase != "" || p.paused():
 	case waiting.stage != "":
-		plan.Phase(steps.PhasePartition, waiting.stage)
+		plan.Phase(steps.PhaseAtPartition(waiting.byWindow), waiting.stage)
 	case waiting.flaw != "":
 		plan.Phase(steps.PhaseStalled, waiting.flaw)
 	}

@@ -159,7 +159,9 @@ func TestRefusedUndoIsTriedAgain(t *testing.T) {
 // TestUnhindered has, minute by minute, what the plan says, and since when the update depends on nothing but itself.
 func TestUnhindered(t *testing.T) {
 	b, c := &metav1.ObjectMeta{UID: "b"}, &metav1.ObjectMeta{UID: "c"}
-	goesOn := func(to metav1.Object) steps.Plan { return steps.Plan{Decision: steps.Decision{Held: true, UpdateRevision: to}} }
+	goesOn := func(to metav1.Object) steps.Plan {
+		return steps.Plan{Decision: steps.Decision{Held: true, UpdateRevision: to}}
+	}
 	waits := goesOn(b)
 	waits.OnlyWaits = true
 	var m Memory

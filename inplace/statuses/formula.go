@@ -43,6 +43,8 @@ type Formula struct {
 	// Stage says, as one clause, at which partition the rollout waits. It is empty if the rollout does not wait at one. Waiting at a
 	// partition is treated like a rollout that the user has paused.
 	Stage string
+	// ByWindow: it is a closed maintenance window that it waits for.
+	ByWindow bool
 	// OnTimeUntil is until when pods were draining or stopping within the time that they have for it. It is Now while they do, and
 	// zero if they did not. No progress is expected before that time.
 	OnTimeUntil time.Time
@@ -174,25 +176,36 @@ func (f Formula) lastProgress(progressing *appsv1.DeploymentCondition) time.Time
 	return progressing.LastUpdateTime.Time
 }
 
-// ReasonPartition is the reason of a Deployment's condition Progressing while only the partition stops the rollout.
-const ReasonPartition = "WaitingAtPartition"
+// These are the reasons of a Deployment's condition Progressing while only the partition, or a closed maintenance window, stops the rollout.
+const (
+	ReasonPartition = "WaitingAtPartition"
+	ReasonWindow    = "WaitingForWindow"
+)
+
+// staged reports whether the condition says that only one of these stops the rollout.
+func staged(c *appsv1.DeploymentCondition) bool {
+	return c != nil && (c.Reason == ReasonPartition || c.Reason == ReasonWindow)
+}
 
 // setStage reports whether the rollout waits at its partition, or continues from there. It says so in the condition, as
 // checkPausedConditions in sync.go does for a paused rollout. The native controller does not know this reason, and takes the
 // condition's time for that of the last progress. So the time is renewed: otherwise the deadline would have passed when the native
 // controller, or Stayput, continues.
 func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) bool {
-	staged := current != nil && current.Reason == ReasonPartition
+	reason := ReasonPartition
+	if f.ByWindow {
+		reason = ReasonWindow
+	}
 	switch {
-	case f.Stage == "" && staged:
+	case f.Stage == "" && staged(current):
 		f.resume(status)
 		return true
 	case f.Stage == "", Overdue(f.Deployment) && !progressed(f.Deployment.Status, *status):
 		return false
-	case staged && current.Message == f.Stage && f.Now.Sub(current.LastUpdateTime.Time) < f.deadline()/2:
+	case staged(current) && current.Reason == reason && current.Message == f.Stage && f.Now.Sub(current.LastUpdateTime.Time) < f.deadline()/2:
 		return true
 	}
-	stage := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, ReasonPartition, f.Stage, f.Now)
+	stage := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, reason, f.Stage, f.Now)
 	if current != nil && current.Status == stage.Status {
 		stage.LastTransitionTime = current.LastTransitionTime
 	}
@@ -306,7 +319,7 @@ func (f Formula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
 		return 0
 	}
 	deadline := f.deadline()
-	if progressing.Reason == ReasonPartition || f.OnTimeUntil.Equal(f.Now) ||
+	if staged(progressing) || f.OnTimeUntil.Equal(f.Now) ||
 		f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) {
 		deadline /= 2
 	}

@@ -27,6 +27,8 @@ const (
 	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed, or the partition is not valid
 	// PhasePartition: all pods that the partition lets move have moved.
 	PhasePartition Phase = "Partition"
+	// PhaseWindow: pods that the partition would let move wait for the maintenance window to open.
+	PhaseWindow Phase = "Window"
 	// PhaseBudget: no pod is in progress, and a PodDisruptionBudget allows no disruption.
 	PhaseBudget Phase = "Budget"
 	// PhaseLimit: no pod is in progress, and a limit on how many pods of all workloads restart at a time keeps all others in service.
@@ -113,6 +115,14 @@ type Progress struct {
 // String returns the progress in one clause.
 func (p Progress) String() string {
 	return fmt.Sprintf("%d of %d pods updated, %d in progress", p.Moved, p.Replicas, p.Moving)
+}
+
+// PhaseAtPartition returns the phase of an update that waits for the partition alone, or for the window that is closed.
+func PhaseAtPartition(byWindow bool) Phase {
+	if byWindow {
+		return PhaseWindow
+	}
+	return PhasePartition
 }
 
 // Stage is how far the partition lets an update go.
