@@ -148,7 +148,7 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 func (r *Reconciler) execute(
 	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan steps.Plan,
 ) (reconcile.Result, error) {
-	if !plan.Decision.Held && !plan.OnRequest {
+	if !plan.Confirmed() {
 		return r.finish(ctx, workload, rollout, plan, r.carryOut(ctx, workload, plan.Steps))
 	}
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {

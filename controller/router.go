@@ -25,7 +25,6 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -151,7 +150,7 @@ func (r router) prePullPod(ctx context.Context, pod *corev1.Pod) []reconcile.Req
 // that another client than the EndpointSlice controller maintains.
 func (r router) endpoints(ctx context.Context, object client.Object) []reconcile.Request {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
-	if !ok || !serving.SliceFollowsPods(slice) || !r.labelled(ctx, slice.Namespace) {
+	if !ok || !podstate.SliceFollowsPods(slice) || !r.labelled(ctx, slice.Namespace) {
 		return nil
 	}
 	var requests []reconcile.Request

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stayput/stayput/controller/allowance"
@@ -111,7 +112,7 @@ func setupKinds(
 		return err
 	}
 	allowances := &allowance.Room{Cached: cached, Live: live(m, cached)}
-	restarts, err := restartsWithin(limits, cached)
+	restarts, err := restartsWithin(m, limits, cached)
 	if err != nil {
 		return err
 	}
@@ -145,11 +146,12 @@ func setupConfiguration(
 }
 
 // restartsWithin returns where pods get their permission to restart; nil if there are no limits.
-func restartsWithin(limits concurrency.Limits, cached observe.Reader) (*allowance.Restarts, error) {
+func restartsWithin(m manager.Manager, limits concurrency.Limits, cached observe.Reader) (*allowance.Restarts, error) {
 	if len(limits) == 0 {
 		return nil, nil
 	}
-	return &allowance.Restarts{Limits: limits, Cached: cached}, cached.Stores.IndexRestarting()
+	restarts := &allowance.Restarts{Limits: limits, Cached: cached}
+	return restarts, errors.Join(m.Add(restarts), cached.Stores.IndexRestarting())
 }
 
 // setupGates adds the controller that opens gates, on every replica.

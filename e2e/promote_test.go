@@ -178,7 +178,7 @@ func undoOnStallOfTheOnlyPod(t *testing.T) {
 // noUndoInWaiting checks that an update which waits for a PodDisruptionBudget longer than its deadline is not undone, and goes on when the
 // budget allows it.
 func noUndoInWaiting(t *testing.T) {
-	s := newStage(t, with(labelled, onStallLabel, "undo", budgetsLabel, "respect"))
+	s := newStage(t, with(with(labelled, onStallLabel, "undo"), budgetsLabel, "respect"))
 	s.create(web(2, progressDeadline(5)))
 	before := s.pods("web")
 	s.kubectl("", "create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=2")

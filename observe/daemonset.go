@@ -11,7 +11,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/daemonsets"
-	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // fieldNode is the only field besides name and namespace that Stayput uses to select pods at the API server.
@@ -56,7 +56,7 @@ func (r Reader) IsUnreachable(ctx context.Context, pod *corev1.Pod) bool {
 		return false
 	}
 	node, err := find[corev1.Node](ctx, r, types.NamespacedName{Name: pod.Spec.NodeName})
-	return err != nil || node == nil || nodes.Unreachable(node)
+	return err != nil || node == nil || readiness.Unreachable(node)
 }
 
 // shared returns the option with which a cache returns its own objects instead of copies. That is safe because package

@@ -11,7 +11,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/patches"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
@@ -88,7 +87,7 @@ func (h Handlers) undone(
 // makes the controller look again, and an answer from an older cache would come after that. A closed gate does not replace the live read:
 // on an unreachable node it stays closed.
 func (h Handlers) updating(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	if replicas.MayBeDeleted(pod) {
+	if deployments.MayBeDeleted(pod) {
 		return false, nil
 	}
 	rs, err := h.marked(ctx, pod)
@@ -107,7 +106,7 @@ func (h Handlers) marked(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet
 	return rs, nil
 }
 
-// full reports whether the ReplicaSet that a pod is created in takes part in an update and has all its pods already (replicas.Full). The
+// full reports whether the ReplicaSet that a pod is created in takes part in an update and has all its pods already (deployments.Full). The
 // cache may not know of the mark yet, nor of pods that have moved there. So the mark is read from the API server. Where the cache says
 // that pods are missing, they are counted at the API server as well, as often as recounts allows.
 func (h Handlers) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
@@ -116,10 +115,10 @@ func (h Handlers) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return false, err
 	}
 	live, err := h.Cached.LivePodsOf(ctx, rs)
-	if err == nil && !replicas.Full(rs, live) && h.recounts.Allow() {
+	if err == nil && !deployments.Full(rs, live) && h.recounts.Allow() {
 		live, err = h.Live.LivePodsOf(ctx, rs)
 	}
-	return err == nil && replicas.Full(rs, live), err
+	return err == nil && deployments.Full(rs, live), err
 }
 
 // markHolds reports whether the mark on a ReplicaSet, as the API server has it, holds deletions.

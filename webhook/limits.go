@@ -41,8 +41,12 @@ func (h Handlers) onlyManaged(handler handler, kinds ...string) handler {
 }
 
 // manages reports whether Stayput manages the namespace. It asks the cache, and then the API server a few times a second: users label a
-// namespace and edit at once.
+// namespace and edit at once. No lookup is spent on namespaces that are never managed: from there the check of an installation asks every
+// webhook at once.
 func (h Handlers) manages(ctx context.Context, namespace string) (bool, error) {
+	if h.Cached.ExcludedNamespaces.Has(namespace) {
+		return false, nil
+	}
 	mode, err := h.Cached.NamespaceMode(ctx, namespace)
 	if apierrors.IsNotFound(err) || err == nil && !mode.Manages() {
 		if !h.lookups.Allow() {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/creation"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -48,11 +48,11 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	case err != nil:
 		return allow(), err
 	case gates:
-		return patch(gated, append(creation.WithoutMove(pod), creation.AddGate(pod)...)), nil
+		return patch(gated, append(readiness.WithoutMove(pod), readiness.AddGate(pod)...)), nil
 	case workload != nil && kind.ungated != nil:
-		return patchIfAny(creation.Admit(pod)), nil
+		return patchIfAny(readiness.Admit(pod)), nil
 	}
-	return patchIfAny(creation.WithoutMove(pod)), nil
+	return patchIfAny(readiness.WithoutMove(pod)), nil
 }
 
 // patchIfAny returns the answer with these operations; without any, the object is allowed as it is.

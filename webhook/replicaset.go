@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/creation"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -30,14 +30,14 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 		return allow(), err
 	}
 	rs.Namespace = req.Namespace
-	operations := creation.WithoutMarks(rs)
+	operations := revisions.WithoutMarks(rs)
 	empty, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
 		return receives(ctx, reader, rs)
 	})
 	if err != nil || !empty {
 		return patch(uncounted, operations), err
 	}
-	return patch(createdEmpty, append(operations, creation.WithoutReplicas(rs)...)), nil
+	return patch(createdEmpty, append(operations, revisions.WithoutReplicas(rs)...)), nil
 }
 
 // receives reports whether the pods of the new ReplicaSet's Deployment can move to it. It decides for the template from which the

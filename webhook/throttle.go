@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/deployments"
-	"github.com/stayput/stayput/inplace/replicas"
 )
 
 // A native controller whose write is refused tries again with its next event, and while pods move there is an event every few
@@ -106,7 +105,7 @@ func (h Handlers) throttleDeletion(ctx context.Context, req admission.Request) (
 		return allow(), nil
 	}
 	pod, err := decodePod(req, req.OldObject)
-	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || replicas.MayBeDeleted(pod) {
+	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || deployments.MayBeDeleted(pod) {
 		return allow(), err
 	}
 	h.throttled[kind.podsBy].wait(ctx, ownerOf(pod), kind.futile(h, pod))
@@ -146,7 +145,7 @@ func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 			return false
 		}
 		live, err := h.Cached.LivePodsOf(ctx, rs)
-		return err == nil && replicas.SurplusPasses(rs, live)
+		return err == nil && deployments.SurplusPasses(rs, live)
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/creation"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/steps"
@@ -57,7 +56,7 @@ func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (an
 		}
 		warnings = decided.warnings()
 	}
-	response := patch(uncounted, creation.RecordDecision(now, decided.text, decided.kept...))
+	response := patch(uncounted, steps.RecordDecision(now, decided.text, decided.kept...))
 	response.Warnings = warnings
 	return response, nil
 }

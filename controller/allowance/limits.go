@@ -13,8 +13,9 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/write"
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/concurrency"
-	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -23,8 +24,11 @@ const (
 	settling = 5 * time.Second
 	// remembered is for how long a request counts that is not made again. Plans of workloads whose pods wait are made more often.
 	remembered = time.Minute
-	// collecting is for how long pods are kept permitted for a workload that was woken.
+	// collecting is for how long pods are kept permitted for a workload that was woken, or whose plan takes them out of service.
 	collecting = 5 * time.Second
+	// lookEvery is how often places are looked for that have become free although no plan says so: a pod no longer counts because of its age,
+	// a turn is over, or the workload of a pod that came back has not been planned yet.
+	lookEvery = time.Second
 	// wakeAgain is how long after a workload was woken it may be woken again.
 	wakeAgain = 100 * time.Millisecond
 )
@@ -59,12 +63,28 @@ type permission struct {
 	pod concurrency.Pod
 }
 
-// request is about pods that wait.
+// request is about pods that wait, or that are about to get their permission.
 type request struct {
 	concurrency.Request
 	at, woken time.Time
+	// taking: the plan takes pods out of service. The workload need not be woken for them.
+	taking bool
 	// wake has the workload planned again.
 	wake func()
+}
+
+// over reports whether the request no longer counts: the workload has not been planned again.
+func (r request) over(now time.Time) bool {
+	called := r.taking || r.woken.After(r.at)
+	return now.Sub(r.at) > remembered || called && now.Sub(inplace.Latest(r.at, r.woken)) > collecting
+}
+
+// promise returns how many pods of the workload were told that they may restart, and still may collect that.
+func (r request) promise(now time.Time) int {
+	if now.Sub(r.woken) > collecting {
+		return 0
+	}
+	return r.Promised
 }
 
 // Share returns what a plan has to know of limits; nil if there are none.
@@ -84,7 +104,10 @@ func (r *Restarts) Share(ctx context.Context, rollout kinds.Rollout) (*concurren
 
 // seen returns what was observed of all workloads. The caller has the lock.
 func (r *Restarts) seen(ctx context.Context, now time.Time) (concurrency.Seen, error) {
-	seen := concurrency.Seen{Limits: r.Limits, Latest: r.latest}
+	seen := concurrency.Seen{Limits: r.Limits, Latest: r.latest, Requests: r.waiting(now)}
+	if err := r.dropShown(ctx, now); err != nil { // before pods are listed: what is dropped is then listed in that version, or a later one
+		return seen, err
+	}
 	pods, err := r.Cached.RestartingPods(ctx)
 	if err != nil {
 		return seen, err
@@ -94,33 +117,48 @@ func (r *Restarts) seen(ctx context.Context, now time.Time) (concurrency.Seen, e
 	if err != nil {
 		return seen, err
 	}
-	byName, counted := nodes.ByName(known), map[types.UID]bool{}
+	byName, counted := readiness.NodesByName(known), map[types.UID]bool{}
 	for _, pod := range pods {
 		counted[pod.UID] = true
 		seen.Restarting = append(seen.Restarting, concurrency.PodOf(pod, byName[pod.Spec.NodeName]))
 	}
 	for uid, one := range r.given {
-		version, err := r.Cached.VersionOf(ctx, one.key, uid)
-		switch {
-		case err != nil:
-			return seen, err
-		case version == "" || !one.outlasts(version, now):
-			delete(r.given, uid)
-		case !counted[uid]:
+		if !counted[uid] {
 			seen.Restarting = append(seen.Restarting, one.pod)
 		}
-	}
-	for uid, one := range r.requests {
-		if now.Sub(one.at) > remembered || one.woken.After(one.at) && now.Sub(one.woken) > collecting {
-			delete(r.requests, uid)
-			continue
-		}
-		seen.Requests = append(seen.Requests, one.Request)
 	}
 	return seen, nil
 }
 
-// Planned notes which pods of a workload wait, as its plan says, and wakes the workloads whose pods may restart now.
+// dropShown drops the permissions of pods of which the cache shows what was written to them.
+func (r *Restarts) dropShown(ctx context.Context, now time.Time) error {
+	for uid, one := range r.given {
+		version, err := r.Cached.VersionOf(ctx, one.key, uid)
+		if err != nil {
+			return err
+		}
+		if version == "" || !one.outlasts(version, now) {
+			delete(r.given, uid)
+		}
+	}
+	return nil
+}
+
+// waiting returns the requests that still count, and forgets the others.
+func (r *Restarts) waiting(now time.Time) (all []concurrency.Request) {
+	for uid, one := range r.requests {
+		if one.over(now) {
+			delete(r.requests, uid)
+			continue
+		}
+		one.Promised = one.promise(now)
+		all = append(all, one.Request)
+	}
+	return all
+}
+
+// Planned notes which pods of a workload wait, and which are taken out of service, as its plan says. It wakes the workloads whose pods may
+// restart now. Turns are kept until Confirm is called.
 func (r *Restarts) Planned(ctx context.Context, rollout kinds.Rollout, plan steps.Plan, wake func()) error {
 	if r == nil {
 		return nil
@@ -130,12 +168,51 @@ func (r *Restarts) Planned(ctx context.Context, rollout kinds.Rollout, plan step
 	workload, now := rollout.Workload().GetUID(), time.Now()
 	before := r.requests[workload]
 	delete(r.requests, workload)
-	if awaits := plan.AwaitsLimit; awaits.Count() > 0 {
+	next := slices.DeleteFunc(next(plan, now), func(pod *corev1.Pod) bool { _, has := r.given[pod.UID]; return has })
+	if most := len(next) + plan.AwaitsLimit.Count(); most > 0 {
 		if r.requests == nil {
 			r.requests = map[types.UID]request{}
 		}
-		r.requests[workload] = request{requestOf(rollout, plan, awaits.Pods, awaits.Most), now, before.woken, wake}
+		made := request{requestOf(rollout, plan, append(next, plan.AwaitsLimit.Pods...), most), now, before.woken, len(next) > 0, wake}
+		made.Promised = min(before.Promised, most)
+		r.requests[workload] = made
 	}
+	return r.look(ctx, now)
+}
+
+// next returns the pods that the plan takes out of service, now or in a moment.
+func next(plan steps.Plan, now time.Time) []*corev1.Pod {
+	pods := slices.Clone(plan.Next)
+	for _, step := range plan.Steps {
+		if pod := concurrency.Disrupted(step, now); pod != nil && plan.Confirmed() {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// Start looks for free places until the context ends. It implements manager.Runnable.
+func (r *Restarts) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lookEvery):
+		}
+		if err := r.lookNow(ctx); err != nil {
+			log.FromContext(ctx).Error(err, "Restarting pods cannot be counted: workloads that wait are not woken")
+		}
+	}
+}
+
+func (r *Restarts) lookNow(ctx context.Context) error {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.look(ctx, time.Now())
+}
+
+// look wakes the workloads whose pods may restart now. The caller has the lock.
+func (r *Restarts) look(ctx context.Context, now time.Time) error {
 	if len(r.requests) == 0 {
 		return nil
 	}
@@ -148,7 +225,7 @@ func (r *Restarts) Planned(ctx context.Context, rollout kinds.Rollout, plan step
 }
 
 func requestOf(rollout kinds.Rollout, plan steps.Plan, pods []*corev1.Pod, most int) concurrency.Request {
-	workload, known := rollout.Workload(), nodes.ByName(rollout.Snapshot().Nodes)
+	workload, known := rollout.Workload(), readiness.NodesByName(rollout.Snapshot().Nodes)
 	made := concurrency.Request{Workload: workload.GetUID(), Namespace: workload.GetNamespace(), Started: plan.Progress.Started, Most: most}
 	for _, pod := range pods {
 		made.Pods = append(made.Pods, concurrency.PodOf(pod, known[pod.Spec.NodeName]))
@@ -156,13 +233,18 @@ func requestOf(rollout kinds.Rollout, plan steps.Plan, pods []*corev1.Pod, most 
 	return made
 }
 
+// wake promises the pods their places, and wakes their workloads unless these take the pods out of service anyway.
 func (r *Restarts) wake(permitted concurrency.Permitted, now time.Time) {
-	for workload := range permitted {
-		if one := r.requests[workload]; now.Sub(one.woken) >= wakeAgain {
-			one.woken = now
-			r.requests[workload] = one
+	for workload, pods := range permitted {
+		one := r.requests[workload]
+		switch {
+		case !one.woken.Before(one.at), !one.taking && now.Sub(one.woken) < wakeAgain:
+			continue
+		case !one.taking:
 			one.wake()
 		}
+		one.woken, one.Promised = now, len(pods)
+		r.requests[workload] = one
 	}
 }
 
@@ -187,15 +269,19 @@ func (r *Restarts) Confirm(
 	}
 	kept = slices.DeleteFunc(slices.Clone(todo), func(step steps.Step) bool {
 		pod := concurrency.Disrupted(step, now)
-		return pod != nil && !given[pod.UID]
+		if pod == nil {
+			return false
+		}
+		_, permitted := given[pod.UID]
+		return !permitted
 	})
-	return kept, func(done write.Outcome) { r.settle(given, done) }, len(kept) == len(todo)
+	return kept, func(done write.Outcome) { r.settle(ctx, given, done) }, len(kept) == len(todo)
 }
 
-// give gives those of the pods a permission that may restart now.
+// give gives those of the pods a permission that may restart now. It returns how far they were before.
 func (r *Restarts) give(
 	ctx context.Context, rollout kinds.Rollout, plan steps.Plan, pods []*corev1.Pod, now time.Time,
-) (map[types.UID]bool, error) {
+) (map[types.UID]state, error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if now.Sub(r.since) < settling {
@@ -205,23 +291,44 @@ func (r *Restarts) give(
 	if err != nil {
 		return nil, err
 	}
-	given := map[types.UID]bool{}
+	given := map[types.UID]state{}
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
-		_, has := r.given[pod.UID]
+		one, has := r.given[pod.UID]
 		if has {
-			given[pod.UID] = true
+			given[pod.UID], one.state = one.state, inFlight
+			r.given[pod.UID] = one
 		}
 		return has
 	})
 	own := requestOf(rollout, plan, pods, len(pods))
+	own.Promised = min(r.requests[own.Workload].promise(now), len(pods))
 	seen.Requests = slices.DeleteFunc(seen.Requests, func(other concurrency.Request) bool { return other.Workload == own.Workload })
 	seen.Requests = append(seen.Requests, own)
 	for _, pod := range seen.Divide()[own.Workload] {
 		at := slices.IndexFunc(pods, func(one *corev1.Pod) bool { return one.UID == pod.UID })
-		given[pod.UID] = true
+		given[pod.UID] = inFlight
 		r.note(permission{inFlight, client.ObjectKeyFromObject(pods[at]), pod})
 	}
+	r.collected(own.Workload, given)
 	return given, nil
+}
+
+// collected drops the pods that have their permission from the workload's request. The others wait for theirs.
+func (r *Restarts) collected(workload types.UID, given map[types.UID]state) {
+	one, waits := r.requests[workload]
+	if !waits {
+		return
+	}
+	before := len(one.Pods)
+	if one.taking && before > len(given) {
+		one.taking, one.woken = false, time.Time{} // so that it is woken for what it did not get
+	}
+	one.Pods = slices.DeleteFunc(slices.Clone(one.Pods), func(pod concurrency.Pod) bool { _, has := given[pod.UID]; return has })
+	one.Most, one.Promised = one.Most-(before-len(one.Pods)), max(0, one.Promised-(before-len(one.Pods)))
+	r.requests[workload] = one
+	if one.Most <= 0 || len(one.Pods) == 0 {
+		delete(r.requests, workload)
+	}
 }
 
 // note remembers a permission that was given.
@@ -233,18 +340,25 @@ func (r *Restarts) note(one permission) {
 	r.given[one.pod.UID], r.latest[one.pod.Namespace] = one, r.number
 }
 
-// settle notes how far the pods are that were permitted. One that was not written has its permission no longer.
-func (r *Restarts) settle(given map[types.UID]bool, done write.Outcome) {
+// settle notes how far the pods are that were permitted, given how far they were before. One that was certainly not written has its
+// permission no longer, and others may have its place.
+func (r *Restarts) settle(ctx context.Context, given map[types.UID]state, done write.Outcome) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	for uid := range given {
-		after, written := stateAfter(done, uid)
-		if !written {
+	free := false
+	for uid, before := range given {
+		one := r.given[uid]
+		if one.state = stateAfter(done, uid, before); one.state == inFlight {
 			delete(r.given, uid)
+			free = true
 			continue
 		}
-		one := r.given[uid]
-		one.state = after
 		r.given[uid] = one
+	}
+	if !free {
+		return
+	}
+	if err := r.look(context.WithoutCancel(ctx), time.Now()); err != nil {
+		log.FromContext(ctx).Error(err, "Restarting pods cannot be counted: workloads that wait are not woken")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,6 +154,56 @@ func TestWorkersShareLimits(t *testing.T) {
 	}
 }
 
+// lagging is a cache that shows a write right after it was read for the first time.
+type lagging struct {
+	*shop
+	shows func()
+}
+
+func (l *lagging) then() {
+	l.shows()
+	l.shows = func() {}
+}
+
+// RestartingPods implements restartReader.
+func (l *lagging) RestartingPods(ctx context.Context) ([]*corev1.Pod, error) {
+	defer l.then()
+	return l.shop.RestartingPods(ctx)
+}
+
+// VersionOf implements restartReader.
+func (l *lagging) VersionOf(ctx context.Context, key types.NamespacedName, uid types.UID) (string, error) {
+	defer l.then()
+	return l.shop.VersionOf(ctx, key, uid)
+}
+
+// TestAWriteThatAppearsMeanwhileCounts: a pod counts also if the cache shows what was written to it while pods are counted.
+func TestAWriteThatAppearsMeanwhileCounts(t *testing.T) {
+	a, b := pod("a"), pod("b")
+	cached := &shop{pods: []*corev1.Pod{a, b}}
+	r := within(1, cached)
+	_, settle := permit(t, r, update("one", a), a)
+	settle(written(a, shut(a, "2")))
+	r.Cached = &lagging{cached, func() { cached.show(shut(a, "2")) }}
+	if second, _ := permit(t, r, update("two", b), b); len(second) > 0 {
+		t.Errorf("%v may restart besides", second)
+	}
+}
+
+// TestADoubtfulWriteStillCounts: a write that may have been made, although its answer was an error, counts also after a second one was
+// refused as too old.
+func TestADoubtfulWriteStillCounts(t *testing.T) {
+	a, b := pod("a"), pod("b")
+	r := within(1, &shop{pods: []*corev1.Pod{a, b}})
+	for _, done := range []write.Outcome{{Err: fixture.ErrText("timeout")}, {Outdated: true}} {
+		_, settle := permit(t, r, update("one", a), a)
+		settle(done)
+	}
+	if second, _ := permit(t, r, update("two", b), b); len(second) > 0 {
+		t.Errorf("%v may restart besides", second)
+	}
+}
+
 // waits is a plan whose pods wait for the limit.
 func waits(pods ...*corev1.Pod) steps.Plan {
 	return steps.Plan{Decision: steps.Decision{Held: true}, Progress: steps.Progress{Started: time.Now()},
@@ -194,11 +245,101 @@ func TestWhatWaitsIsWoken(t *testing.T) {
 	}
 }
 
+// takes is a plan that takes the pods out of service.
+func takes(pods ...*corev1.Pod) steps.Plan {
+	return steps.Plan{Decision: steps.Decision{Held: true}, Progress: steps.Progress{Started: time.Now()}, Steps: closing(pods...)}
+}
+
+// TestTheTurnIsKeptUntilItIsConfirmed: between the plan that takes a pod out of service and its permission, or while the plan waits for a
+// batch window, no other workload gets the place. If it is not free any more, the workload still waits, and is woken.
+func TestTheTurnIsKeptUntilItIsConfirmed(t *testing.T) {
+	a, b, c := pod("a"), pod("b"), pod("c")
+	c.Namespace = "other"
+	deferred := waits()
+	deferred.AwaitsLimit, deferred.Next = steps.AwaitsLimit{}, []*corev1.Pod{c}
+	for name, plan := range map[string]steps.Plan{"planned": takes(c), "deferred": deferred} {
+		cached, woken := &shop{pods: []*corev1.Pod{a, b, c}}, 0
+		r := within(1, cached)
+		r.latest = map[string]int{"shop": 1}
+		if err := r.Planned(t.Context(), update("elsewhere", c), plan, func() { woken++ }); err != nil {
+			t.Fatal(err)
+		}
+		if taken, _ := permit(t, r, update("same", b), b); len(taken) > 0 {
+			t.Errorf("%s: %v takes the place", name, taken)
+		}
+		cached.show(shut(a, "2")) // by a user, or another leader
+		if taken, _ := permit(t, r, update("elsewhere", c), c); len(taken) > 0 || woken > 0 {
+			t.Errorf("%s: %v may restart, woken %d times, and there is no place", name, taken, woken)
+		}
+		cached.show(a)
+		if err := r.Planned(t.Context(), update("first", a), steps.Plan{}, func() {}); err != nil || woken != 1 {
+			t.Errorf("%s: it is woken %d times, %v", name, woken, err)
+		}
+	}
+}
+
+// TestAPromiseIsKept: a workload that was woken gets its place, although one of another namespace asks meanwhile that would be first.
+func TestAPromiseIsKept(t *testing.T) {
+	b, c := pod("b"), pod("c")
+	c.Namespace = "other"
+	r := within(1, &shop{pods: []*corev1.Pod{b, c}})
+	r.latest = map[string]int{"shop": 1}
+	for _, one := range []*corev1.Pod{b, c} {
+		if err := r.Planned(t.Context(), update(one.Name, one), waits(one), func() {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if taken, _ := permit(t, r, update("c", c), c); len(taken) > 0 {
+		t.Errorf("%v takes the place", taken)
+	}
+	if taken, _ := permit(t, r, update("b", b), b); len(taken) != 1 {
+		t.Error("the workload that was woken does not get its place")
+	}
+}
+
+// TestAPlaceThatIsNotTakenGoesToOthers: a workload that waits is woken when a pod that had its permission was not written.
+func TestAPlaceThatIsNotTakenGoesToOthers(t *testing.T) {
+	a, b := pod("a"), pod("b")
+	r, woken := within(1, &shop{pods: []*corev1.Pod{a, b}}), 0
+	_, settle := permit(t, r, update("one", a), a)
+	if err := r.Planned(t.Context(), update("two", b), waits(b), func() { woken++ }); err != nil || woken > 0 {
+		t.Fatalf("woken %d times, %v", woken, err)
+	}
+	settle(write.Outcome{Outdated: true})
+	if woken != 1 {
+		t.Errorf("woken %d times", woken)
+	}
+}
+
+// TestAPlaceThatBecomesFreeByItself: a workload that waits is woken although nothing is planned.
+func TestAPlaceThatBecomesFreeByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pod("a"), pod("b")
+		cached := &shop{pods: []*corev1.Pod{shut(a, "2"), b}}
+		r, woken := within(1, cached), 0
+		if err := r.Planned(t.Context(), update("two", b), waits(b), func() { woken++ }); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { _ = r.Start(ctx) }()
+		time.Sleep(10 * lookEvery)
+		before := woken
+		cached.show(a)
+		time.Sleep(lookEvery)
+		synctest.Wait()
+		stop()
+		if before > 0 || woken != 1 {
+			t.Errorf("woken %d times before, and %d in all", before, woken)
+		}
+	})
+}
+
 // TestRequestedRestartsWaitForTheirTurn: a place is also kept for a pod whose own annotation asks for a restart, when there is no update.
 func TestRequestedRestartsWaitForTheirTurn(t *testing.T) {
 	a, b, c := pod("a"), pod("b"), pod("c")
 	c.Namespace = "other"
-	r := within(1, &shop{pods: []*corev1.Pod{a, b, c}})
+	cached := &shop{pods: []*corev1.Pod{shut(a, "2"), b, c}}
+	r := within(1, cached)
 	r.latest = map[string]int{"shop": 1}
 	asked := waits(c)
 	asked.Decision, asked.Progress = steps.Decision{}, steps.Progress{}
@@ -207,6 +348,7 @@ func TestRequestedRestartsWaitForTheirTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	cached.show(a)
 	if share, err := r.Share(t.Context(), update("update", b)); err != nil || share.Refusal(b, nil, time.Now()) == (concurrency.Refusal{}) {
 		t.Errorf("an update takes the place of the pod whose turn it is, %v", err)
 	}
@@ -226,7 +368,7 @@ func TestRequestsExpire(t *testing.T) {
 	} {
 		r, now := within(1, &shop{pods: []*corev1.Pod{a, b}}), time.Now()
 		made := requestOf(update("gone", a), waits(a), []*corev1.Pod{a}, 1)
-		r.requests = map[types.UID]request{"gone": {made, now.Add(-test.ago), now.Add(-test.woken), func() {}}}
+		r.requests = map[types.UID]request{"gone": {Request: made, at: now.Add(-test.ago), woken: now.Add(-test.woken), wake: func() {}}}
 		share, err := r.Share(t.Context(), update("two", b))
 		if free := share.Refusal(b, nil, now) == (concurrency.Refusal{}); err != nil || free != test.free {
 			t.Errorf("%s: the other may restart: %t, %v", name, free, err)

@@ -51,18 +51,24 @@ func (r *Room) Seen(ctx context.Context, rollout kinds.Rollout) (disruption.Seen
 func (r *Room) seen(ctx context.Context, rollout kinds.Rollout, budgets []*policyv1.PodDisruptionBudget) (disruption.Seen, error) {
 	namespace, own := rollout.Workload().GetNamespace(), rollout.Snapshot()
 	pods, err := r.Cached.NamespacePods(ctx, namespace)
-	return disruption.Seen{Budgets: budgets, Pods: withOwn(pods, own.Pods), Ahead: own.Ahead,
+	return disruption.Seen{Budgets: budgets, Pods: whole(pods, own.Pods), Ahead: own.Ahead,
 		Taken: r.namespaces[namespace].now(pods, time.Now())}, err
 }
 
-// withOwn returns the pods with those of the workload as they were read for its plan: the cache may have only outlines of them.
-func withOwn(pods, own []*corev1.Pod) []*corev1.Pod {
-	known := map[types.UID]bool{}
+// whole returns the pods, with those of the workload as they were read for its plan: the cache may have only outlines of them. A plan may
+// be older than the cache. What is taken is compared with the cache, so a pod that has changed since counts as the cache shows it.
+func whole(pods, own []*corev1.Pod) []*corev1.Pod {
+	read := map[types.UID]*corev1.Pod{}
 	for _, pod := range own {
-		known[pod.UID] = true
+		read[pod.UID] = pod
 	}
-	others := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return known[pod.UID] })
-	return append(others, own...)
+	all := slices.Clone(pods)
+	for i, pod := range all {
+		if same := read[pod.UID]; same != nil && same.ResourceVersion == pod.ResourceVersion {
+			all[i] = same
+		}
+	}
+	return all
 }
 
 // Confirm leaves out the steps that take a pod out of service for which there is no allowance now. It returns false if there are such
@@ -98,34 +104,32 @@ func (r *Room) give(ctx context.Context, rollout kinds.Rollout, todo []steps.Ste
 	if err != nil {
 		return nil, nil, err
 	}
-	allowed, taken := seen.Of(rollout.Snapshot().Pods, now), r.namespaces[namespace]
+	allowed, known := seen.Of(rollout.Snapshot().Pods, now), r.namespaces[namespace]
 	var kept []steps.Step
-	var given []types.UID
+	given := taken{}
 	for _, step := range todo {
 		if pod := steps.Disrupted(step); pod != nil {
 			if refused := allowed.Take(seen, pod, now); refused != (disruption.Refusal{}) {
 				log.FromContext(ctx).V(1).Info("The pod stays in service", "pod", pod.Name, "reason", refused.String())
 				continue
 			}
-			given = append(given, pod.UID)
-			taken[pod.UID] = inFlight
+			given[pod.UID] = known[pod.UID]
+			known[pod.UID] = inFlight
 		}
 		kept = append(kept, step)
 	}
 	return kept, func(done write.Outcome) { r.settle(namespace, given, done) }, nil
 }
 
-// settle notes which version the pods have reached that were given an allowance. One that was not written has it no longer, unless it may
-// have been written nevertheless.
-func (r *Room) settle(namespace string, given []types.UID, done write.Outcome) {
+// settle notes which version the pods have reached that were given an allowance, given how far they were before. One that was certainly
+// not written has it no longer.
+func (r *Room) settle(namespace string, given taken, done write.Outcome) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	taken := r.namespaces[namespace]
-	for _, uid := range given {
-		if after, written := stateAfter(done, uid); written {
-			taken[uid] = after
-		} else {
-			delete(taken, uid)
+	known := r.namespaces[namespace]
+	for uid, before := range given {
+		if known[uid] = stateAfter(done, uid, before); known[uid] == inFlight {
+			delete(known, uid)
 		}
 	}
 }

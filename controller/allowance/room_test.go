@@ -233,3 +233,34 @@ func TestTheAPIServerHasTheLastWord(t *testing.T) {
 		}
 	}
 }
+
+// TestAPlanOlderThanTheCache: a pod that was taken counts as taken although the plan of its workload is older, and the cache shows it
+// already. The status of the PodDisruptionBudget does not show it yet.
+func TestAPlanOlderThanTheCache(t *testing.T) {
+	a, b := pod("a"), pod("b")
+	for name, pods := range map[string][]*corev1.Pod{"closed": {closed(a, "2"), b}, "gone": {b}} {
+		cluster := &shop{budgets: allowing(1, []*corev1.Pod{a, b}), pods: pods}
+		room := &Room{Cached: cluster, Live: cluster}
+		if seen, err := room.Seen(t.Context(), workload("one", a, b)); err != nil || len(seen.Pods) != len(pods) {
+			t.Errorf("%s: the plan counts %d pods, %v", name, len(seen.Pods), err)
+		}
+		if taken, _ := confirm(t, room, workload("one", a, b), closing(b)); len(taken) > 0 {
+			t.Errorf("%s: %v are taken", name, taken)
+		}
+	}
+}
+
+// TestADoubtfulWriteStaysTaken: a write that may have been made, although its answer was an error, counts also after a second one was
+// refused as too old.
+func TestADoubtfulWriteStaysTaken(t *testing.T) {
+	a, b := pod("a"), pod("b")
+	cluster := &shop{budgets: allowing(1, []*corev1.Pod{a, b}), pods: []*corev1.Pod{a, b}}
+	room := &Room{Cached: cluster, Live: cluster}
+	for _, done := range []write.Outcome{{Err: fixture.ErrText("timeout")}, {Outdated: true}} {
+		_, settle := confirm(t, room, workload("one", a), closing(a))
+		settle(done)
+	}
+	if taken, _ := confirm(t, room, workload("two", b), closing(b)); len(taken) > 0 {
+		t.Errorf("%v are taken besides", taken)
+	}
+}

@@ -28,16 +28,17 @@ type state struct {
 // inFlight is the state of a pod that is being written.
 var inFlight state
 
-// stateAfter returns how far a pod is that may have been written. It returns false if it certainly was not.
-func stateAfter(done write.Outcome, uid types.UID) (state, bool) {
+// stateAfter returns how far a pod is that may have been written, given how far it was before. It returns inFlight if it certainly never
+// was written.
+func stateAfter(done write.Outcome, uid types.UID, before state) state {
 	at, until := slices.IndexFunc(done.Writes, func(made write.Done) bool { return made.After.GetUID() == uid }), time.Now().Add(doubtful)
 	switch {
 	case at >= 0:
-		return state{version: done.Writes[at].After.GetResourceVersion(), until: until}, true
+		return state{version: done.Writes[at].After.GetResourceVersion(), until: until}
 	case done.Err != nil:
-		return state{until: until}, true
+		return state{until: until}
 	}
-	return state{}, false
+	return before
 }
 
 // now returns the pods that count as taken, given the pods in the cache. It forgets the others.

@@ -55,8 +55,8 @@ const (
 	EventAwaitsHook = "InPlaceUpdateAwaitsHook"
 	// EventHookTimedOut tells that hooks have held a pod for `stayput.dev/pre-restart-timeout`, so that its containers restart without them.
 	EventHookTimedOut = "PreRestartHookTimedOut"
-	// EventAwaitsLimit tells, once for each limit on how many pods of all workloads restart at a time, that no pod of this one has restarted
-	// for ten seconds because of it.
+	// EventAwaitsLimit tells, once for each limit on how many pods of all workloads restart at a time, that no pod of this one restarts
+	// because of it.
 	EventAwaitsLimit = "InPlaceUpdateAwaitsLimit"
 	// EventFellBack tells that an update begun in place was left to the native controller, and why.
 	EventFellBack = "InPlaceUpdateFellBack"
@@ -118,7 +118,6 @@ type update struct {
 	still          bool                    // it stalls now
 	refusedSince   time.Time               // since when it waits for a PodDisruptionBudget; zero if it does not
 	refused        bool                    // that has taken longer than budgetPatience
-	limitedSince   time.Time               // since when no pod is in progress because of a limit; zero if that is not so
 	limit          string                  // the flag of the limit that keeps pods in service; empty if none does
 	awaiting       int                     // how many pods it keeps in service
 	told           map[string]bool         // what was reported once already
@@ -476,15 +475,8 @@ func (n news) awaitsLimit() {
 		return // it waits as it did
 	}
 	known.limit, known.awaiting = n.plan.AwaitsLimit.Flag, n.plan.AwaitsLimit.Count()
-	if known.limit == "" || n.plan.Progress.Moving > 0 {
-		known.limitedSince = time.Time{}
-		return
-	}
-	if known.limitedSince.IsZero() {
-		known.limitedSince = n.seen.Now
-	}
 	told := EventAwaitsLimit + " " + known.limit
-	if n.seen.Now.Sub(known.limitedSince) >= budgetPatience && !known.told[told] {
+	if known.limit != "" && n.plan.Progress.Moving == 0 && !known.told[told] {
 		known.told[told] = true
 		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsLimit, n.plan.Message)
 	}

@@ -388,8 +388,7 @@ func TestReportOfAHookWithoutAnUpdate(t *testing.T) {
 		"Warning "+EventHookTimedOut+" pod "+pod.Name+" goes on with annotation a/lb: not removed within 1m0s")
 }
 
-// TestReportOfALimit: an update of which no pod restarts because of a limit is news when that has lasted for a while, once for each limit.
-// Pods that wait are counted at once.
+// TestReportOfALimit: an update of which no pod restarts because of a limit is news at once, once for each limit.
 func TestReportOfALimit(t *testing.T) {
 	s := newStory(t)
 	s.begin()
@@ -400,18 +399,15 @@ func TestReportOfALimit(t *testing.T) {
 		s.Read.Seen.Now = s.Read.Seen.Now.Add(long)
 		s.report(limited)
 	}
-	waits(concurrency.FlagTotal, 0, 0)
+	waits(concurrency.FlagTotal, 1, time.Hour) // a pod is in progress
 	if n := s.metrics.inProgress.count()[shop].awaiting[concurrency.FlagTotal]; n != 2 {
 		t.Errorf("%d pods wait, want 2", n)
 	}
-	waits(concurrency.FlagTotal, 1, time.Hour) // a pod is in progress
-	waits(concurrency.FlagTotal, 0, 0)
-	waits(concurrency.FlagTotal, 0, budgetPatience-1)
 	overtaken := held // it takes a pod, and another workload's pod has its place
-	overtaken.Progress.Moving, overtaken.Overtaken = 1, true
+	overtaken.Overtaken = true
 	s.report(overtaken)
 	fixture.WantTold(t, s.Recorder)
-	waits(concurrency.FlagTotal, 0, 1)
+	waits(concurrency.FlagTotal, 0, 0)
 	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why")
 	waits(concurrency.FlagTotal, 0, time.Hour)
 	fixture.WantTold(t, s.Recorder)

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/statuses"
 )
 
 // adviceOnEvents says what users do about an event.
@@ -114,7 +114,7 @@ func writtenConditions() []condition {
 			"containers are about to stop"},
 		{"pod", gate, yes, readiness.ReasonReopened, "The gate was opened again after the pod's turn"},
 		{"pod", gate, yes, readiness.ReasonNodeUnknown, "The gate was opened while the pod's node was unreachable"},
-		{"Deployment", progressing, unknown, statuses.ReasonPartition, "Only the partition stops the rollout"},
-		{"Deployment", progressing, unknown, statuses.ReasonWindow, "Only a closed maintenance window stops the rollout"},
+		{"Deployment", progressing, unknown, deployments.ReasonPartition, "Only the partition stops the rollout"},
+		{"Deployment", progressing, unknown, deployments.ReasonWindow, "Only a closed maintenance window stops the rollout"},
 	}
 }

@@ -2,6 +2,7 @@ package concurrency
 
 import (
 	"cmp"
+	"container/heap"
 	"math"
 	"slices"
 	"time"
@@ -30,16 +31,21 @@ type Request struct {
 	// Pods are in the order in which they are to restart. Most is how many of them may.
 	Pods []Pod
 	Most int
+	// Promised is how many of them were told that they may restart, and have not done so yet. Their turn is kept.
+	Promised int
 }
 
-// tally counts pods by group.
+// tally counts pods by limit and group.
 type tally struct {
 	limits Limits
-	groups map[group]int
+	groups []map[string]int
 }
 
 func (s Seen) tally() tally {
-	t := tally{s.Limits, map[group]int{}}
+	t := tally{limits: s.Limits}
+	for range s.Limits {
+		t.groups = append(t.groups, map[string]int{})
+	}
 	for _, pod := range s.Restarting {
 		t.add(pod)
 	}
@@ -47,69 +53,123 @@ func (s Seen) tally() tally {
 }
 
 func (t tally) add(pod Pod) {
-	for _, limit := range t.limits {
-		t.groups[limit.groupOf(pod)]++
+	for i, limit := range t.limits {
+		t.groups[i][limit.groupOf(pod)]++
 	}
 }
 
-// refusal returns which limit does not allow that the pod restarts besides those that are counted.
-func (t tally) refusal(pod Pod) Refusal {
-	for _, limit := range t.limits {
-		if t.groups[limit.groupOf(pod)] >= limit.Most {
-			return limit.refusal(pod)
+// exceeded returns the limit that does not allow that the pod restarts besides those that are counted; nil if all do.
+func (t tally) exceeded(pod Pod) *Limit {
+	for i, limit := range t.limits {
+		if t.groups[i][limit.groupOf(pod)] >= limit.Most {
+			return &t.limits[i]
 		}
 	}
-	return Refusal{}
+	return nil
 }
 
 // full reports whether no pod may restart besides those that are counted, wherever it is.
 func (t tally) full() bool {
-	return slices.ContainsFunc(t.limits, func(limit Limit) bool {
-		return limit.Flag == FlagTotal && t.groups[limit.groupOf(Pod{})] >= limit.Most
-	})
+	for i, limit := range t.limits {
+		if limit.Flag == FlagTotal && t.groups[i][""] >= limit.Most {
+			return true
+		}
+	}
+	return false
 }
 
 // Permitted are pods that may restart now, by workload.
 type Permitted map[types.UID][]Pod
 
-// Has reports whether the pod is one of them.
-func (p Permitted) Has(workload, pod types.UID) bool {
-	return slices.ContainsFunc(p[workload], func(one Pod) bool { return one.UID == pod })
-}
-
-// Divide returns which of the pods that wait may restart now.
+// Divide returns which of the pods that wait may restart now. What was promised comes first.
 func (s Seen) Divide() Permitted {
-	counted, permitted := s.tally(), Permitted{}
-	turns := s.turns()
-	for next := math.MaxInt32; len(turns) > 0 && !counted.full(); next++ {
-		first := slices.MinFunc(turns, turn.compare)
-		request, pod, found := first.fitting(counted, permitted)
-		if !found {
-			turns = slices.DeleteFunc(turns, func(t turn) bool { return t.namespace == first.namespace })
-			continue
+	counted, waiting, permitted := s.tally(), s.turns(), Permitted{}
+	permit := func(of *turn, only func(*queued) bool) bool {
+		request, pod := of.next(counted, only)
+		if request == nil {
+			return false
 		}
 		counted.add(pod)
 		permitted[request.Workload] = append(permitted[request.Workload], pod)
-		for i := range turns {
-			if turns[i].namespace == first.namespace {
-				turns[i].out, turns[i].latest = turns[i].out+1, next
-			}
+		return true
+	}
+	for _, one := range waiting {
+		for permit(one, (*queued).promised) {
+			one.out++
 		}
+	}
+	heap.Init(&waiting)
+	for number := math.MaxInt32; len(waiting) > 0 && !counted.full(); number++ {
+		first := waiting[0]
+		if !permit(first, (*queued).any) {
+			heap.Pop(&waiting)
+			continue
+		}
+		first.out, first.latest = first.out+1, number
+		heap.Fix(&waiting, 0)
 	}
 	return permitted
 }
 
 // turn is a namespace with pods that wait.
 type turn struct {
-	namespace string
 	// out is how many of its pods are out of service, latest the number of its last permission.
 	out, latest int
 	// requests are those of its workloads, oldest update first.
-	requests []Request
+	requests []*queued
 }
 
-func (t turn) compare(other turn) int {
-	return cmp.Or(cmp.Compare(t.out, other.out), cmp.Compare(t.latest, other.latest), compareRequests(t.requests[0], other.requests[0]))
+// queued is a request as far as it is divided.
+type queued struct {
+	Request
+	permitted int
+}
+
+func (q *queued) any() bool      { return q.permitted < q.Most }
+func (q *queued) promised() bool { return q.permitted < min(q.Promised, q.Most) }
+
+// next returns the next pod of the namespace that no limit keeps from restarting, of a request for which more may; nil if there is none.
+// A pod that a limit keeps is dropped: more pods are counted from now on, never fewer.
+func (t *turn) next(counted tally, more func(*queued) bool) (*queued, Pod) {
+	for _, one := range t.requests {
+		for len(one.Pods) > 0 && more(one) {
+			pod := one.Pods[0]
+			one.Pods = one.Pods[1:]
+			if counted.exceeded(pod) == nil {
+				one.permitted++
+				return one, pod
+			}
+		}
+	}
+	return nil, Pod{}
+}
+
+// turns are the namespaces with pods that wait, as a heap: the first is the one whose turn it is.
+type turns []*turn
+
+// Len implements heap.Interface.
+func (t turns) Len() int { return len(t) }
+
+// Less implements heap.Interface.
+func (t turns) Less(i, j int) bool {
+	a, b := t[i], t[j]
+	if order := cmp.Or(cmp.Compare(a.out, b.out), cmp.Compare(a.latest, b.latest)); order != 0 {
+		return order < 0
+	}
+	return compareRequests(a.requests[0].Request, b.requests[0].Request) < 0
+}
+
+// Swap implements heap.Interface.
+func (t turns) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
+
+// Push implements heap.Interface.
+func (t *turns) Push(one any) { *t = append(*t, one.(*turn)) }
+
+// Pop implements heap.Interface.
+func (t *turns) Pop() any {
+	last := (*t)[len(*t)-1]
+	*t = (*t)[:len(*t)-1]
+	return last
 }
 
 func compareRequests(a, b Request) int {
@@ -117,36 +177,22 @@ func compareRequests(a, b Request) int {
 }
 
 // turns returns the namespaces with pods that wait.
-func (s Seen) turns() []turn {
+func (s Seen) turns() turns {
 	out := map[string]int{}
 	for _, pod := range s.Restarting {
 		out[pod.Namespace]++
 	}
-	var turns []turn
+	var all turns
+	of := map[string]*turn{}
 	for _, request := range slices.SortedFunc(slices.Values(s.Requests), compareRequests) {
-		at := slices.IndexFunc(turns, func(t turn) bool { return t.namespace == request.Namespace })
-		if at < 0 {
-			at = len(turns)
-			turns = append(turns, turn{namespace: request.Namespace, out: out[request.Namespace], latest: s.Latest[request.Namespace]})
+		one := of[request.Namespace]
+		if one == nil {
+			one = &turn{out: out[request.Namespace], latest: s.Latest[request.Namespace]}
+			of[request.Namespace], all = one, append(all, one)
 		}
-		turns[at].requests = append(turns[at].requests, request)
+		one.requests = append(one.requests, &queued{Request: request})
 	}
-	return turns
-}
-
-// fitting returns the first pod of the namespace that no limit keeps from restarting.
-func (t turn) fitting(counted tally, permitted Permitted) (Request, Pod, bool) {
-	for _, request := range t.requests {
-		if len(permitted[request.Workload]) >= request.Most {
-			continue
-		}
-		for _, pod := range request.Pods {
-			if !permitted.Has(request.Workload, pod.UID) && counted.refusal(pod) == (Refusal{}) {
-				return request, pod, true
-			}
-		}
-	}
-	return Request{}, Pod{}, false
+	return all
 }
 
 // Share is what limits leave for the pods of one workload. It counts those that a plan takes. A nil Share leaves all.
@@ -180,11 +226,11 @@ func (s *Share) Refusal(pod *corev1.Pod, node *corev1.Node, now time.Time) Refus
 	if s == nil || s.out[pod.UID] {
 		return Refusal{}
 	}
-	refused := s.counted.refusal(PodOf(pod, node))
-	if refused == (Refusal{}) || !needsPermission(pod, now) {
-		return Refusal{}
+	seen := PodOf(pod, node)
+	if exceeded := s.counted.exceeded(seen); exceeded != nil && needsPermission(pod, now) {
+		return exceeded.refusal(seen)
 	}
-	return refused
+	return Refusal{}
 }
 
 // Take counts the pod as taken out of service.

@@ -38,6 +38,12 @@ func wants(ago, most int, pods string) Request {
 		Most: most}
 }
 
+// promised has so many pods of the request told that they may restart.
+func promised(pods int, request Request) Request {
+	request.Promised = pods
+	return request
+}
+
 // names returns the pods in order of their names.
 func (p Permitted) names() string {
 	var all []string
@@ -82,7 +88,12 @@ func TestDivide(t *testing.T) {
 			"b/web-0@x1 b/web-2@y1 b/web-3@y2"},
 		"the strictest limit counts": {append(total(2), perZone...), "", []Request{wants(1, 9, "b/web-0@x1 b/web-1@y1 b/web-2@z1")}, nil,
 			"b/web-0@x1 b/web-1@y1"},
-		"no limit": {nil, "", []Request{wants(1, 2, "b/web-0 b/web-1 b/web-2")}, nil, "b/web-0 b/web-1"},
+		"a promise is kept": {total(2), "b/web-0", []Request{wants(9, 9, "a/web-0"), promised(1, wants(1, 9, "b/web-1 b/web-2"))}, nil,
+			"b/web-1"},
+		"and no more than that": {total(3), "b/web-0", []Request{wants(9, 9, "a/web-0"), promised(1, wants(1, 9, "b/web-1 b/web-2"))}, nil,
+			"a/web-0 b/web-1"},
+		"unless there is no room": {total(1), "b/web-0", []Request{promised(1, wants(1, 9, "b/web-1"))}, nil, ""},
+		"no limit":                {nil, "", []Request{wants(1, 2, "b/web-0 b/web-1 b/web-2")}, nil, "b/web-0 b/web-1"},
 	} {
 		seen := Seen{Limits: test.limits, Restarting: on(test.restarting), Requests: test.requests, Latest: test.latest}
 		if got := seen.Divide().names(); got != test.want {

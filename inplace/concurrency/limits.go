@@ -45,20 +45,16 @@ func PerTopology(text string) (Limit, error) {
 	return Limit{Flag: FlagPerTopology, TopologyKey: key, Most: most}, nil
 }
 
-// group is the pods that a limit counts together: those on nodes with one value of the label, or on one node.
-type group struct {
-	flag, key, value string
-}
-
-// groupOf returns the group of the pod. Nodes without the label form one group.
-func (l Limit) groupOf(pod Pod) group {
+// groupOf returns the name of the group of pods with which the limit counts the pod: those on one node, or on nodes with one value of the
+// label. Nodes without the label form one group.
+func (l Limit) groupOf(pod Pod) string {
 	switch l.Flag {
 	case FlagPerNode:
-		return group{l.Flag, "", pod.Node}
+		return pod.Node
 	case FlagPerTopology:
-		return group{l.Flag, l.TopologyKey, pod.Labels[l.TopologyKey]}
+		return pod.Labels[l.TopologyKey]
 	}
-	return group{flag: l.Flag}
+	return ""
 }
 
 // refusal returns what a pod waits for whose group has as many as may restart.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/stayput/stayput/inplace/times"
+	"github.com/stayput/stayput/inplace"
 )
 
 const (
@@ -69,7 +69,7 @@ func (m *Memory) begin(at time.Time) {
 // due returns when containers restart for what is pending, if no more changes.
 func (m *Memory) due() time.Time {
 	if m.paused() {
-		return times.Earliest(m.next(), m.changed.Add(calm))
+		return inplace.Earliest(m.next(), m.changed.Add(calm))
 	}
 	return m.settled()
 }
@@ -107,5 +107,5 @@ func (m *Memory) Adopt(said Pace, at time.Time) {
 	}
 	m.Pace, m.changed = said, at
 	m.Apart = min(m.Apart, mostApart)
-	m.Restarted = times.Earliest(m.Restarted, at)
+	m.Restarted = inplace.Earliest(m.Restarted, at)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -44,7 +43,7 @@ func (o *observed) undoOnStall() (*steps.UndoStalled, string) {
 		return nil, whyNot
 	}
 	why := fmt.Sprintf("label %s is %s, and the update has stalled: %s The template goes back to that of ReplicaSet %s",
-		inplace.LabelOnStall, inplace.OnStallUndo, cmp.Or(o.Stalled(), statuses.TimedOut(newRS)), before.Name)
+		inplace.LabelOnStall, inplace.OnStallUndo, cmp.Or(o.Stalled(), TimedOut(newRS)), before.Name)
 	return &steps.UndoStalled{Deployment: o.Deployment, UpdateRevision: newRS.UID, Why: why,
 		Operations: undoing(o.Deployment, newRS, before)}, ""
 }
@@ -62,11 +61,11 @@ func (o *observed) hasStalled() bool {
 
 // timeLeft returns how much of its deadline the update has not had yet.
 func (o *observed) timeLeft() time.Duration {
-	return o.Seen.Unhindered.Left(o.sets.New.Rs.UID, statuses.Deadline(o.Deployment), o.Seen.Now)
+	return o.Seen.Unhindered.Left(o.sets.New.Rs.UID, Deadline(o.Deployment), o.Seen.Now)
 }
 
 // Stalled returns why the update has stalled, one sentence; empty if it has not.
-func (r Rollout) Stalled() string { return statuses.Stalled(r.Deployment, r.UpdateRevision()) }
+func (r Rollout) Stalled() string { return Stalled(r.Deployment, r.UpdateRevision()) }
 
 // revisionBefore returns the newest ReplicaSet that pods had when the update began, or why the template cannot go back to it.
 func (o *observed) revisionBefore(newRS *apps.ReplicaSet) (before *apps.ReplicaSet, whyNot string) {
@@ -113,10 +112,10 @@ func (o *observed) refusedUndo(newRS *apps.ReplicaSet) string {
 func (o *observed) mayBeUndone() bool {
 	newRS := o.sets.New
 	if !o.Seen.Settings.UndoOnStall || o.paused() || newRS.Available() >= o.sets.Wanted || currentIn(newRS.Rs, newRS.Rs) ||
-		!statuses.HasDeadline(o.Deployment) {
+		!HasDeadline(o.Deployment) {
 		return false
 	}
-	if statuses.Overdue(o.Deployment) && o.timeLeft() == 0 { // it is tried again
+	if Overdue(o.Deployment) && o.timeLeft() == 0 { // it is tried again
 		return o.refusedUndo(newRS.Rs) != ""
 	}
 	return true

@@ -15,7 +15,6 @@ import (
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -32,12 +31,12 @@ func stalled() *deployments.Rollout {
 
 // hadItsTime has the update to that ReplicaSet depend on nothing but itself for as long as its deadline.
 func hadItsTime(r *deployments.Rollout, newRS *apps.ReplicaSet) {
-	r.Seen.Unhindered = engine.Unhindered{UpdateRevision: newRS.UID, Since: fixture.Start.Add(-statuses.Deadline(r.Deployment))}
+	r.Seen.Unhindered = engine.Unhindered{UpdateRevision: newRS.UID, Since: fixture.Start.Add(-deployments.Deadline(r.Deployment))}
 }
 
 // timesOut has the ReplicaSet exceed the deadline.
 func timesOut(r *deployments.Rollout, name string) {
-	r.Deployment.Status.Conditions[0] = statuses.NewCondition("Progressing", corev1.ConditionFalse, statuses.ReasonTimedOut,
+	r.Deployment.Status.Conditions[0] = deployments.NewCondition("Progressing", corev1.ConditionFalse, deployments.ReasonTimedOut,
 		`ReplicaSet "`+name+`" has timed out progressing.`, fixture.Start)
 }
 
@@ -61,7 +60,7 @@ func TestStalledUpdatesAreUndone(t *testing.T) {
 		"not asked": {func(r *deployments.Rollout) { r.Seen.Settings.UndoOnStall = false }, false, ""},
 		"paused":    {func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }, false, ""},
 		"progressing": {func(r *deployments.Rollout) {
-			r.Deployment.Status.Conditions[0].Reason = statuses.ReasonUpdated
+			r.Deployment.Status.Conditions[0].Reason = deployments.ReasonUpdated
 		}, false, ""},
 		"the status names another ReplicaSet": {func(r *deployments.Rollout) { timesOut(r, "web-a") }, true, ""},
 		"a pod has just become available": {func(r *deployments.Rollout) {
@@ -314,7 +313,7 @@ func allMoved() *deployments.Rollout {
 	fixture.PodOf(r, "p", r.ReplicaSets[1], fixture.Unready)
 	r.Deployment.Status.ObservedGeneration = 1
 	r.Deployment.Status.Conditions = append(r.Deployment.Status.Conditions,
-		statuses.NewCondition("Progressing", corev1.ConditionTrue, statuses.ReasonUpdated, "", fixture.Start))
+		deployments.NewCondition("Progressing", corev1.ConditionTrue, deployments.ReasonUpdated, "", fixture.Start))
 	return r
 }
 

@@ -6,12 +6,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // waiting is what an update waits for, each in one clause; empty for nothing.
@@ -92,11 +91,11 @@ func (w status) patch() {
 	formula.Waiting, formula.Stage, formula.OnTimeUntil = w.waiting.why, w.waiting.stage, w.onTimeUntil()
 	formula.ByWindow = w.waiting.byWindow
 	next := formula.NativeStatus()
-	if statuses.LooksComplete(d, next) {
+	if LooksComplete(d, next) {
 		return
 	}
 	plan.Again(formula.UntilDeadline(next))
-	operations := statuses.StatusOperations(d.Status, next)
+	operations := StatusOperations(d.Status, next)
 	switch left := w.canWait(next); {
 	case len(operations) == 0:
 	case left > 0:
@@ -112,7 +111,7 @@ func (w status) patch() {
 func (w status) canWait(next appsv1.DeploymentStatus) time.Duration {
 	now := w.Deployment.Status
 	switch {
-	case statuses.SameConditions(now, next):
+	case SameConditions(now, next):
 		return w.update.Plan.CanWait(steps.DeferStatus, steps.StatusBatchWindow, w.Seen.Now)
 	case !w.sets.AllObserved() && next.ObservedGeneration == now.ObservedGeneration:
 		return w.update.Plan.CanWait(steps.DeferStatus, steps.BatchWindow, w.Seen.Now)
@@ -128,7 +127,7 @@ func (w status) onTimeUntil() time.Time {
 		return w.Seen.Now
 	}
 	for s := range w.update.Pods() {
-		until = times.Latest(until, w.turns.OnTimeUntil(s, w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
+		until = inplace.Latest(until, w.turns.OnTimeUntil(s, w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
 	}
 	return until
 }

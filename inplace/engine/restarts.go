@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -67,7 +66,7 @@ func (u *Update) whyRefused(s *podstate.State, r podstate.Request) string {
 	if why := s.WhyRefused(r, u.seen.Rules, u.seen.Now); why != "" {
 		return why
 	}
-	if reason := nodes.CannotRestart(u.NodesByName[s.Pod.Spec.NodeName], s.Pod, s.AskedBy(r).Containers); reason != nil {
+	if reason := podstate.CannotRestart(u.NodesByName[s.Pod.Spec.NodeName], s.Pod, s.AskedBy(r).Containers); reason != nil {
 		return reason.Message
 	}
 	return ""

@@ -12,10 +12,10 @@ import (
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -44,8 +44,10 @@ type Snapshot struct {
 	Unread string
 	// Endpoints are those of the pods whose gates are closed, with the time since when no EndpointSlice offers the pod. Only a caller that
 	// carries out the steps of a plan needs them, as it does Ahead and Batches.
-	Endpoints serving.Endpoints
+	Endpoints podstate.Endpoints
 	Ahead     readiness.Ahead
+	// Marks are those marks of pods that the caller has parsed before; nil if it remembers none.
+	Marks readiness.Marks
 	// Batches has since when steps are deferred. If nil, nothing is deferred.
 	Batches steps.Batches
 	// Disruption are the PodDisruptionBudgets that count; none unless the settings ask for them. Only a caller that carries out steps, or

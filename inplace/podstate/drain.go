@@ -3,10 +3,9 @@ package podstate
 import (
 	"time"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // DrainState is the progress of the drain of a pod that has its turn; zero for other pods.
@@ -21,21 +20,21 @@ type DrainState struct {
 }
 
 // DrainState returns the progress of the pod's drain, for any kind of workload.
-func (t Turns) DrainState(s *State, endpoints serving.Endpoints, drain time.Duration, now time.Time) DrainState {
+func (t Turns) DrainState(s *State, endpoints Endpoints, drain time.Duration, now time.Time) DrainState {
 	if !t[s] {
 		return DrainState{}
 	}
 	endpoint := endpoints[s.Pod.UID]
 	over, left := endpoint.Drained(s.Pod, drain, s.servesOn(), now)
 	if s.HeldFor > 0 {
-		return DrainState{Left: times.Sooner(left, s.HeldFor)}
+		return DrainState{Left: inplace.Sooner(left, s.HeldFor)}
 	}
 	return DrainState{Over: over, Soon: !over && (left <= steps.BatchWindow || endpoint.OutSince.IsZero()), Left: left}
 }
 
 // OnTimeUntil returns until when the pod was drained, or its containers stopped, within the time that they have for it; zero if neither
 // happened.
-func (t Turns) OnTimeUntil(s *State, endpoints serving.Endpoints, drain time.Duration, now time.Time) time.Time {
+func (t Turns) OnTimeUntil(s *State, endpoints Endpoints, drain time.Duration, now time.Time) time.Time {
 	stopped := s.Move.OnTimeUntil(s.Pod, now)
 	if !t[s] || !readiness.Closed(s.Pod) || t.DrainState(s, endpoints, drain, now).Over {
 		return stopped
@@ -43,7 +42,7 @@ func (t Turns) OnTimeUntil(s *State, endpoints serving.Endpoints, drain time.Dur
 	if s.HeldFor > 0 {
 		return now
 	}
-	return times.Latest(stopped, times.Earliest(now, readiness.ClosedAt(s.Pod).Add(serving.DrainPatience+drain)))
+	return inplace.Latest(stopped, inplace.Earliest(now, readiness.ClosedAt(s.Pod).Add(DrainPatience+drain)))
 }
 
 // servesOn returns how long the containers to be patched go on serving after the patch: the sleep of their preStop hooks, as far as the

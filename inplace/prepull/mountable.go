@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	versions "k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/compat"
 )
 
 // Image volumes are on by default from Kubernetes 1.35 (ImageVolume in pkg/features/kube_features.go). These kubelets and runtimes
@@ -24,12 +24,12 @@ func CannotMount(node *corev1.Node) string {
 	if info.OperatingSystem == string(corev1.Windows) {
 		return "Windows"
 	}
-	if nodes.OlderThan(mountingKubelet, info.KubeletVersion) {
+	if compat.OlderThan(mountingKubelet, info.KubeletVersion) {
 		return fmt.Sprintf("kubelet %q is not %s or newer", info.KubeletVersion, mountingKubelet)
 	}
 	name, number, _ := strings.Cut(info.ContainerRuntimeVersion, "://")
 	least, known := mountingRuntimes[name]
-	if !known || nodes.OlderThan(least, number) {
+	if !known || compat.OlderThan(least, number) {
 		return fmt.Sprintf("container runtime %q is neither containerd 2.1 nor cri-o 1.31 or newer", info.ContainerRuntimeVersion)
 	}
 	return ""

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"os"
 	"slices"
 	"testing"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -24,7 +24,7 @@ func (w *world) undoStalled(s steps.UndoStalled) error {
 		switch had := w.now.Sub(w.rules.edited); {
 		case before.Spec.Paused:
 			w.violated("an undo of a paused rollout: %s", s.Why)
-		case had < statuses.Deadline(before):
+		case had < deployments.Deadline(before):
 			w.violated("an undo %s after the last edit: %s", had, s.Why)
 		case before.Annotations[inplace.AnnotationUndone] == undone:
 			w.violated("%s is undone twice", undone)
@@ -40,7 +40,7 @@ func (s *stayput) undoesInTime(r deployments.Rollout, plan steps.Plan) {
 		s.heldBack = s.now
 	}
 	if slices.ContainsFunc(plan.Steps, func(step steps.Step) bool { _, is := step.(steps.UndoStalled); return is }) &&
-		s.now.Sub(s.heldBack) < statuses.Deadline(r.Deployment) {
+		s.now.Sub(s.heldBack) < deployments.Deadline(r.Deployment) {
 		s.violated("an undo %s after the update could only wait", s.now.Sub(s.heldBack))
 	}
 }
@@ -80,7 +80,7 @@ func TestUndoOnStallSimulation(t *testing.T) {
 		w.pull.Parallel, w.kubelet.lags, w.kubelet.skew, w.says = int(seed%3), true, skewOf(seed), seed%3 > 0
 		w.settings.UndoOnStall = true
 		w.calm()
-		w.user("sets the deadline", func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(5 + w.rng.Intn(30))) })
+		w.user("sets the deadline", func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(5 + w.rng.Intn(15))) })
 		if seed%2 == 0 {
 			w.protect(w.rng.Intn(len(w.pods.objects) + 1))
 		}
@@ -89,8 +89,8 @@ func TestUndoOnStallSimulation(t *testing.T) {
 			if w.failed == "" {
 				w.tick(3)
 			}
-			if w.rng.Intn(150) == 0 {
-				w.pause()
+			if w.rng.Intn(100) == 0 {
+				w.lull(5, 40)
 			}
 		}
 		undone += w.rules.undone
@@ -100,7 +100,7 @@ func TestUndoOnStallSimulation(t *testing.T) {
 		w.finish()
 		return outcome{w.failed, w.describe(), w.trace}
 	})
-	if t.Logf("%d updates were undone", undone); undone == 0 {
+	if t.Logf("%d updates were undone", undone); undone == 0 && os.Getenv("STAYPUT_SEED") == "" {
 		t.Error("no update was undone")
 	}
 }

@@ -70,6 +70,8 @@ type Plan struct {
 	OnlyWaits bool
 	// OnRequest: pods are taken out of service because their own annotations ask for restarts, and not for an update.
 	OnRequest bool
+	// Next are the pods that are taken out of service as soon as the batch window is over.
+	Next []*corev1.Pod
 	// AwaitsLimit are the pods that only a limit on how many pods restart at a time keeps in service.
 	AwaitsLimit AwaitsLimit
 	// Overtaken: the plan took pods out of service for which pods of another workload have left no room since.
@@ -92,6 +94,10 @@ const mostAwaiting = 100
 
 // Count returns how many pods wait for the limit.
 func (a AwaitsLimit) Count() int { return min(len(a.Pods), a.Most) }
+
+// Confirmed reports whether the steps that take pods out of service are confirmed before they are carried out: those of an update in place,
+// and those that pods ask for.
+func (p Plan) Confirmed() bool { return p.Decision.Held || p.OnRequest }
 
 // Refused reports whether a PodDisruptionBudget or a limit keeps a pod in service that would be next.
 func (p Plan) Refused() bool { return p.AwaitsBudget != "" || p.AwaitsLimit.Flag != "" }

@@ -52,8 +52,8 @@ type PatchPod struct {
 	Why        string
 	// Moves: the pod becomes one of the update revision.
 	Moves bool
-	// Drained: containers of a pod with a gate stop. serving.Endpoint.Drained must hold for what the API server returns just before the write,
-	// too.
+	// Drained: containers of a pod with a gate stop. podstate.Endpoint.Drained must hold for what the API server returns just before the
+	// write, too.
 	Drained bool
 	// Stops: containers of the pod stop for the patch.
 	Stops bool

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	versions "k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/compat"
 	"github.com/stayput/stayput/inplace/prepull"
 )
 
@@ -21,13 +21,13 @@ var (
 
 func judgeKubernetes(f Facts, v *verdict) string {
 	switch {
-	case nodes.OlderThan(leastKubernetes, f.Version):
+	case compat.OlderThan(leastKubernetes, f.Version):
 		v.wrong(fmt.Sprintf("the API server is Kubernetes %s, and Stayput needs %s", f.Version, leastKubernetes),
 			fmt.Sprintf("upgrade the cluster to Kubernetes %s or newer", leastKubernetes))
 		return ""
-	case nodes.OlderThan(withVolumes, f.Version):
+	case compat.OlderThan(withVolumes, f.Version):
 		return f.Version + ": containers stop before their new image is pulled; managers open readiness gates"
-	case nodes.OlderThan(withPolicies, f.Version):
+	case compat.OlderThan(withPolicies, f.Version):
 		return f.Version + ": nodes can pull images before containers stop; managers open readiness gates"
 	}
 	return f.Version + ": nodes can pull images before containers stop; the API server opens readiness gates"
@@ -91,7 +91,7 @@ func credentialsIn(command []string) bool {
 
 // judgeImages asks which nodes can pull an image before a container stops. Where the release cannot, judgeKubernetes says so.
 func judgeImages(f Facts, v *verdict) string {
-	if nodes.OlderThan(withVolumes, f.Version) {
+	if compat.OlderThan(withVolumes, f.Version) {
 		return ""
 	}
 	const then = "containers stop before their new image is pulled"

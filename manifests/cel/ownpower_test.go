@@ -11,7 +11,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -199,7 +198,7 @@ func podWithSidecar() *corev1.Pod {
 func TestOwnResizes(t *testing.T) {
 	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-resizes")
 	mark := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{
-		"app": {Back: amounts.Amounts{CPURequest: "100m"}, To: amounts.Amounts{CPURequest: "200m"}}}}.String()
+		"app": {Back: edit.Amounts{CPURequest: "100m"}, To: edit.Amounts{CPURequest: "200m"}}}}.String()
 	const notBack = "without the namespace's label stayput resizes containers only to what they had before the pod was partially patched"
 	const others = "stayput changes nothing with the resources of a pod but those of its containers"
 	for name, test := range map[string]struct {
