@@ -180,7 +180,10 @@ func undoneIn(rollout kinds.Rollout) string {
 func (p *promotion) reached(rollout kinds.Rollout) bool {
 	stage, now := rollout.Stage(), sight{kind: p.kind, rollout: rollout}
 	updated := now.are(podstate.Updated)
-	switch {
+	switch window := rollout.Snapshot().Settings.Partition.Closed; {
+	case window != "" && now.are(podstate.Updating) == 0 && (stage.Reached || !over(rollout)): // whatever the stage is
+		p.say("Waiting for %s: %d of %d pods are updated, and all others wait for %s", p.called(), updated, stage.Pods, window)
+		return false
 	case stage.Reached:
 		p.say("%s has reached its stage: %d of %d pods are updated, %d keep their old revision", p.called(), updated, stage.Pods, stage.Kept)
 	case over(rollout):
