@@ -9,7 +9,7 @@ SCENARIOS := $(shell expr 3 '*' $$(nproc))
 
 .PHONY: plugin
 plugin: ## build kubectl's plugin, and the program that completes its arguments, into .cluster/bin
-	@go build -trimpath -o $(BIN)/kubectl-stayput ./cmd/kubectl-stayput
+	@CGO_ENABLED=0 go build -trimpath -o $(BIN)/kubectl-stayput ./cmd/kubectl-stayput
 	@install cmd/kubectl-stayput/commands/kubectl_complete-stayput $(BIN)/
 
 .PHONY: e2e

@@ -104,7 +104,7 @@ func windowCloses(t *testing.T) {
 		s.tells(name, "waiting for the maintenance window, which opens on ", "0 of 2 pods updated")
 	}
 	s.wait("the status to say when", on("web", func(_ world, d *appsv1.Deployment) error {
-		if progressing(d) == nil || progressing(d).Reason != "WaitingAtPartition" {
+		if progressing(d) == nil || progressing(d).Reason != "WaitingForWindow" {
 			return fmt.Errorf("it says %+v", progressing(d))
 		}
 		return says(progressing(d).Message, "waiting for the maintenance window, which opens on ")

@@ -27,6 +27,7 @@ func partition(t *testing.T) {
 		"scaled at a stage":       partitionScaled,
 		"creations at a stage":    partitionCreations,
 		"promote that stalls":     promoteStalls,
+		"promote by a CronJob":    promotedByCronJob,
 	}
 	for what, staged := range map[string]staged{
 		"Deployment": stagedDeployment,

@@ -4,9 +4,11 @@ package e2e
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,6 +52,13 @@ func (s *stage) promoter(name string) []string {
 	if isDaemonSet(name) {
 		return by
 	}
+	s.kubectl(s.recipe(), "apply", "-f", "-")
+	return append(by, "--as", "system:serviceaccount:"+s.namespace+":promote")
+}
+
+// recipe returns the objects with the CronJob of docs/how-to/staged-rollouts.md, for the scenario's namespace. The CronJob runs rarely.
+func (s *stage) recipe() string {
+	s.Helper()
 	page, err := os.ReadFile(filepath.Join(repository, "docs", "how-to", "staged-rollouts.md"))
 	if err != nil {
 		s.Fatal(err)
@@ -59,10 +68,55 @@ func (s *stage) promoter(name string) []string {
 	if !found || !strings.Contains(recipe, "kind: CronJob") {
 		s.Fatal("the page has no recipe with a CronJob")
 	}
-	rarely := strings.NewReplacer("namespace: shop", "namespace: "+s.namespace, "[shop]", "["+s.namespace+"]",
-		`"*/10 * * * *"`, `"0 0 1 1 *"`)
-	s.kubectl(rarely.Replace(recipe), "apply", "-f", "-")
-	return append(by, "--as", "system:serviceaccount:"+s.namespace+":promote")
+	rarely := strings.NewReplacer("namespace: shop", "namespace: "+s.namespace, "--namespace shop", "--namespace "+s.namespace,
+		"[shop]", "["+s.namespace+"]", `"*/10 * * * *"`, `"0 0 1 1 *"`)
+	return rarely.Replace(recipe)
+}
+
+// promotedByCronJob checks that a Job of the recipe's CronJob, inside the cluster, lets an update go on to its last stage. Its image has the
+// plugin and nothing else. So it runs the recipe's last line, and the query before it is left out.
+func promotedByCronJob(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(2))
+	before := s.pods("web")
+	recipe, script, found := strings.Cut(s.recipe(), "command: [sh, -c]")
+	at := strings.Index(script, "kubectl-stayput ")
+	if !found || at < 0 {
+		t.Fatal("the recipe's CronJob does not run kubectl-stayput in a shell")
+	}
+	arguments := strings.Fields(script[at:])[1:]
+	recipe = strings.Replace(recipe, "registry.example/promote:1", pushPlugin(t), 1)
+	s.kubectl(recipe+"command: [/app, "+strings.Join(arguments, ", ")+"]\n", "apply", "-f", "-")
+	s.repartition("web", "1")
+	s.setImage("web", "app=v2")
+	s.keeps("web", 1, 2)
+	s.kubectl("", "create", "job", "promote-now", "--from=cronjob/promote-web")
+	s.eventually("the Job to be complete", func(ctx context.Context) error {
+		conditions, _, err := kubectl(ctx, "", "-n", s.namespace, "get", "job", "promote-now", "-o", "jsonpath={.status.conditions[*].type}")
+		if err == nil && !strings.Contains(conditions, "Complete") {
+			said, _, _ := kubectl(ctx, "", "-n", s.namespace, "logs", "job/promote-now")
+			return fmt.Errorf("its conditions are %q, and it says %q", conditions, said)
+		}
+		return err
+	})
+	s.completes("web")
+	s.kept("web", before, once)
+	s.runs("web", "v2")
+}
+
+// pushPlugin pushes kubectl's plugin as an image, and returns its reference. The tag has a hash of the program: nodes keep images.
+func pushPlugin(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(binaries, "kubectl-stayput")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := fmt.Sprintf("promote:%.4x", sha256.Sum256(content))
+	if output, err := exec.CommandContext(t.Context(), filepath.Join(binaries, "cluster"), "push", image, file).CombinedOutput(); err != nil {
+		t.Fatalf("cluster push: %v: %s", err, output)
+	}
+	return registry + image
 }
 
 // promoteStalls checks that promote ends with an error, in the words of the condition, when the next stage crashes; and that it lowers the
@@ -119,6 +173,27 @@ func undoOnStallOfTheOnlyPod(t *testing.T) {
 	s.kept("web", before, restarts{"app": anyNumber})
 	s.runs("web", "v1")
 	s.undoneOnce("web")
+}
+
+// noUndoInWaiting checks that an update which waits for a PodDisruptionBudget longer than its deadline is not undone, and goes on when the
+// budget allows it.
+func noUndoInWaiting(t *testing.T) {
+	s := newStage(t, with(with(labelled, onStallLabel, "undo"), budgetsLabel, "respect"))
+	s.create(web(2, progressDeadline(5)))
+	before := s.pods("web")
+	s.kubectl("", "create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=2")
+	s.begin("in place", inPlace)
+	s.setImage("web", "app=v2")
+	s.wait("the deadline to be exceeded", on("web", func(_ world, d *appsv1.Deployment) error {
+		if c := progressing(d); c == nil || c.Reason != "ProgressDeadlineExceeded" {
+			return fmt.Errorf("the condition is %+v", c)
+		}
+		return nil
+	}))
+	s.kubectl("", "delete", "poddisruptionbudget", "web")
+	s.completes("web")
+	s.kept("web", before, once)
+	s.runs("web", "v2")
 }
 
 func (s *stage) undoneOnce(name string) {

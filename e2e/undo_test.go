@@ -25,6 +25,7 @@ func undo(t *testing.T) {
 		"forward from a missing image": forward,
 		"on stall":                     undoOnStall,
 		"on stall of the only pod":     undoOnStallOfTheOnlyPod,
+		"not while a budget keeps it":  noUndoInWaiting,
 	}, "after completion", "of an image that is not", "forward from a missing image"))
 }
 

@@ -77,8 +77,9 @@ const (
 	// See LabelOnStall. It is written with the template, so neither is there without the other. The Deployment controller and an undo copy it
 	// like any annotation: it names the ReplicaSet, so a copy of it does no harm, and deployments.Rollout.Undone keeps it.
 	AnnotationUndone = "stayput.dev/undone"
-	// AnnotationConfiguration says, on a workload with `stayput.dev/restart-on-change`, which version of its configuration Stayput last saw. In
-	// its template it changes with each restart for that, and such a change restarts the containers inside their pods.
+	// AnnotationConfiguration says, on a workload with `stayput.dev/restart-on-change`, which version of its configuration Stayput last saw,
+	// when containers last restarted for it, and how long they do not again. In its template it changes with each restart for that, and such a
+	// change restarts the containers inside their pods.
 	//
 	// See package configuration.
 	AnnotationConfiguration = "stayput.dev/configuration"

@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -24,51 +25,61 @@ const (
 
 var partitionForm = regexp.MustCompile(PartitionForm)
 
-// Partition is a value of LabelPartition, or what a Window says while it is closed. The empty one keeps no pod. Only Stayput's holds
-// enforce it: without Stayput the native controller updates all pods.
-type Partition string
-
-// ByWindow reports whether a window sets the partition.
-func (p Partition) ByWindow() bool {
-	return strings.HasPrefix(string(p), closedWindow) || strings.HasPrefix(string(p), "annotation "+AnnotationMaintenanceWindow)
+// Partition says which pods keep their old revision: those of a value of LabelPartition, and all while a maintenance window is closed. The
+// zero Partition keeps no pod. Only Stayput's holds enforce it: without Stayput the native controller updates all pods.
+type Partition struct {
+	// Value is the value of LabelPartition; empty if there is none.
+	Value string
+	// Closed is what pods wait for while the maintenance window is closed, as in "the maintenance window, which opens on Sat 2026-11-28 02:00
+	// UTC"; empty while it is open, or if there is none.
+	Closed string
+	// WindowFlaw is what is wrong with the maintenance window, as one clause; empty if it is valid. Such a window is closed.
+	WindowFlaw string
 }
+
+// ByWindow reports whether a window keeps all pods.
+func (p Partition) ByWindow() bool { return p.Closed != "" || p.WindowFlaw != "" }
+
+// Alone returns the partition as it is while the maintenance window is open.
+func (p Partition) Alone() Partition { return Partition{Value: p.Value} }
 
 // Where returns where an update waits that the partition stops, as in "waiting at partition 1".
 func (p Partition) Where() string {
 	if p.ByWindow() {
-		return "for " + string(p)
+		return "for " + cmp.Or(p.Closed, p.WindowFlaw)
 	}
-	return "at partition " + string(p)
+	return "at partition " + p.Value
 }
 
 // PartitionOf returns the partition in the labels of a workload.
 func PartitionOf(labels map[string]string) Partition {
 	value, has := labels[LabelPartition]
 	if has && value == "" {
-		return `""` // the label exists, and its value is invalid
+		return Partition{Value: `""`} // the label exists, and its value is invalid
 	}
-	return Partition(value)
+	return Partition{Value: value}
 }
 
-// Flaw returns what is wrong with the value, as one clause; empty if it is valid. The API server rejects invalid values. Where one is
-// stored nevertheless, the partition keeps all pods: the user wants some to be kept, and pods that have moved do not come back, while
-// pods that wait can go on once the value is corrected. The user has not asked for that stage, so the update is reported as stalled.
+// Flaw returns what is wrong with the value or the window, as one clause; empty if both are valid, or if the window is closed. The API
+// server rejects invalid values. Where one is stored nevertheless, the partition keeps all pods: the user wants some to be kept, and pods
+// that have moved do not come back, while pods that wait can go on once the value is corrected. The user has not asked for that stage, so
+// the update is reported as stalled.
 func (p Partition) Flaw() string {
 	switch {
-	case p == "", partitionForm.MatchString(string(p)), strings.HasPrefix(string(p), closedWindow):
-		return ""
 	case p.ByWindow():
-		return string(p)
+		return p.WindowFlaw
+	case p.Value == "", partitionForm.MatchString(p.Value):
+		return ""
 	}
-	return fmt.Sprintf("label %s: %.100q is neither a number nor 0percent to 100percent", LabelPartition, string(p))
+	return fmt.Sprintf("label %s: %.100q is neither a number nor 0percent to 100percent", LabelPartition, p.Value)
 }
 
 // Keeps returns how many pods keep their old revision, out of that many.
 func (p Partition) Keeps(pods int) int {
-	number, percent := strings.CutSuffix(string(p), "percent")
+	number, percent := strings.CutSuffix(p.Value, "percent")
 	value, err := strconv.Atoi(number)
 	switch {
-	case p == "":
+	case p == Partition{}:
 		return 0
 	case p.ByWindow() || p.Flaw() != "" || err != nil || percent && value == 100:
 		return pods
@@ -82,7 +93,7 @@ func (p Partition) Keeps(pods int) int {
 // are small, and few stages are needed: of ten pods 1, 2, 4 and 8 are updated.
 func (p Partition) Next(pods int) Partition {
 	kept := p.Keeps(pods)
-	return Partition(strconv.Itoa(max(0, kept-max(1, pods-kept))))
+	return Partition{Value: strconv.Itoa(max(0, kept-max(1, pods-kept)))}
 }
 
 // MayMove returns how many more pods may get the new revision. Wanted is the number of pods that the workload wants, old that of pods

@@ -4,7 +4,7 @@ import "testing"
 
 func TestPartitionKeeps(t *testing.T) {
 	for _, test := range []struct {
-		partition  Partition
+		partition  string
 		pods, kept int
 	}{
 		{"", 10, 0}, {"0", 10, 0}, {"0percent", 10, 0}, {"3", 10, 3}, {"10", 10, 10}, {"11", 10, 10}, {"999999999", 3, 3}, {"007", 10, 7},
@@ -15,7 +15,7 @@ func TestPartitionKeeps(t *testing.T) {
 		{"half", 10, 10}, {"101percent", 10, 10}, {"-1", 10, 10}, {"1.5", 10, 10}, {" 3", 10, 10},
 		{"3percentpercent", 10, 10}, {"1234567890", 3, 3},
 	} {
-		if kept := test.partition.Keeps(test.pods); kept != test.kept {
+		if kept := (Partition{Value: test.partition}).Keeps(test.pods); kept != test.kept {
 			t.Errorf("%q keeps %d of %d pods, not %d", test.partition, kept, test.pods, test.kept)
 		}
 	}
@@ -23,7 +23,7 @@ func TestPartitionKeeps(t *testing.T) {
 
 func TestPartitionMayMove(t *testing.T) {
 	for name, test := range map[string]struct {
-		partition            Partition
+		partition            string
 		wanted, old, updated int
 		may                  int
 	}{
@@ -41,7 +41,7 @@ func TestPartitionMayMove(t *testing.T) {
 		"what does not parse":        {"all but one", 10, 10, 0, 0},
 		"nothing wanted, pods there": {"50percent", 0, 2, 0, 2},
 	} {
-		if may := test.partition.MayMove(test.wanted, test.old, test.updated); may != test.may {
+		if may := (Partition{Value: test.partition}).MayMove(test.wanted, test.old, test.updated); may != test.may {
 			t.Errorf("%s: %d may move, not %d", name, may, test.may)
 		}
 	}
@@ -55,20 +55,20 @@ func TestPartitionOf(t *testing.T) {
 			t.Errorf("%q: %s", value, flaw)
 		}
 	}
-	if none := PartitionOf(nil); none != "" || none.Flaw() != "" {
+	if none := PartitionOf(nil); none != (Partition{}) || none.Flaw() != "" {
 		t.Errorf("without the label it is %q", none)
 	}
 }
 
 func TestPartitionNext(t *testing.T) {
 	for _, test := range []struct {
-		partition, next Partition
+		partition, next string
 		pods            int
 	}{
 		{"100percent", "9", 10}, {"90percent", "8", 10}, {"8", "6", 10}, {"6", "2", 10}, {"2", "0", 10}, {"0", "0", 10}, {"", "0", 10},
 		{"95percent", "18", 20}, {"50percent", "0", 4}, {"1", "0", 1}, {"5", "0", 1}, {"5", "0", 0},
 	} {
-		if next := test.partition.Next(test.pods); next != test.next {
+		if next := (Partition{Value: test.partition}).Next(test.pods); next.Value != test.next {
 			t.Errorf("after %q of %d pods comes %q, not %q", test.partition, test.pods, next, test.next)
 		}
 	}

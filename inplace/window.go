@@ -209,14 +209,12 @@ func (w Window) Keeping(partition Partition, now time.Time) (Partition, time.Tim
 	}
 	intervals, err := w.intervals()
 	if err != nil {
-		return Partition(flawOf(err)), time.Time{}
+		partition.WindowFlaw = flawOf(err)
+		return partition, time.Time{}
 	}
 	open, changes := openAt(intervals, now)
-	if open {
-		return partition, changes
+	if !open {
+		partition.Closed = "the maintenance window, which opens on " + changes.In(intervals[0].zone).Format("Mon 2006-01-02 15:04 MST")
 	}
-	return Partition(closedWindow + changes.In(intervals[0].zone).Format("Mon 2006-01-02 15:04 MST")), changes
+	return partition, changes
 }
-
-// closedWindow is how a Partition begins that a window sets which is closed.
-const closedWindow = "the maintenance window, which opens on "

@@ -49,8 +49,8 @@ func TestWindowAt(t *testing.T) {
 		{"Sun 01:30-02:30 America/New_York", "2026-03-08 07:45", "open", "Sun 2026-03-08 08:00 CET"},
 		{"Sun 02:00-03:00 America/New_York", "2026-03-08 07:30", "closed", "Sun 2026-03-15 07:00 CET"},
 	} {
-		kept, changes := Window(test.window).Keeping("", at(test.now))
-		got := map[bool]string{true: "open", false: "closed"}[kept == ""]
+		kept, changes := Window(test.window).Keeping(Partition{}, at(test.now))
+		got := map[bool]string{true: "open", false: "closed"}[kept == Partition{}]
 		until := ""
 		if !changes.IsZero() {
 			until = changes.In(berlin).Format(layout)
@@ -81,7 +81,7 @@ func TestWindowFlaws(t *testing.T) {
 		if flaw := window.Flaw(); (flaw == "") != (want == "") || !strings.Contains(flaw, want) {
 			t.Errorf("%q: %q, want %q", window, flaw, want)
 		}
-		if kept, _ := window.Keeping("", time.Now()); want != "" && kept == "" {
+		if kept, _ := window.Keeping(Partition{}, time.Now()); want != "" && kept == (Partition{}) {
 			t.Errorf("%q is open", window)
 		}
 	}
@@ -109,12 +109,12 @@ func TestNoWindowCostsNothing(t *testing.T) {
 	}
 }
 
-// TestAClosedWindowKeepsAllPods: it takes the place of the partition, and says until when.
+// TestAClosedWindowKeepsAllPods: it counts besides the partition, and says until when.
 func TestAClosedWindowKeepsAllPods(t *testing.T) {
 	saturday := time.Date(2026, 11, 28, 3, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
 		window    Window
-		partition Partition
+		partition string
 		keeps     int
 		where     string
 	}{
@@ -124,11 +124,12 @@ func TestAClosedWindowKeepsAllPods(t *testing.T) {
 		{"Sat 05:00-06:00 Europe/Berlin", "", 4, "for the maintenance window, which opens on Sat 2026-11-28 05:00 CET"},
 		{"never", "1", 4, "for annotation stayput.dev/maintenance-window: "},
 	} {
-		partition, _ := test.window.Keeping(test.partition, saturday)
+		partition, _ := test.window.Keeping(Partition{Value: test.partition}, saturday)
 		if keeps := partition.Keeps(4); keeps != test.keeps || !strings.HasPrefix(partition.Where(), test.where) {
 			t.Errorf("%q keeps %d of 4 pods, %q; want %d, %q", test.window, keeps, partition.Where(), test.keeps, test.where)
 		}
-		if flawed := partition.Flaw() != ""; flawed != (test.window == "never") || partition.ByWindow() != (test.keeps == 4) {
+		if flawed := partition.Flaw() != ""; flawed != (test.window == "never") || partition.ByWindow() != (test.keeps == 4) ||
+			partition.Alone() != (Partition{Value: test.partition}) {
 			t.Errorf("%q is flawed: %t, by a window: %t", test.window, flawed, partition.ByWindow())
 		}
 	}

@@ -192,8 +192,8 @@ func TestPartitionOfAnOutline(t *testing.T) {
 	objects := shopOf(t, 1, 100)
 	objects[1].SetLabels(map[string]string{inplace.LabelPartition: "30percent"})
 	for name, keep := range map[string]*CacheForm{"labelled": keepOf(t, objects...), "labelled later": keepOf(t)} {
-		if rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...)); rollout.Seen.Settings.Partition != "30percent" {
-			t.Errorf("%s: the partition is %q", name, rollout.Seen.Settings.Partition)
+		if rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...)); rollout.Seen.Settings.Partition.Value != "30percent" {
+			t.Errorf("%s: the partition is %q", name, rollout.Seen.Settings.Partition.Value)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -149,12 +148,13 @@ func (r *Restarts) follow(ctx context.Context, by Follower, workload client.Obje
 		return reconcile.Result{}, nil
 	}
 	remembered := r.recall(by.NamespacedName)
+	remembered.Adopt(configuration.PaceOf(workload), time.Now())
 	decision := remembered.Decide(configuration.RecordOf(workload), now, time.Now())
 	switch {
 	case decision.Restart:
 		return r.restart(ctx, workload, now, decision.Changed)
 	case decision.Note:
-		_, result, err := r.write(ctx, workload, configuration.Noting(workload, now))
+		_, result, err := r.write(ctx, workload, "note "+now.String(), configuration.Noting(workload, now))
 		return result, err
 	case decision.Often:
 		r.tell(workload, fmt.Sprintf("%s changes again and again, so the next restart waits for up to an hour; name what is to be followed in %s",
@@ -167,21 +167,24 @@ func (r *Restarts) follow(ctx context.Context, by Follower, workload client.Obje
 func (r *Restarts) restart(
 	ctx context.Context, workload client.Object, now configuration.Record, changed []string,
 ) (reconcile.Result, error) {
-	after, result, err := r.write(ctx, workload, configuration.Restarting(workload, apps.TemplateOf(workload), now))
+	remembered := r.recall(client.ObjectKeyFromObject(workload))
+	next := remembered.Next(time.Now())
+	operations := configuration.Restarting(workload, apps.TemplateOf(workload), now, next)
+	after, result, err := r.write(ctx, workload, "restart "+now.String(), operations)
 	if after == nil {
 		return result, err
 	}
-	r.recall(client.ObjectKeyFromObject(workload)).Restarted(time.Now())
+	remembered.Keeps(next)
 	r.Report.ConfigurationChanged(after, changed)
 	return reconcile.Result{}, nil
 }
 
-// write makes one guarded write, and returns the workload after it; nil if it was not made. A write that was refused is not tried again for
+// write makes one guarded write for what is wanted, and returns the workload after it; nil if it was not made. A write that was refused is not tried again for
 // a while unless it is another one.
 func (r *Restarts) write(
-	ctx context.Context, workload client.Object, operations []jsonpatch.Operation,
+	ctx context.Context, workload client.Object, what string, operations []jsonpatch.Operation,
 ) (after client.Object, result reconcile.Result, err error) {
-	remembered, asked := r.recall(client.ObjectKeyFromObject(workload)), requested(workload, operations)
+	remembered, asked := r.recall(client.ObjectKeyFromObject(workload)), requested(workload, what)
 	if wait := time.Until(remembered.until); remembered.refused == asked && wait > 0 {
 		return nil, reconcile.Result{RequeueAfter: wait}, nil
 	}
@@ -203,14 +206,9 @@ func (r *Restarts) write(
 	return nil, reconcile.Result{}, err
 }
 
-// requested returns a text that tells this write of this version of the workload from others, whatever its status.
-func requested(workload client.Object, operations []jsonpatch.Operation) string {
-	var text strings.Builder
-	fmt.Fprint(&text, workload.GetUID(), workload.GetGeneration())
-	for _, operation := range operations[1:] { // the first is the guard
-		fmt.Fprint(&text, " ", operation.Path, operation.Value)
-	}
-	return text.String()
+// requested returns a text that tells what is wanted of this version of the workload from all else, whatever the workload's status is.
+func requested(workload client.Object, what string) string {
+	return fmt.Sprint(workload.GetUID(), " ", workload.GetGeneration(), " ", what)
 }
 
 // tell reports the same about a workload only once.

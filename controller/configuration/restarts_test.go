@@ -88,7 +88,11 @@ func (w *world) look() time.Duration {
 func (w *world) want(record string, restarted bool) {
 	w.T.Helper()
 	web := w.web()
-	if got := web.Annotations[inplace.AnnotationConfiguration]; got != record {
+	got := web.Annotations[inplace.AnnotationConfiguration]
+	if got != "" {
+		got = configuration.RecordOf(web).String()
+	}
+	if got != record {
 		w.T.Errorf("the Record is %q, want %q", got, record)
 	}
 	if _, has := web.Spec.Template.Annotations()[inplace.AnnotationConfiguration]; has != restarted {

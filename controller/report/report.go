@@ -43,9 +43,10 @@ const (
 	// EventNotUndone tells why a stalled update is not undone although `stayput.dev/on-stall` asks for that.
 	EventNotUndone = "UndoSkipped"
 	// EventPartition tells, once for each value of the partition, that all pods that may move have moved, and how many those are. If the
-	// partition keeps all pods, it tells that their nodes have pulled, and how many have the new images. If a maintenance window is closed, it
-	// tells when that opens.
+	// partition keeps all pods, it tells that their nodes have pulled, and how many have the new images.
 	EventPartition = "InPlaceUpdateAtPartition"
+	// EventWindow tells, each time that the maintenance window is closed, that the update waits for it, and when it opens.
+	EventWindow = "InPlaceUpdateAwaitsWindow"
 	// EventAwaitsBudget tells, once for each PodDisruptionBudget, that it has allowed no disruption for ten seconds, so that no pod restarts,
 	// and why.
 	EventAwaitsBudget = "InPlaceUpdateAwaitsBudget"
@@ -283,7 +284,7 @@ func (n news) adopt(known *update) {
 	known.told[EventNoDryRun] = n.plan.NoDryRun != ""
 	known.told[EventBypassed] = n.plan.Bypassed != ""
 	known.told[EventNotUndone] = n.plan.NotUndone != ""
-	known.told[n.stage()] = n.plan.Phase == steps.PhasePartition
+	_, known.told[n.stage()] = atPartition[n.plan.Phase]
 }
 
 // moves records an event on each pod that got new images, a new revision, or both.
@@ -398,14 +399,24 @@ func (n news) mayBeCause(pod *corev1.Pod) bool {
 // are may change later, when the workload is scaled.
 func (n news) partition() {
 	known := n.current()
-	if known == nil || n.plan.Phase != steps.PhasePartition || known.told[n.stage()] {
+	event, waits := atPartition[n.plan.Phase]
+	if known == nil || !waits || known.told[n.stage()] {
 		return
 	}
 	known.told[n.stage()] = true
-	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventPartition, n.plan.Message)
+	n.event(n.rollout.Workload(), corev1.EventTypeNormal, event, n.plan.Message)
 }
 
-func (n news) stage() string { return EventPartition + " " + string(n.seen.Settings.Partition) }
+// atPartition are the events of the phases in which an update waits at its partition, or for its window.
+var atPartition = map[steps.Phase]string{steps.PhasePartition: EventPartition, steps.PhaseWindow: EventWindow}
+
+func (n news) stage() string {
+	partition := n.seen.Settings.Partition
+	if n.plan.Phase == steps.PhaseWindow {
+		return EventWindow + " " + partition.Closed
+	}
+	return EventPartition + " " + partition.Value
+}
 
 // budgetPatience is how long an update may wait for a PodDisruptionBudget before that is news. The disruption controller counts a pod that
 // is Ready again a moment later, and an eviction is over soon.

@@ -286,9 +286,9 @@ func TestReportOfAnUndoOnStall(t *testing.T) {
 func TestReportOfAStage(t *testing.T) {
 	s := newStory(t)
 	s.begin()
-	stage := func(partition inplace.Partition, message string) {
+	stage := func(partition, message string) {
 		waits := held
-		waits.Phase, waits.Message, s.Read.Seen.Settings.Partition = steps.PhasePartition, message, partition
+		waits.Phase, waits.Message, s.Read.Seen.Settings.Partition.Value = steps.PhasePartition, message, partition
 		s.report(waits)
 	}
 	stage("2", "1 of 3")
@@ -299,6 +299,23 @@ func TestReportOfAStage(t *testing.T) {
 	fixture.WantTold(t, s.Recorder, "Normal "+EventPartition+" 2 of 3")
 	stage("2", "2 of 3") // raised again
 	fixture.WantTold(t, s.Recorder)
+}
+
+// TestReportOfAWindow: each time that the window is closed is news.
+func TestReportOfAWindow(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	waits := func(until string) {
+		waits := held
+		waits.Phase, waits.Message, s.Read.Seen.Settings.Partition.Closed = steps.PhaseWindow, "until "+until, until
+		s.report(waits)
+	}
+	waits("Sat")
+	fixture.WantTold(t, s.Recorder, "Normal "+EventWindow+" until Sat")
+	waits("Sat")
+	fixture.WantTold(t, s.Recorder)
+	waits("Sun")
+	fixture.WantTold(t, s.Recorder, "Normal "+EventWindow+" until Sun")
 }
 
 // TestReportOfABudget: an update that waits for a PodDisruptionBudget is news when it has waited for a while, once for each of them.

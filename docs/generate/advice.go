@@ -19,7 +19,8 @@ var adviceOnEvents = map[string]string{
 	"UndoSkipped":               "Correct what the event names, or run `kubectl rollout undo`",
 	"InPlaceUpdateAwaitsHook":   "Nothing, if the controller of the hook is at work: [hooks](../how-to/load-balancers.md#wait-for-another-controller)",
 	"PreRestartHookTimedOut":    "Look at the controller of the hook, or set a longer `stayput.dev/pre-restart-timeout`",
-	"InPlaceUpdateAtPartition":  "Look at the updated pods. Then lower the [partition](../how-to/staged-rollouts.md), or undo. Or wait for the [window](../how-to/maintenance-windows.md)",
+	"InPlaceUpdateAtPartition":  "Look at the updated pods. Then lower the [partition](../how-to/staged-rollouts.md), or undo",
+	"InPlaceUpdateAwaitsWindow": "Wait for the [window](../how-to/maintenance-windows.md), or annotate the workload with `stayput.dev/maintenance-window=always`",
 	"InPlaceUpdateAwaitsBudget": "Look at the pods that the PodDisruptionBudget selects, or change it: [how](../how-to/disruption-budgets.md)",
 	"InPlaceUpdateAwaitsLimit":  "Nothing: it goes on when others are done. Or raise [the limit](../how-to/limit-restarts.md)",
 	"InPlaceUpdateFellBack":     "Nothing at once: the native controller ends the update. The [reason](#reasons) says what to change",
@@ -32,7 +33,6 @@ var adviceOnEvents = map[string]string{
 	"ConfigurationNotFollowed":  "Do what the event says: [configuration reload](../how-to/configuration-reload.md#if-nothing-restarts)",
 	"UpdatedInPlace":            nothing,
 	"ContainerRestarts":         nothing,
-	"ContainerRestartWaits":     "Nothing: they restart after the update. To end it, see `kubectl stayput status`",
 	"ContainerRestartRefused":   "Correct the request, or run `kubectl delete pod`: [one pod](../how-to/restarts.md#one-pod)",
 }
 
@@ -114,6 +114,7 @@ func writtenConditions() []condition {
 			"containers are about to stop"},
 		{"pod", gate, yes, readiness.ReasonReopened, "The gate was opened again after the pod's turn"},
 		{"pod", gate, yes, readiness.ReasonNodeUnknown, "The gate was opened while the pod's node was unreachable"},
-		{"Deployment", progressing, unknown, deployments.ReasonPartition, "Only the partition, or a closed maintenance window, stops it"},
+		{"Deployment", progressing, unknown, deployments.ReasonPartition, "Only the partition stops the rollout"},
+		{"Deployment", progressing, unknown, deployments.ReasonWindow, "Only a closed maintenance window stops the rollout"},
 	}
 }

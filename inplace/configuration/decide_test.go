@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
 )
 
 // TestDecide has, line by line, what a workload's Record says, what there is now, at what second, and what is to be done. After a restart
@@ -47,8 +51,17 @@ func TestDecide(t *testing.T) {
 			{185, at4, "restart for [configmap/web]"}, {186, at2, "wait 3m59s for [configmap/web], often"}}},
 		"calm again": {at1, []look{{0, at2, "wait 5s for [configmap/web]"}, {5, at2, "restart for [configmap/web]"},
 			{20, at3, "wait 45s for [configmap/web]"}, {65, at3, "restart for [configmap/web]"},
-			{200, at2, "wait 5s for [configmap/web]"}, {205, at2, "restart for [configmap/web]"},
-			{206, at3, "wait 59s for [configmap/web]"}}},
+			{620, at2, "wait 5s for [configmap/web]"}, {625, at2, "restart for [configmap/web]"},
+			{626, at3, "wait 59s for [configmap/web]"}}},
+		"every 80 seconds": {at1, []look{{0, at2, "wait 5s for [configmap/web]"}, {5, at2, "restart for [configmap/web]"},
+			{80, at3, "wait 5s for [configmap/web]"}, {85, at3, "restart for [configmap/web]"},
+			{160, at2, "wait 45s for [configmap/web], often"}, {205, at2, "restart for [configmap/web]"},
+			{240, at3, "wait 3m25s for [configmap/web], often"}, {445, at3, "restart for [configmap/web]"},
+			{480, at2, "wait 7m25s for [configmap/web], often"}}},
+		"almost calm": {at1, []look{{0, at2, "wait 5s for [configmap/web]"}, {5, at2, "restart for [configmap/web]"},
+			{80, at3, "wait 5s for [configmap/web]"}, {85, at3, "restart for [configmap/web]"},
+			{679, at2, "wait 5s for [configmap/web]"}, {684, at2, "restart for [configmap/web]"},
+			{690, at3, "wait 3m54s for [configmap/web], often"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var memory Memory
@@ -60,7 +73,7 @@ func TestDecide(t *testing.T) {
 					t.Fatalf("second %d: %s, want %s", look.second, got, look.want)
 				}
 				if decided.Restart {
-					memory.Restarted(at)
+					memory.Keeps(memory.Next(at))
 				}
 				if decided.Restart || decided.Note {
 					noted = look.now
@@ -93,11 +106,52 @@ func TestPausesEnd(t *testing.T) {
 		at = at.Add(time.Second)
 		now := Record{"configmap/web": fmt.Sprint(second + 1)}
 		if memory.Decide(noted, now, at).Restart {
-			memory.Restarted(at)
+			memory.Keeps(memory.Next(at))
 			gaps, last, noted = append(gaps, at.Sub(last)), at, now
 		}
 	}
 	if got, want := fmt.Sprint(gaps[1:]), "[1m0s 2m0s 4m0s 8m0s 16m0s 32m0s 1h0m0s 1h0m0s]"; got != want {
 		t.Errorf("restarts come %s apart, want %s", got, want)
+	}
+}
+
+// TestALongWaitEndsWhenAllIsCalm: a change that has waited for ten minutes without another one is restarted for.
+func TestALongWaitEndsWhenAllIsCalm(t *testing.T) {
+	at := time.Unix(1_700_000_000, 0)
+	memory := Memory{Pace: Pace{Restarted: at, Apart: time.Hour}, changed: at}
+	before, now := Record{"configmap/web": "1"}, Record{"configmap/web": "2"}
+	for minute, want := range map[int]string{1: "wait 10m0s for [configmap/web], often", 11: "restart for [configmap/web]"} {
+		memory := memory
+		memory.Decide(before, now, at.Add(time.Minute))
+		if got := told(memory.Decide(before, now, at.Add(time.Duration(minute)*time.Minute))); got != want {
+			t.Errorf("minute %d: %s, want %s", minute, got, want)
+		}
+		if next := memory.Next(at.Add(11 * time.Minute)); next.Apart != apart {
+			t.Errorf("after the calm, restarts are %s apart", next.Apart)
+		}
+	}
+}
+
+// TestANewLeaderKeepsThePace has what the workload says of the last restart, in text, and what a new leader does about a change that it sees
+// ten minutes later.
+func TestANewLeaderKeepsThePace(t *testing.T) {
+	at := time.Date(2026, 11, 28, 12, 10, 0, 0, time.UTC)
+	for said, want := range map[string]string{
+		"":                               "wait 5s for [configmap/web]",
+		"2026-11-28T12:00:00Z 16m0s":     "wait 6m0s for [configmap/web], often",
+		"2026-11-28T12:00:00Z 1h0m0s":    "wait 10m0s for [configmap/web], often",
+		"2026-11-28T12:00:00Z 9000h0m0s": "wait 10m0s for [configmap/web], often",
+		"2026-11-28T11:00:00Z 16m0s":     "wait 5s for [configmap/web]",
+		"2036-11-28T12:00:00Z 16m0s":     "wait 10m0s for [configmap/web], often",
+		"2026-11-28T12:00:00Z -16m0s":    "wait 5s for [configmap/web]",
+		"yesterday":                      "wait 5s for [configmap/web]",
+	} {
+		workload := &metav1.ObjectMeta{Annotations: map[string]string{inplace.AnnotationConfiguration: fmt.Sprintf(
+			`{"configmap/web":"1","restarts":%q}`, said)}}
+		var memory Memory
+		memory.Adopt(PaceOf(workload), at)
+		if got := told(memory.Decide(RecordOf(workload), Record{"configmap/web": "2"}, at)); got != want {
+			t.Errorf("%q: %s, want %s", said, got, want)
+		}
 	}
 }

@@ -12,17 +12,21 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// Noting returns the operations that write the Record on the workload.
+// Noting returns the operations that write the Record on the workload. Its Pace stays.
 func Noting(workload metav1.Object, now Record) []jsonpatch.Operation {
-	return patches.Guarded(workload,
-		patches.SetEntries("annotations", workload.GetAnnotations(), [2]string{inplace.AnnotationConfiguration, now.String()})...)
+	return noting(workload, now, PaceOf(workload))
 }
 
-// Restarting returns the operations that do the same, and change the template.
-func Restarting(workload metav1.Object, template apps.Template, now Record) []jsonpatch.Operation {
+func noting(workload metav1.Object, now Record, pace Pace) []jsonpatch.Operation {
+	return patches.Guarded(workload,
+		patches.SetEntries("annotations", workload.GetAnnotations(), [2]string{inplace.AnnotationConfiguration, now.with(pace)})...)
+}
+
+// Restarting returns the operations that write the Record and the next Pace, and change the template.
+func Restarting(workload metav1.Object, template apps.Template, now Record, next Pace) []jsonpatch.Operation {
 	annotations := template.Annotations()
 	mark := markAfter(annotations[inplace.AnnotationConfiguration], now)
-	operations := Noting(workload, now)
+	operations := noting(workload, now, next)
 	if len(annotations) == 0 {
 		return append(operations, jsonpatch.NewOperation("add", patches.Pointer("spec", "template", "metadata", "annotations"),
 			map[string]string{inplace.AnnotationConfiguration: mark}))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
 	apiserver "gopkg.in/evanphx/json-patch.v4"
@@ -22,6 +23,9 @@ func TestPatches(t *testing.T) {
 		"bare": {"", "", `,"annotations":{` + noted + `}`, `,"annotations":{"stayput.dev/configuration":"MARK"}`},
 		"with others": {`,"annotations":{"a":"1"}`, `,"annotations":{"b":"2"}`,
 			`,"annotations":{"a":"1",` + noted + `}`, `,"annotations":{"b":"2","stayput.dev/configuration":"MARK"}`},
+		"again, with a pace": {`,"annotations":{"stayput.dev/configuration":"{\"restarts\":\"2026-11-28T12:00:00Z 1m0s\"}"}`, "",
+			`,"annotations":{"stayput.dev/configuration":"{\"configmap/web\":\"2\",\"restarts\":\"2026-11-28T12:00:00Z 1m0s\"}"}`,
+			`,"annotations":{"stayput.dev/configuration":"MARK"}`},
 		"again": {`,"annotations":{"stayput.dev/configuration":"{}"}`, `,"annotations":{"stayput.dev/configuration":"1"}`,
 			`,"annotations":{` + noted + `}`, `,"annotations":{"stayput.dev/configuration":"MARK"}`},
 	} {
@@ -33,8 +37,10 @@ func TestPatches(t *testing.T) {
 			}
 			mark := markAfter(read.Spec.Template.Annotations()["stayput.dev/configuration"], now)
 			equal(t, applied(t, before, Noting(&read, now)), fmt.Sprintf(deployment, test.noted, test.template))
-			equal(t, applied(t, before, Restarting(&read, read.Spec.Template, now)),
-				fmt.Sprintf(deployment, test.noted, strings.ReplaceAll(test.restarted, "MARK", mark)))
+			next := Pace{Restarted: time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC), Apart: time.Minute}
+			paced := strings.ReplaceAll(test.noted, `2\"}`, `2\",\"restarts\":\"2026-11-28T12:00:00Z 1m0s\"}`)
+			equal(t, applied(t, before, Restarting(&read, read.Spec.Template, now, next)),
+				fmt.Sprintf(deployment, paced, strings.ReplaceAll(test.restarted, "MARK", mark)))
 		})
 	}
 }

@@ -19,10 +19,21 @@ func RecordOf(workload metav1.Object) Record {
 	if err := json.Unmarshal([]byte(workload.GetAnnotations()[inplace.AnnotationConfiguration]), &record); err != nil {
 		return nil
 	}
+	delete(record, restarts)
 	return record
 }
 
-// String returns the text of the Record in the annotation.
+// with returns the text of the Record and the Pace in the annotation.
+func (r Record) with(pace Pace) string {
+	both := Record{}
+	maps.Copy(both, r)
+	if said := pace.String(); said != "" {
+		both[restarts] = said
+	}
+	return both.String()
+}
+
+// String returns the text of the Record alone.
 func (r Record) String() string {
 	text, err := json.Marshal(r)
 	if err != nil {

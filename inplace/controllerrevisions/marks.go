@@ -49,7 +49,7 @@ func (m marking) renew(o *observed) {
 // extra writes, so it is done only where there is a partition, or a window that will close: an undo goes on after that. By then a pod may
 // be partially patched; it has the update revision's hash in its mark already.
 func (m marking) noteCurrent(o *observed, began string) {
-	if o.seen.Settings.Partition == "" && o.seen.Settings.WindowChanges.IsZero() || o.owned.notes(began) {
+	if o.seen.Settings.Partition == (inplace.Partition{}) && o.seen.Settings.WindowChanges.IsZero() || o.owned.notes(began) {
 		return
 	}
 	for _, marks := range m {

@@ -117,13 +117,13 @@ func (p planner) movePods() podstate.Turns {
 // partition, it waits for these first.
 func (p planner) tellPartition() {
 	partition, pods, images := p.update.Partition, p.update.Pods(), p.update.Plan.Result.Images
-	stage, flaw := partition.Waits(pods), partition.Flaw(pods)
-	switch {
+	flaw := partition.Flaw(pods)
+	switch stage, byWindow := partition.Waits(pods); {
 	case flaw != "":
 		p.update.Plan.Phase(steps.PhaseStalled, flaw)
 	case stage != "" && images.Pulling:
 	case stage != "":
-		p.update.Plan.Phase(steps.PhasePartition, images.After(stage))
+		p.update.Plan.Phase(steps.PhaseAtPartition(byWindow), images.After(stage))
 	case partition.HoldsPods():
 		if unresized := partition.Unresized(p.notResized()); unresized != "" {
 			p.update.Plan.Phase(steps.PhaseUpdating, unresized) // the native controller may be about to replace the pod

@@ -68,8 +68,9 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 
 // Stage returns how far the partition lets the update go, and whether it is there.
 func (r Rollout) Stage() steps.Stage {
-	preview, o := r.Kind.Preview(r.Seen.Settings.Partition), r.observed()
-	return steps.Stage{Kept: preview.AtPartition, Pods: preview.Pods, Reached: o.update.Partition.Waits(o.update.Pods()) != ""}
+	preview, o := r.Kind.Preview(r.Seen.Settings.Partition.Alone()), r.observed()
+	stage, byWindow := o.update.Partition.Waits(o.update.Pods())
+	return steps.Stage{Kept: preview.AtPartition, Pods: preview.Pods, Reached: stage != "" && !byWindow}
 }
 
 // Stalled returns why the update makes no progress by itself, one clause; empty if it may. There is no progress deadline. So it has stalled

@@ -9,7 +9,7 @@ import (
 // TestUndoAtAPartition: in the middle of a staged update from v1 to v2, v1 comes back.
 func TestUndoAtAPartition(t *testing.T) {
 	f := fixture.NewFleet(t, 4)
-	f.Seen.Settings.Partition = "3"
+	f.Seen.Settings.Partition.Value = "3"
 	f.Edit(fixture.App{Image: "v2"})
 	f.Once()
 	before := f.DaemonSet.Spec.Template

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
 
@@ -24,16 +25,16 @@ import (
 // The template goes back at most once for each ReplicaSet. If another client, such as a GitOps tool, puts the undone template back, it
 // stays. The way back is never undone either: its revision is one that pods had when the update began. So nothing goes to and fro.
 //
+// Only time counts in which the update depended on nothing but itself (engine.Unhindered). The status alone does not say that: the native
+// controller keeps the time of the condition from one template to the next, and an update exceeds its deadline while a PodDisruptionBudget
+// keeps its pods in service.
+//
 // The write fails if the Deployment is another one than the plan was made on. A user who edits in this moment, or takes the label away, is
 // first.
 
 // undoOnStall returns the step that undoes the update; or why it is not undone, although it has stalled and the label asks for that.
 func (o *observed) undoOnStall() (*steps.UndoStalled, string) {
-	if !o.Seen.Settings.UndoOnStall || o.paused() || o.sets.New == nil {
-		return nil, ""
-	}
-	stalled := o.Stalled()
-	if stalled == "" {
+	if !o.Seen.Settings.UndoOnStall || o.sets.New == nil || !o.hasStalled() {
 		return nil, ""
 	}
 	newRS := o.sets.New.Rs
@@ -42,9 +43,25 @@ func (o *observed) undoOnStall() (*steps.UndoStalled, string) {
 		return nil, whyNot
 	}
 	why := fmt.Sprintf("label %s is %s, and the update has stalled: %s The template goes back to that of ReplicaSet %s",
-		inplace.LabelOnStall, inplace.OnStallUndo, stalled, before.Name)
+		inplace.LabelOnStall, inplace.OnStallUndo, cmp.Or(o.Stalled(), TimedOut(newRS)), before.Name)
 	return &steps.UndoStalled{Deployment: o.Deployment, UpdateRevision: newRS.UID, Why: why,
 		Operations: undoing(o.Deployment, newRS, before)}, ""
+}
+
+// hasStalled reports whether the status says that the deadline is exceeded, and will go on to say so, and the update has had that much time.
+func (o *observed) hasStalled() bool {
+	d := o.Deployment
+	if o.update.Plan.Result.OnlyWaits || d.Status.ObservedGeneration < d.Generation || !o.formula().StaysOverdue() {
+		return false
+	}
+	left := o.timeLeft()
+	o.update.Plan.Again(left)
+	return left == 0
+}
+
+// timeLeft returns how much of its deadline the update has not had yet.
+func (o *observed) timeLeft() time.Duration {
+	return o.Seen.Unhindered.Left(o.sets.New.Rs.UID, Deadline(o.Deployment), o.Seen.Now)
 }
 
 // Stalled returns why the update has stalled, one sentence; empty if it has not.
@@ -94,13 +111,14 @@ func (o *observed) refusedUndo(newRS *apps.ReplicaSet) string {
 // say which revision pods had before.
 func (o *observed) mayBeUndone() bool {
 	newRS := o.sets.New
-	if !o.Seen.Settings.UndoOnStall || o.paused() || newRS.Available() >= o.sets.Wanted || currentIn(newRS.Rs, newRS.Rs) {
+	if !o.Seen.Settings.UndoOnStall || o.paused() || newRS.Available() >= o.sets.Wanted || currentIn(newRS.Rs, newRS.Rs) ||
+		!HasDeadline(o.Deployment) {
 		return false
 	}
-	if Overdue(o.Deployment) { // it is tried again
+	if Overdue(o.Deployment) && o.timeLeft() == 0 { // it is tried again
 		return o.refusedUndo(newRS.Rs) != ""
 	}
-	return HasDeadline(o.Deployment)
+	return true
 }
 
 // undoing returns the patch that DeploymentRollbacker makes (kubectl/pkg/polymorphichelpers/rollback.go): the template without its hash,

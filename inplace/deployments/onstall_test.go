@@ -4,12 +4,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/disruption"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -22,7 +25,13 @@ func stalled() *deployments.Rollout {
 	r.ReplicaSets[0].Labels[inplace.LabelCurrent] = fixture.Begun
 	r.ReplicaSets[0].Annotations[inplace.AnnotationRevision], r.ReplicaSets[1].Annotations[inplace.AnnotationRevision] = "1", "2"
 	timesOut(r, "web-b")
+	hadItsTime(r, r.ReplicaSets[1])
 	return r
+}
+
+// hadItsTime has the update to that ReplicaSet depend on nothing but itself for as long as its deadline.
+func hadItsTime(r *deployments.Rollout, newRS *apps.ReplicaSet) {
+	r.Seen.Unhindered = engine.Unhindered{UpdateRevision: newRS.UID, Since: fixture.Start.Add(-deployments.Deadline(r.Deployment))}
 }
 
 // timesOut has the ReplicaSet exceed the deadline.
@@ -53,8 +62,11 @@ func TestStalledUpdatesAreUndone(t *testing.T) {
 		"progressing": {func(r *deployments.Rollout) {
 			r.Deployment.Status.Conditions[0].Reason = deployments.ReasonUpdated
 		}, false, ""},
-		"another template has stalled": {func(r *deployments.Rollout) { timesOut(r, "web-a") }, false, ""},
-		"the template was edited":      {func(r *deployments.Rollout) { r.Deployment.Generation = 2 }, false, ""},
+		"the status names another ReplicaSet": {func(r *deployments.Rollout) { timesOut(r, "web-a") }, true, ""},
+		"a pod has just become available": {func(r *deployments.Rollout) {
+			r.Deployment.Status.AvailableReplicas--
+		}, false, ""},
+		"the template was edited": {func(r *deployments.Rollout) { r.Deployment.Generation = 2 }, false, ""},
 		"native": {func(r *deployments.Rollout) {
 			r.Seen.Fallback = revisions.Fallback{Hash: r.TemplateHash()}
 		}, false, ""},
@@ -86,6 +98,101 @@ func TestStalledUpdatesAreUndone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOnlyItsOwnTimeCounts has, minute by minute, what changes in a stalled update, and whether a leader undoes it then. Its deadline is ten
+// minutes. The status says all the time that it is exceeded. The leader begins in minute 0.
+func TestOnlyItsOwnTimeCounts(t *testing.T) {
+	type minute struct {
+		at     int
+		change func(*deployments.Rollout)
+		undone bool
+	}
+	as := func(*deployments.Rollout) {}
+	budgetKeeps := func(r *deployments.Rollout) { r.Seen.Disruption = fixture.Protected(4, 4, r.Seen.Pods) }
+	budgetAllows := func(r *deployments.Rollout) { r.Seen.Disruption = disruption.Seen{} }
+	keeps := func(partition inplace.Partition) func(*deployments.Rollout) {
+		return func(r *deployments.Rollout) { r.Seen.Settings.Partition = partition }
+	}
+	partition := func(value string) func(*deployments.Rollout) { return keeps(inplace.Partition{Value: value}) }
+	closed, _ := inplace.Window("Sat 02:00-04:00").Keeping(inplace.Partition{}, time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC))
+	for name, minutes := range map[string][]minute{
+		"it stalls":                      {{0, as, false}, {9, as, false}, {10, as, true}},
+		"edited":                         {{0, as, false}, {9, editTo("c"), false}, {18, as, false}, {19, as, true}},
+		"edited to an old ReplicaSet":    {{0, as, false}, {9, editBackTo("h"), false}, {18, as, false}, {19, as, true}},
+		"edited to and fro":              {{0, as, false}, {8, editTo("c"), false}, {9, backToB, false}, {18, as, false}, {19, as, true}},
+		"paused":                         {{0, as, false}, {5, paused(true), false}, {30, as, false}, {31, paused(false), false}, {40, as, false}, {41, as, true}},
+		"a budget":                       {{0, budgetKeeps, false}, {30, as, false}, {31, budgetAllows, false}, {40, as, false}, {41, as, true}},
+		"a budget, later":                {{0, as, false}, {9, budgetKeeps, false}, {30, as, false}, {31, budgetAllows, false}, {41, as, true}},
+		"a budget, but a pod crashes":    {{0, crashes, false}, {1, budgetKeeps, false}, {10, as, true}},
+		"a limit":                        {{0, limits(1), false}, {30, as, false}, {31, limits(4), false}, {40, as, false}, {41, as, true}},
+		"a partition":                    {{0, partition("2"), false}, {30, as, false}, {31, partition(""), false}, {40, as, false}, {41, as, true}},
+		"a partition, but a pod crashes": {{0, crashes, false}, {1, partition("2"), false}, {10, as, true}},
+		"no valid partition":             {{0, partition("x"), false}, {30, as, false}, {31, partition("0"), false}, {40, as, false}, {41, as, true}},
+		"a closed window":                {{0, keeps(closed), false}, {30, as, false}, {31, partition(""), false}, {40, as, false}, {41, as, true}},
+		"a closed window, later":         {{0, as, false}, {9, keeps(closed), false}, {30, as, false}, {31, partition(""), false}, {41, as, true}},
+		"a window closes in a stall":     {{0, as, false}, {10, keeps(closed), false}},
+		"a budget keeps pods in a stall": {{0, as, false}, {10, budgetKeeps, false}},
+		"paused in a stall":              {{0, as, false}, {10, paused(true), false}},
+		"asked in the middle of a stall": {{0, asked(false), false}, {10, as, false}, {11, asked(true), true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, memory := stalled(), engine.Memory{}
+			for _, minute := range minutes {
+				minute.change(r)
+				r.Seen.Now, r.Seen.Unhindered = fixture.Start.Add(time.Duration(minute.at)*time.Minute), memory.Unhindered
+				plan := r.Plan()
+				memory.Planned(plan, r.Seen.Now)
+				if undo, undone := undoIn(plan); undone != minute.undone {
+					t.Errorf("minute %d: undone: %t, %s", minute.at, undone, undo.Why)
+				}
+			}
+		})
+	}
+}
+
+func paused(is bool) func(*deployments.Rollout) {
+	return func(r *deployments.Rollout) { r.Deployment.Spec.Paused = is }
+}
+
+func asked(is bool) func(*deployments.Rollout) {
+	return func(r *deployments.Rollout) { r.Seen.Settings.UndoOnStall = is }
+}
+
+func limits(most int) func(*deployments.Rollout) {
+	return func(r *deployments.Rollout) { share(r, most) }
+}
+
+// crashes has a pod of the update revision not be available.
+func crashes(r *deployments.Rollout) {
+	fixture.Unready(r.Seen.Pods[2])
+	r.ReplicaSets[1].Status.ReadyReplicas, r.ReplicaSets[1].Status.AvailableReplicas = 1, 1
+	r.Deployment.Status.ReadyReplicas, r.Deployment.Status.AvailableReplicas, r.Deployment.Status.UnavailableReplicas = 3, 3, 1
+}
+
+// editTo has the user edit the template in the middle of the update. The native controller keeps the time of the condition.
+func editTo(hash string) func(*deployments.Rollout) {
+	return func(r *deployments.Rollout) {
+		editBackTo(hash)(r)
+		timesOut(r, "web-"+hash)
+	}
+}
+
+// editBackTo has the user edit it to that of a ReplicaSet which exists. The native controller keeps the condition.
+func editBackTo(hash string) func(*deployments.Rollout) {
+	return func(r *deployments.Rollout) {
+		a := fixture.App{Image: "v-" + hash}
+		r.Deployment.Spec.Template = a.Template()
+		newRS := fixture.ReplicaSetOf(r, hash, a, 0)
+		newRS.Labels[inplace.LabelUpdating] = fixture.Begun
+		r.Seen.DryRun = fixture.Admitted(newRS)
+		r.Deployment.Status.UpdatedReplicas = 0
+	}
+}
+
+func backToB(r *deployments.Rollout) {
+	r.Deployment.Spec.Template, r.Seen.DryRun = fixture.App{Image: "v2"}.Template(), fixture.Admitted(r.ReplicaSets[1])
+	r.Deployment.Status.UpdatedReplicas = 2
 }
 
 // TestOneWayUpdatesAreNotUndone: running pods keep an added toleration, so the native controller would replace them.
@@ -149,6 +256,7 @@ func TestNewestRevisionBefore(t *testing.T) {
 	newRS := fixture.ReplicaSetOf(r, "c", fixture.App{Image: "v3"}, 0)
 	newRS.Labels[inplace.LabelUpdating], newRS.Annotations[inplace.AnnotationRevision] = fixture.Begun, "3"
 	timesOut(r, "web-c")
+	hadItsTime(r, newRS)
 	if undo, is := undoIn(r.Plan()); !is || !strings.HasSuffix(undo.Why, "to that of ReplicaSet web-a") {
 		t.Errorf("undone: %t, %q", is, undo.Why)
 	}
@@ -167,10 +275,13 @@ func TestUpdateThatMayBeUndoneDoesNotEnd(t *testing.T) {
 		"a way back":   {func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelCurrent] = fixture.Begun }, true},
 		"undone before": {func(r *deployments.Rollout) {
 			timesOut(r, "web-b")
+			hadItsTime(r, r.ReplicaSets[1])
 			r.Deployment.Annotations[inplace.AnnotationUndone] = "web-b"
 		}, true},
+		"only the deadline of an update before has passed": {func(r *deployments.Rollout) { timesOut(r, "web-b") }, false},
 		"not accepted for now": {func(r *deployments.Rollout) {
 			timesOut(r, "web-b")
+			hadItsTime(r, r.ReplicaSets[1])
 			r.Seen.RefusedUndo = steps.RefusedUndo{UpdateRevision: r.ReplicaSets[1].UID, Why: "no"}
 		}, false},
 	} {

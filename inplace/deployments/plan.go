@@ -104,6 +104,7 @@ func (p planner) AskDryRun() podstate.Turns {
 	p.update.Plan.Result.DryRun = newPodOf(newRS)
 	p.update.Plan.Result.DryRun.Claims = readiness.ClaimsOf(newRS.Spec.Template.Typed().Spec)
 	turns := p.rest()
+	p.update.Plan.Result.OnlyWaits = p.paused()
 	p.update.Plan.Result.Images = p.prePull().Images()
 	waiting := p.waiting(turns)
 	p.update.Plan.Waiting = waiting.why
@@ -125,14 +126,16 @@ func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
 
 // Proceed implements engine.Planner.
 func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
+	pace := p.pacer(p.prePull().Advance(p.paused())).decide()
+	changes, plan := p.changes(pace), p.update.Plan
+	plan.Result.OnlyWaits = p.onlyWaits(pace.turns)
 	undo, whyNot := p.undoOnStall()
 	if undo != nil { // the patch is guarded by the version of the Deployment, so nothing else is written to it
-		p.update.Plan.Step(*undo)
+		plan.Instead(*undo)
 		return p.rest(), nil
 	}
-	p.update.Plan.Result.NotUndone = whyNot
-	pace := p.pacer(p.prePull().Advance(p.paused())).decide()
-	return p.write(pace, p.changes(pace))
+	plan.Result.NotUndone = whyNot
+	return p.write(pace, changes)
 }
 
 // write writes the changes and the status, or returns why the update falls back: replicas that do not add up are never written.
@@ -157,7 +160,7 @@ func (p planner) tell(waiting waiting) {
 	switch {
 	case plan.Result.Phase != "" || p.paused():
 	case waiting.stage != "":
-		plan.Phase(steps.PhasePartition, waiting.stage)
+		plan.Phase(steps.PhaseAtPartition(waiting.byWindow), waiting.stage)
 	case waiting.flaw != "":
 		plan.Phase(steps.PhaseStalled, waiting.flaw)
 	}

@@ -19,7 +19,7 @@ func TestUndoAtAPartition(t *testing.T) {
 		second := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 		first.Labels[inplace.LabelUpdating], second.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 		first.Labels[inplace.LabelCurrent] = fixture.Begun
-		r.Seen.Settings.Partition = "3"
+		r.Seen.Settings.Partition.Value = "3"
 		if told := r.DecideEdit(second.Spec.Template).AboutPartition(); !strings.HasPrefix(told, want) {
 			t.Errorf("%s: users are told %q", image, told)
 		}

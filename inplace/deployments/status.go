@@ -17,6 +17,8 @@ import (
 type waiting struct {
 	// flaw is what is wrong with the partition; stage is the partition, if the update waits for nothing else.
 	flaw, stage string
+	// byWindow: the stage is that a maintenance window is closed.
+	byWindow bool
 	// why is why nothing restarts: the flaw, or anything else.
 	why string
 }
@@ -26,7 +28,8 @@ func (o *observed) waiting(turns podstate.Turns) waiting {
 	var w waiting
 	partition, images := o.update.Partition, o.update.Plan.Result.Images
 	if len(turns) == 0 && !images.Pulling {
-		w.stage = images.After(o.atPartition())
+		w.stage, w.byWindow = o.atPartition()
+		w.stage = images.After(w.stage)
 	}
 	w.flaw = partition.Flaw(o.update.Pods())
 	w.why = cmp.Or(w.flaw, o.update.Plan.Waiting)
@@ -36,12 +39,22 @@ func (o *observed) waiting(turns podstate.Turns) waiting {
 	return w
 }
 
-// atPartition returns a message that the update waits only for the partition; empty if it waits for anything else, or for nothing. Pods
-// with their turn, and nodes that pull images, are left out.
-func (o *observed) atPartition() string {
+// onlyWaits returns what steps.Plan.OnlyWaits says.
+func (o *observed) onlyWaits(turns podstate.Turns) bool {
+	if o.paused() || o.anyInProgress(turns) {
+		return o.paused()
+	}
+	plan := o.update.Plan.Result
+	stage, _ := o.atPartition()
+	return plan.Refused() || o.update.Partition.Flaw(o.update.Pods()) != "" || stage != "" && !plan.Images.Pulling
+}
+
+// atPartition returns a message that the update waits only for the partition; empty if it waits for anything else, or for nothing; and
+// whether it is the maintenance window that it waits for. Pods with their turn, and nodes that pull images, are left out.
+func (o *observed) atPartition() (message string, byWindow bool) {
 	sets := o.sets
 	if o.paused() || sets.Surge() != 0 || sets.Excess() != 0 || !sets.AllUpdating() || !sets.AllObserved() {
-		return ""
+		return "", false
 	}
 	return o.update.Partition.Waits(o.update.Pods())
 }
@@ -49,7 +62,9 @@ func (o *observed) atPartition() string {
 // Stage returns how far the partition lets the update go, and whether it is there.
 func (r Rollout) Stage() steps.Stage {
 	o := r.observed()
-	return steps.Stage{Kept: o.sets.Kept, Pods: o.sets.Wanted, Reached: o.atPartition() != ""}
+	stage, byWindow := o.atPartition()
+	kept := o.Seen.Settings.Partition.Alone().Keeps(o.sets.Wanted)
+	return steps.Stage{Kept: kept, Pods: o.sets.Wanted, Reached: stage != "" && !byWindow}
 }
 
 // forSecondPod returns why the update waits if no pod may be unavailable and a second pod may never be able to run.
@@ -74,6 +89,7 @@ func (w status) patch() {
 	}
 	d, plan, formula := w.Deployment, w.update.Plan, w.formula()
 	formula.Waiting, formula.Stage, formula.OnTimeUntil = w.waiting.why, w.waiting.stage, w.onTimeUntil()
+	formula.ByWindow = w.waiting.byWindow
 	next := formula.NativeStatus()
 	if LooksComplete(d, next) {
 		return
@@ -107,7 +123,7 @@ func (w status) canWait(next appsv1.DeploymentStatus) time.Duration {
 // progress because others of all workloads come first, that is now.
 func (w status) onTimeUntil() time.Time {
 	var until time.Time
-	if w.update.Plan.Result.AwaitsLimit.Flag != "" && !w.anyInProgress() {
+	if w.update.Plan.Result.AwaitsLimit.Flag != "" && !w.anyInProgress(w.turns) {
 		return w.Seen.Now
 	}
 	for s := range w.update.Pods() {
@@ -117,9 +133,9 @@ func (w status) onTimeUntil() time.Time {
 }
 
 // anyInProgress reports whether a pod is to make the next progress.
-func (w status) anyInProgress() bool {
-	for s := range w.update.Pods() {
-		if w.turns[s] || readiness.Closed(s.Pod) || s.Updated && !s.Available || s.PartiallyPatched() {
+func (o *observed) anyInProgress(turns podstate.Turns) bool {
+	for s := range o.update.Pods() {
+		if turns[s] || readiness.Closed(s.Pod) || s.Updated && !s.Available || s.PartiallyPatched() {
 			return true
 		}
 	}

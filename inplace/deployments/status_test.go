@@ -103,6 +103,15 @@ func TestStatusConditions(t *testing.T) {
 			r.Deployment.Spec.Paused = true
 			r.Deployment.Status.UpdatedReplicas = 1
 		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated, fixture.Start.Add(-time.Minute)},
+		"resumed: the deadline runs from now": {func(r *deployments.Rollout) {
+			*progressing(r) = deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, deployments.ReasonPaused,
+				"Deployment is paused", fixture.Start.Add(-time.Hour))
+		}, appsv1.DeploymentProgressing, corev1.ConditionUnknown, deployments.ReasonResumed, fixture.Start},
+		"resumed, and a pod progresses": {func(r *deployments.Rollout) {
+			*progressing(r) = deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, deployments.ReasonPaused,
+				"Deployment is paused", fixture.Start.Add(-time.Hour))
+			r.Deployment.Status.UpdatedReplicas = 1
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated, fixture.Start},
 		"a ReplicaSet that fails": {func(r *deployments.Rollout) {
 			r.ReplicaSets[0].Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue,
 				Reason: "FailedCreate"}}

@@ -25,6 +25,7 @@ const (
 	ReasonFound              = "FoundNewReplicaSet"
 	ReasonComplete           = "NewReplicaSetAvailable"
 	ReasonTimedOut           = "ProgressDeadlineExceeded"
+	ReasonPaused             = "DeploymentPaused"
 	ReasonResumed            = "DeploymentResumed"
 	ReasonMinimumAvailable   = "MinimumReplicasAvailable"
 	ReasonMinimumUnavailable = "MinimumReplicasUnavailable"
@@ -55,6 +56,8 @@ type StatusFormula struct {
 	// Stage says, as one clause, at which partition the rollout waits. It is empty if the rollout does not wait at one. Waiting at a
 	// partition is treated like a rollout that the user has paused.
 	Stage string
+	// ByWindow: it is a closed maintenance window that it waits for.
+	ByWindow bool
 	// OnTimeUntil is until when pods were draining or stopping within the time that they have for it. It is Now while they do, and
 	// zero if they did not. No progress is expected before that time.
 	OnTimeUntil time.Time
@@ -130,6 +133,8 @@ func (f StatusFormula) setProgress(status *appsv1.DeploymentStatus) {
 	case current != nil && current.Reason == ReasonComplete && status.Replicas == status.UpdatedReplicas, Complete(f.Deployment, *status):
 		// the rollout is complete, or will be in a moment
 	case f.setStage(status, current):
+	case current != nil && current.Reason == ReasonPaused && !progressed(f.Deployment.Status, *status):
+		f.resume(status) // checkPausedConditions in sync.go comes first: the time of a pause does not count
 	case progressed(f.Deployment.Status, *status):
 		updated := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonUpdated, f.subject()+" is progressing.", f.Now)
 		if current != nil && current.Status == corev1.ConditionTrue {
@@ -184,31 +189,46 @@ func (f StatusFormula) lastProgress(progressing *appsv1.DeploymentCondition) tim
 	return progressing.LastUpdateTime.Time
 }
 
-// ReasonPartition is the reason of a Deployment's condition Progressing while only the partition stops the rollout.
-const ReasonPartition = "WaitingAtPartition"
+// These are the reasons of a Deployment's condition Progressing while only the partition, or a closed maintenance window, stops the rollout.
+const (
+	ReasonPartition = "WaitingAtPartition"
+	ReasonWindow    = "WaitingForWindow"
+)
+
+// staged reports whether the condition says that only one of these stops the rollout.
+func staged(c *appsv1.DeploymentCondition) bool {
+	return c != nil && (c.Reason == ReasonPartition || c.Reason == ReasonWindow)
+}
 
 // setStage reports whether the rollout waits at its partition, or continues from there. It says so in the condition, as
 // checkPausedConditions in sync.go does for a paused rollout. The native controller does not know this reason, and takes the
 // condition's time for that of the last progress. So the time is renewed: otherwise the deadline would have passed when the native
 // controller, or Stayput, continues.
 func (f StatusFormula) setStage(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) bool {
-	staged := current != nil && current.Reason == ReasonPartition
+	reason := ReasonPartition
+	if f.ByWindow {
+		reason = ReasonWindow
+	}
 	switch {
-	case f.Stage == "" && staged:
-		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, ReasonResumed, "Deployment is resumed", f.Now))
+	case f.Stage == "" && staged(current):
+		f.resume(status)
 		return true
 	case f.Stage == "", Overdue(f.Deployment) && !progressed(f.Deployment.Status, *status):
 		return false
-	case staged && current.Message == f.Stage && f.Now.Sub(current.LastUpdateTime.Time) < f.deadline()/2:
+	case staged(current) && current.Reason == reason && current.Message == f.Stage && f.Now.Sub(current.LastUpdateTime.Time) < f.deadline()/2:
 		return true
 	}
-	stage := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, ReasonPartition, f.Stage, f.Now)
+	stage := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, reason, f.Stage, f.Now)
 	if current != nil && current.Status == stage.Status {
 		stage.LastTransitionTime = current.LastTransitionTime
 	}
 	RemoveCondition(status, appsv1.DeploymentProgressing)
 	SetCondition(status, stage)
 	return true
+}
+
+func (f StatusFormula) resume(status *appsv1.DeploymentStatus) {
+	SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, ReasonResumed, "Deployment is resumed", f.Now))
 }
 
 // setTimedOut sets the condition of a rollout that has exceeded its deadline: the native message, and what the update waits for. Either
@@ -252,12 +272,22 @@ func Overdue(d *apps.Deployment) bool {
 	return progressing != nil && progressing.Reason == ReasonTimedOut
 }
 
+// StaysOverdue reports whether the status says that the rollout has exceeded its progress deadline, and the next one will.
+func (f StatusFormula) StaysOverdue() bool {
+	next := *f.Deployment
+	next.Status = f.NativeStatus()
+	return Overdue(f.Deployment) && Overdue(&next)
+}
+
+// TimedOut is what the native controller says of a ReplicaSet that has exceeded the deadline.
+func TimedOut(newRS *apps.ReplicaSet) string { return subjectOf(newRS) + timedOut }
+
 // Stalled returns the message of the condition by which the update to that ReplicaSet has exceeded its progress deadline; empty if it has
 // not. After a further edit the condition stays until a pod progresses. It names the ReplicaSet that it is about.
 func Stalled(d *apps.Deployment, newRS *apps.ReplicaSet) string {
 	progressing := apps.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
 	if newRS == nil || !Overdue(d) || d.Status.ObservedGeneration < d.Generation ||
-		!strings.HasPrefix(progressing.Message, subjectOf(newRS)+timedOut) {
+		!strings.HasPrefix(progressing.Message, TimedOut(newRS)) {
 		return ""
 	}
 	return progressing.Message
@@ -279,9 +309,7 @@ func (f StatusFormula) timedOut(progressing *appsv1.DeploymentCondition) bool {
 }
 
 // hasDeadline is HasProgressDeadline.
-func (f StatusFormula) hasDeadline() bool {
-	return HasDeadline(f.Deployment)
-}
+func (f StatusFormula) hasDeadline() bool { return HasDeadline(f.Deployment) }
 
 // HasDeadline reports whether a rollout of the Deployment can exceed a progress deadline.
 func HasDeadline(d *apps.Deployment) bool {
@@ -289,8 +317,11 @@ func HasDeadline(d *apps.Deployment) bool {
 	return seconds != nil && *seconds != math.MaxInt32
 }
 
-func (f StatusFormula) deadline() time.Duration {
-	return time.Duration(*f.Deployment.Spec.ProgressDeadlineSeconds) * time.Second
+func (f StatusFormula) deadline() time.Duration { return Deadline(f.Deployment) }
+
+// Deadline returns the progress deadline of a Deployment that has one.
+func Deadline(d *apps.Deployment) time.Duration {
+	return time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second
 }
 
 // UntilDeadline returns when to check whether the deadline has passed, or 0 if that is not needed. It is requeueStuckDeployment.
@@ -301,7 +332,7 @@ func (f StatusFormula) UntilDeadline(status appsv1.DeploymentStatus) time.Durati
 		return 0
 	}
 	deadline := f.deadline()
-	if progressing.Reason == ReasonPartition || f.OnTimeUntil.Equal(f.Now) ||
+	if staged(progressing) || f.OnTimeUntil.Equal(f.Now) ||
 		f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) {
 		deadline /= 2
 	}

@@ -47,6 +47,8 @@ type Memory struct {
 	PrePullRefused prepull.Refused
 	// RefusedUndo is the last undo of a stalled update that the API server did not accept.
 	RefusedUndo steps.RefusedUndo
+	// Unhindered is since when the update depends on nothing but itself.
+	Unhindered Unhindered
 	// failingSince is since when every reconcile fails; zero if the last one did not.
 	failingSince time.Time
 	// notBefore is until when a large workload is left alone.
@@ -58,6 +60,33 @@ type Asked struct {
 	dryrun.Result
 	Revision types.UID
 	At       time.Time
+}
+
+// Unhindered is since when an update can progress all the time; zero while it only waits, or if there is none. A new leader counts anew:
+// while none led, the update could not progress either.
+type Unhindered struct {
+	UpdateRevision types.UID
+	Since          time.Time
+}
+
+// Next returns it after a plan.
+func (u Unhindered) Next(plan steps.Plan, now time.Time) Unhindered {
+	revision := plan.Decision.UpdateRevision
+	switch {
+	case !plan.Decision.Held || plan.OnlyWaits || revision == nil:
+		return Unhindered{}
+	case u.UpdateRevision == revision.GetUID():
+		return u
+	}
+	return Unhindered{UpdateRevision: revision.GetUID(), Since: now}
+}
+
+// Left returns how much of the time the update to that revision has not had yet; all of it while it only waits.
+func (u Unhindered) Left(revision types.UID, most time.Duration, now time.Time) time.Duration {
+	if u.Since.IsZero() || u.UpdateRevision != revision {
+		return most
+	}
+	return max(0, most-now.Sub(u.Since))
 }
 
 // Since returns what is known of the revision; if that is nothing, that it is asked from now on.
@@ -106,7 +135,7 @@ func (m *Memory) KnownFallback(cached revisions.Fallback) revisions.Fallback {
 // Planned advances the memory after a plan. The result of a dry run is used for one update only: before the next update to the same
 // revision, policies may have changed.
 func (m *Memory) Planned(plan steps.Plan, now time.Time) {
-	m.Batches = m.Batches.Next(plan, now)
+	m.Batches, m.Unhindered = m.Batches.Next(plan, now), m.Unhindered.Next(plan, now)
 	if !plan.Decision.Held {
 		m.DryRun, m.Tried, m.Marks = Asked{}, "", nil
 	}

@@ -55,6 +55,8 @@ type Snapshot struct {
 	Disruption disruption.Seen
 	// RefusedUndo is the last undo of a stalled update that the API server did not accept.
 	RefusedUndo steps.RefusedUndo
+	// Unhindered is since when the update depends on nothing but itself. Only a caller that carries out steps knows it.
+	Unhindered Unhindered
 	// Share is what limits on how many pods of all workloads restart at a time leave for this one; nil if there are none. Only a caller that
 	// carries out steps knows it.
 	Share *concurrency.Share

@@ -1,6 +1,7 @@
 package podstate
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 
@@ -29,6 +30,9 @@ import (
 type PartitionBudget struct {
 	partition inplace.Partition
 	left      int
+	// at is the partition at which the update waits if no more pods may move: while the window is closed, the partition alone if no more
+	// pods could move if it were open.
+	at inplace.Partition
 	// wanted counts the pods that the workload wants, old those that have an old revision, updated those that have the update revision.
 	wanted, old, updated int
 }
@@ -50,7 +54,10 @@ func PartitionBudgetOf(partition inplace.Partition, wanted int, pods iter.Seq[*S
 			r.updated++
 		}
 	}
-	r.left = partition.MayMove(wanted, r.old, taken)
+	r.left, r.at = partition.MayMove(wanted, r.old, taken), partition
+	if alone := partition.Alone(); partition.Closed != "" && alone.Flaw() == "" && r.old > 0 && alone.MayMove(wanted, r.old, taken) == 0 {
+		r.at = alone
+	}
 	for s := range pods {
 		s.AtPartition = r.left == 0 && s.holdable()
 	}
@@ -117,19 +124,19 @@ func (r PartitionBudget) PrePulls(most int, pods iter.Seq[*State]) int {
 }
 
 // Waits returns a message that the update waits only for the partition, with its progress; empty if it waits for anything else, or for
-// nothing.
-func (r *PartitionBudget) Waits(pods iter.Seq[*State]) string {
+// nothing. ByWindow reports whether it is the window that it waits for.
+func (r *PartitionBudget) Waits(pods iter.Seq[*State]) (message string, byWindow bool) {
 	kept := false
 	for s := range pods {
 		kept = kept || s.AtPartition
 		if !s.AtPartition && !(s.Updated && s.Available && !s.PartiallyPatched()) {
-			return ""
+			return "", false
 		}
 	}
 	if !kept || r.partition.Flaw() != "" {
-		return ""
+		return "", false
 	}
-	return fmt.Sprintf("waiting %s: %d of %d pods updated", r.partition.Where(), r.updated, r.wanted)
+	return fmt.Sprintf("waiting %s: %d of %d pods updated", r.at.Where(), r.updated, r.wanted), r.at.ByWindow()
 }
 
 // Flaw returns a message that all pods stay as they are because the partition is not valid; empty if that is not why.
@@ -147,10 +154,10 @@ func (r *PartitionBudget) Flaw(pods iter.Seq[*State]) string {
 	return ""
 }
 
-// Opens returns what the pods at the partition wait for if a window sets it, as one clause; empty if none does.
+// Opens returns what the pods at the partition wait for if a window keeps them, as one clause; empty if none does.
 func (r *PartitionBudget) Opens() string {
-	if !r.partition.ByWindow() {
+	if !r.at.ByWindow() {
 		return ""
 	}
-	return string(r.partition)
+	return cmp.Or(r.at.Closed, r.at.WindowFlaw)
 }

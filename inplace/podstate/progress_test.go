@@ -85,12 +85,12 @@ func TestDaemonPreview(t *testing.T) {
 
 // TestPreviewAtAPartition: neither the pods at a time nor the surge pods are more than the partition budget.
 func TestPreviewAtAPartition(t *testing.T) {
-	for want, partition := range map[string]inplace.Partition{
+	for want, partition := range map[string]string{
 		"4 at the partition, 2 at a time, 2 surge pod": "4", "5 at the partition, 1 at a time, 1 surge pod": "90percent",
 		"6 at the partition, 0 at a time, 0 surge pod": "half",
 	} {
 		r := fixture.New(6, fixture.App{Image: "v2"})
-		r.Deployment.Spec.Strategy, r.Seen.Settings.Surge, r.Seen.Settings.Partition = paces("0", "3"), inplace.SurgeNeeded, partition
+		r.Deployment.Spec.Strategy, r.Seen.Settings.Surge, r.Seen.Settings.Partition.Value = paces("0", "3"), inplace.SurgeNeeded, partition
 		f := r.Preview(fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 6).Spec.Template)
 		if got := fmt.Sprintf("%d at the partition, %d at a time, %d surge pod", f.AtPartition, f.AtATime, f.SurgePods); got != want {
 			t.Errorf("%s: %s instead of %s", partition, got, want)
@@ -194,7 +194,7 @@ func TestPodProgressBefore(t *testing.T) {
 			r.Deployment.Spec.Paused = true
 		}),
 		"web-a at partition: the partition to be lowered or removed": outdated(func(r *deployments.Rollout) {
-			r.Seen.Settings.Partition = "1"
+			r.Seen.Settings.Partition.Value = "1"
 		}),
 		"web-a waiting: its node to pre-pull images":         outdated(prePullPod("ContainerCreating", "")),
 		"web-a waiting: its node to pre-pull images: v2: no": outdated(prePullPod("ErrImagePull", "v2: no")),
@@ -219,7 +219,7 @@ func TestDaemonPodProgress(t *testing.T) {
 			t.Errorf("%s: %q instead of %q", name, got, want)
 		}
 	}
-	f.Seen.Settings.Partition = "50percent"
+	f.Seen.Settings.Partition.Value = "50percent"
 	if got, want := progress(f.PodProgress(), "p1"), "agent-1 at partition: the partition to be lowered or removed"; got != want {
 		t.Errorf("%q instead of %q", got, want)
 	}

@@ -87,6 +87,9 @@ func (c *deploymentController) sync() error {
 	scaling := slices.ContainsFunc(sets, func(rs *apps.ReplicaSet) bool {
 		return apps.Replicas(rs) > 0 && rs.Annotations[inplace.AnnotationDesired] != strconv.Itoa(int(apps.Desired(d)))
 	})
+	if err := c.checkPaused(d); err != nil {
+		return err
+	}
 	switch {
 	case d.Spec.Paused || scaling:
 		return c.syncScale(d, sets)
@@ -94,6 +97,24 @@ func (c *deploymentController) sync() error {
 		return c.recreate(d, sets)
 	}
 	return c.rolling(d, sets)
+}
+
+// checkPaused is checkPausedConditions. After it has written, its copy is outdated, as in the original.
+func (c *deploymentController) checkPaused(d *apps.Deployment) error {
+	progressing := apps.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
+	if !deployments.HasDeadline(d) || progressing != nil && progressing.Reason == deployments.ReasonTimedOut {
+		return nil
+	}
+	reason, is := deployments.ReasonPaused, progressing != nil && progressing.Reason == deployments.ReasonPaused
+	if !d.Spec.Paused {
+		reason = deployments.ReasonResumed
+	}
+	if d.Spec.Paused == is {
+		return nil
+	}
+	return c.writeStatus(d, func(status *appsv1.DeploymentStatus) {
+		deployments.SetCondition(status, deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, reason, "", c.now))
+	})
 }
 
 func older(a, b *apps.ReplicaSet) bool {

@@ -74,7 +74,7 @@ func (w *world) respectsPartition(r deployments.Rollout, plan steps.Plan) {
 		}
 	}
 	if beginsOld && left < kept {
-		w.violated("only %d pods are left on old revisions where partition %s demands %d", left, r.Seen.Settings.Partition, kept)
+		w.violated("only %d pods are left on old revisions where partition %s demands %d", left, r.Seen.Settings.Partition.Value, kept)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestUndoToARevisionThatWasStaged(t *testing.T) {
 // update revision in between.
 func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
 	r := fixture.New(6, fixture.App{Image: "v3"})
-	r.Seen.Settings.Partition = "4"
+	r.Seen.Settings.Partition.Value = "4"
 	sets := map[string]*apps.ReplicaSet{"a": fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v0"}, 2),
 		"b": fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v1"}, 2),
 		"c": fixture.ReplicaSetOf(r, "c", fixture.App{Image: "v2"}, 2), "d": fixture.ReplicaSetOf(r, "d", fixture.App{Image: "v3"}, 0)}

@@ -120,7 +120,7 @@ func told(plan steps.Plan) string {
 }
 
 // pullsOnly keeps all pods.
-func pullsOnly(r *deployments.Rollout) { r.Seen.Settings.Partition = "100percent" }
+func pullsOnly(r *deployments.Rollout) { r.Seen.Settings.Partition.Value = "100percent" }
 
 func TestPull(t *testing.T) {
 	notFound := waitingFor("ErrImagePull", `failed to pull "docker.io/library/app:2": not found`)

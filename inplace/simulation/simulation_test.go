@@ -58,6 +58,8 @@ type stayput struct {
 		FallBack(why inplace.Reason) steps.Plan
 	}
 	failed bool
+	// heldBack is when the leader last saw that the user or a PodDisruptionBudget kept the update from progress.
+	heldBack time.Time
 	// budgets has PodDisruptionBudgets, taken the pods that were taken out of service since the last plan.
 	budgets *informer[*policyv1.PodDisruptionBudget]
 	taken   map[types.UID]bool
@@ -147,9 +149,10 @@ func (s *stayput) plan() steps.Plan {
 	s.remembered.Observe(r.Seen.Pods, s.now)
 	r.Seen.Ahead, r.Seen.Marks, r.Seen.Batches = s.remembered.Ahead, s.remembered.Marks, s.remembered.Batches
 	r.Seen.Disruption = s.disruption(s.budgets.list())
-	r.Seen.DryRun = s.dryRun(r.UpdateRevision())
+	r.Seen.DryRun, r.Seen.Unhindered = s.dryRun(r.UpdateRevision()), s.remembered.Unhindered
 	plan := s.planned(&r)
 	s.addsUp(plan)
+	s.undoesInTime(r, plan)
 	s.stopsForNothing(plan)
 	s.respectsPartition(r, plan)
 	s.rules.late = s.rules.late || s.rules.paused && slices.ContainsFunc(plan.Decision.Reasons, func(reason inplace.Reason) bool {
@@ -191,7 +194,7 @@ func (s *stayput) readsItsWrites() bool {
 
 func (s *stayput) rememberWrite(step steps.Step) {
 	switch step.(type) {
-	case steps.PatchStatus:
+	case steps.PatchStatus, steps.UndoStalled:
 		s.wrote[0] = len(s.world.deployments.log)
 	case steps.PatchReplicaSet, steps.CreateReplicaSet:
 		s.wrote[1] = len(s.world.sets.log)
@@ -228,6 +231,9 @@ type invariants struct {
 	paused, late bool
 	// listed are all containers that were ever listed as auxiliary.
 	listed inplace.Auxiliary
+	// edited is when a user last edited the template, or had the rollout paused. undone counts the stalled updates that were undone.
+	edited time.Time
+	undone int
 }
 
 // statusWritten checks a status. Clients take an update for complete as soon as the status says so:
@@ -790,6 +796,9 @@ func (w *world) user(does string, change func(*apps.Deployment)) {
 	d, err := alter(w, w.deployments, "web", "", func(d *apps.Deployment) {
 		before := d.DeepCopy()
 		change(d)
+		if fixture.RawOf(before.Spec.Template) != fixture.RawOf(d.Spec.Template) || before.Spec.Paused {
+			w.rules.edited = w.now
+		}
 		if fixture.RawOf(before.Spec.Template) != fixture.RawOf(d.Spec.Template) || apps.Desired(before) != apps.Desired(d) ||
 			before.Spec.Paused != d.Spec.Paused {
 			d.Generation++
@@ -913,6 +922,7 @@ func (w *world) runOthers() {
 
 // finish removes all obstacles and demands the right end.
 func (w *world) finish() {
+	w.settings.UndoOnStall = false
 	w.quota, w.kubelet.short, w.kubelet.cramped = plenty, false, nil
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
@@ -1104,9 +1114,12 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 }
 
 // pause is some minutes in which users do nothing and all processes go on. Each pod's kubelet acts about every two seconds.
-func (w *world) pause() {
+func (w *world) pause() { w.lull(20, 160) }
+
+// lull is such a pause of so many seconds at least, and less than so many more.
+func (w *world) lull(least, more int) {
 	w.rules.paused = true
-	for end := w.now.Add(time.Duration(20+w.rng.Intn(160)) * time.Second); w.now.Before(end) &&
+	for end := w.now.Add(time.Duration(least+w.rng.Intn(more)) * time.Second); w.now.Before(end) &&
 		w.failed == ""; w.now = w.now.Add(50 * time.Millisecond) {
 		w.tick(0)
 	}

@@ -85,10 +85,8 @@ func (k kind) Kept(pod *corev1.Pod) bool {
 
 // Partition implements controllerrevisions.Kind: the label says nothing of a StatefulSet, but a maintenance window does.
 func (kind) Partition(partition inplace.Partition) inplace.Partition {
-	if partition.ByWindow() {
-		return partition
-	}
-	return ""
+	partition.Value = ""
+	return partition
 }
 
 // Preview implements controllerrevisions.Kind. The partition is the spec's own.

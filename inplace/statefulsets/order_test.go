@@ -44,7 +44,7 @@ func TestSteps(t *testing.T) {
 		"OrderedReady, restarted at once": {2, []func(*fixture.Members){fixture.Gated},
 			[][]string{moved("db-1", "db-2", "v2"), moved("db-0", "db-2", "v2")}},
 		"the label stayput.dev/partition says nothing": {1, []func(*fixture.Members){func(m *fixture.Members) {
-			m.Rollout.Seen.Settings.Partition = "1"
+			m.Rollout.Seen.Settings.Partition.Value = "1"
 		}}, [][]string{moved("db-0", "db-2", "v2")}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -119,12 +119,12 @@ const WindowPrefix = "maintenance window "
 
 // AboutPartition returns one line about what the partition does to the edit; empty if there is none.
 func (j EditDecision) AboutPartition() string {
-	what, prefix := PartitionPrefix+fmt.Sprintf("%.20s ", string(j.Partition)), PartitionPrefix
+	what, prefix := PartitionPrefix+fmt.Sprintf("%.20s ", j.Partition.Value), PartitionPrefix
 	if j.Partition.ByWindow() {
 		what, prefix = WindowPrefix, WindowPrefix
 	}
 	switch flaw := j.Partition.Flaw(); {
-	case j.Partition == "":
+	case j.Partition == (inplace.Partition{}):
 		return ""
 	case !j.InPlace():
 		return what + "does not apply: an edit that cannot be made in place is native for all pods"
@@ -133,12 +133,12 @@ func (j EditDecision) AboutPartition() string {
 	case flaw != "":
 		return prefix + "is not valid, so no pod is updated for now: " + flaw
 	case j.Partition.ByWindow():
-		return prefix + "is closed: pods stay at the current revision and wait for " + string(j.Partition) +
+		return prefix + "is closed: pods stay at the current revision and wait for " + j.Partition.Closed +
 			", unless the annotation is changed or Stayput is uninstalled"
 	}
 	return fmt.Sprintf(
 		PartitionPrefix+"%s: so many pods stay at the current revision until the partition is lowered or removed, or Stayput is uninstalled",
-		j.Partition)
+		j.Partition.Value)
 }
 
 // WarningPrefix is the prefix of a line that is an admission warning.

@@ -27,6 +27,8 @@ const (
 	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed, or the partition is not valid
 	// PhasePartition: all pods that the partition lets move have moved.
 	PhasePartition Phase = "Partition"
+	// PhaseWindow: pods that the partition would let move wait for the maintenance window to open.
+	PhaseWindow Phase = "Window"
 	// PhaseBudget: no pod is in progress, and a PodDisruptionBudget allows no disruption.
 	PhaseBudget Phase = "Budget"
 	// PhaseLimit: no pod is in progress, and a limit on how many pods of all workloads restart at a time keeps all others in service.
@@ -63,6 +65,9 @@ type Plan struct {
 	HookWaits []HookWait
 	// NotUndone is why a stalled update is not undone although a label asks for that; empty if it is, or if no label does.
 	NotUndone string
+	// OnlyWaits: the update is paused, or no pod is in progress and the user, a PodDisruptionBudget or a limit keeps the others as they are.
+	// So time that passes says nothing about the update.
+	OnlyWaits bool
 	// OnRequest: pods are taken out of service because their own annotations ask for restarts, and not for an update.
 	OnRequest bool
 	// Next are the pods that are taken out of service as soon as the batch window is over.
@@ -116,6 +121,14 @@ type Progress struct {
 // String returns the progress in one clause.
 func (p Progress) String() string {
 	return fmt.Sprintf("%d of %d pods updated, %d in progress", p.Moved, p.Replicas, p.Moving)
+}
+
+// PhaseAtPartition returns the phase of an update that waits for the partition alone, or for the window that is closed.
+func PhaseAtPartition(byWindow bool) Phase {
+	if byWindow {
+		return PhaseWindow
+	}
+	return PhasePartition
 }
 
 // Stage is how far the partition lets an update go.

@@ -55,9 +55,9 @@ func newPromote(cluster *connection, std streams) *cobra.Command {
 
 // targetOf returns the partition that the flag names.
 func targetOf(to string) (inplace.Partition, error) {
-	target := inplace.Partition(strings.Replace(to, "%", "percent", 1))
+	target := inplace.Partition{Value: strings.Replace(to, "%", "percent", 1)}
 	if target.Flaw() != "" {
-		return "", fmt.Errorf("--to: %q is neither a number of pods nor 0percent to 100percent", to)
+		return target, fmt.Errorf("--to: %q is neither a number of pods nor 0percent to 100percent", to)
 	}
 	return target, nil
 }
@@ -65,7 +65,7 @@ func targetOf(to string) (inplace.Partition, error) {
 // promotion lets the update of one workload go on to a stage.
 type promotion struct {
 	*status
-	// to is the partition of that stage; empty for the next one.
+	// to is the partition of that stage; the zero Partition for the next one.
 	to  inplace.Partition
 	out io.Writer
 	// template is the hash of the template that is rolled out. undone is what was undone before.
@@ -180,8 +180,8 @@ func undoneIn(rollout kinds.Rollout) string {
 func (p *promotion) reached(rollout kinds.Rollout) bool {
 	stage, now := rollout.Stage(), sight{kind: p.kind, rollout: rollout}
 	updated := now.are(podstate.Updated)
-	switch window := rollout.Snapshot().Settings.Partition; {
-	case stage.Reached && window.ByWindow(): // it keeps all pods, whatever the stage is
+	switch window := rollout.Snapshot().Settings.Partition.Closed; {
+	case window != "" && now.are(podstate.Updating) == 0 && (stage.Reached || !over(rollout)): // whatever the stage is
 		p.say("Waiting for %s: %d of %d pods are updated, and all others wait for %s", p.called(), updated, stage.Pods, window)
 		return false
 	case stage.Reached:
@@ -200,13 +200,13 @@ func (p *promotion) reached(rollout kinds.Rollout) bool {
 func (p *promotion) lower(ctx context.Context, rollout kinds.Rollout) (bool, error) {
 	stage := rollout.Stage()
 	to := p.to
-	if to == "" {
-		to = inplace.Partition(fmt.Sprint(stage.Kept)).Next(stage.Pods)
+	if to.Value == "" {
+		to = inplace.Partition{Value: fmt.Sprint(stage.Kept)}.Next(stage.Pods)
 	}
 	switch keeps := to.Keeps(stage.Pods); {
 	case keeps > stage.Kept:
 		return false, fmt.Errorf("--to %s would keep %d pods, and only %d keep their old revision; no pod goes back but by kubectl rollout undo",
-			to, keeps, stage.Kept)
+			to.Value, keeps, stage.Kept)
 	case keeps == stage.Kept:
 		return false, nil
 	}
@@ -228,7 +228,7 @@ func (p *promotion) lower(ctx context.Context, rollout kinds.Rollout) (bool, err
 // lowering returns the patch that sets the partition. It fails if the partition or the template is no longer what was read.
 func lowering(workload client.Object, to inplace.Partition, stage steps.Stage) []jsonpatch.Operation {
 	path := patches.Pointer("metadata", "labels", inplace.LabelPartition)
-	from, value := any(workload.GetLabels()[inplace.LabelPartition]), any(string(to))
+	from, value := any(workload.GetLabels()[inplace.LabelPartition]), any(to.Value)
 	if set, is := workload.(*apps.StatefulSet); is {
 		path = patches.Pointer("spec", "updateStrategy", "rollingUpdate", "partition")
 		from, value = set.Partition(), set.FirstOrdinal()+to.Keeps(stage.Pods)

@@ -73,7 +73,7 @@ func TestPromote(t *testing.T) {
 		"to the same stage":    {[]string{"3"}, nil, []string{"--to", "75percent"}, "has reached its stage: 1 of 4 pods are updated"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept := inplace.Partition(test.from[0]).Keeps(4)
+			kept := inplace.Partition{Value: test.from[0]}.Keeps(4)
 			s := serve(t, staged(int32(4-kept), test.from[0]))
 			var written []string
 			s.write = func(path string, patch []byte) {
@@ -82,7 +82,7 @@ func TestPromote(t *testing.T) {
 				if was := operations[len(operations)-2]; path != webPath || was.Operation != "test" || was.Value != test.from[0] {
 					t.Errorf("%s is not guarded: %v", path, operations)
 				}
-				s.objects = staged(int32(4-inplace.Partition(to.(string)).Keeps(4)), to.(string))
+				s.objects = staged(int32(4-inplace.Partition{Value: to.(string)}.Keeps(4)), to.(string))
 			}
 			said, code := s.run(append([]string{"promote", "deploy/web", "-n", "shop"}, test.flags...)...)
 			if code != 0 || !strings.Contains(said.out, test.want) || strings.Join(written, " ") != strings.Join(test.to, " ") {
