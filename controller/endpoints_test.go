@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,7 +13,6 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -32,7 +32,7 @@ func TestReconcileWaitsForEndpoints(t *testing.T) {
 		t.Fatalf("%v are closed, want one", out)
 	}
 	lowered := func() bool { return *c.ReplicaSet("web-old").Spec.Replicas < 3 }
-	r.drains.Cached = fixture.Stopped{At: serving.Endpoints{types.UID(out[0]): {}}}
+	r.drains.Cached = fixture.Stopped{At: podstate.Endpoints{types.UID(out[0]): {}}}
 	if c.reconcile(r); lowered() {
 		t.Error("the pod's turn has come while the API server has it as an offered endpoint")
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -44,8 +43,9 @@ var relabelled = predicate.Funcs{
 }
 
 // router maps an event to the workload of its kind that the event concerns. It ignores events in namespaces without
-// Stayput's label, except events of objects with a mark of Stayput: the label may have been removed while no manager
-// led. Reads can only fail if the kind is not in the cache at all. No event can repair that, so router logs the error.
+// Stayput's label, except events of objects with a mark of Stayput, or with an answer to take back: the label may have been
+// removed while no manager led. Reads can only fail if the kind is not in the cache at all. No event can repair that, so
+// router logs the error.
 type router struct {
 	reader observe.Reader
 	kind   kinds.Kind
@@ -119,7 +119,7 @@ func (r router) pod(ctx context.Context, object client.Object) []reconcile.Reque
 	if ok && podstate.IsPrePullPod(pod) {
 		return r.prePullPod(ctx, pod)
 	}
-	if !ok || !readiness.Closed(pod) && !r.labelled(ctx, pod.Namespace) {
+	if !ok || !readiness.Closed(pod) && !podstate.MayAnswer(pod, inplace.ModeNone) && !r.labelled(ctx, pod.Namespace) {
 		return nil
 	}
 	owned, err := r.kind.Owned(ctx, r.reader, pod)
@@ -151,7 +151,7 @@ func (r router) prePullPod(ctx context.Context, pod *corev1.Pod) []reconcile.Req
 // that another client than the EndpointSlice controller maintains.
 func (r router) endpoints(ctx context.Context, object client.Object) []reconcile.Request {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
-	if !ok || !serving.SliceFollowsPods(slice) || !r.labelled(ctx, slice.Namespace) {
+	if !ok || !podstate.SliceFollowsPods(slice) || !r.labelled(ctx, slice.Namespace) {
 		return nil
 	}
 	var requests []reconcile.Request

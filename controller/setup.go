@@ -208,7 +208,7 @@ func newReconciler(
 		drains:     &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},
 		namespaces: live(m, cached),
 		leadership: leading,
-		gone:       cached.FallbacksOfGone,
+		gone:       func(ctx context.Context) ([]types.UID, error) { return cached.Hold.FallbacksOfGone(ctx, cached) },
 		writer:     newWriter(m, cached),
 		Reporter:   report.New(kind, m.GetEventRecorder(report.RecorderName), metrics),
 	}

@@ -138,6 +138,10 @@ func (r race) sides(t *testing.T) []*side {
 	if r.native {
 		sides = append(sides, &side{way: "native", stage: newStage(t, unlabelled), edit: (*side).editTemplate})
 	}
+	if r.service && r.native {
+		surging := newStage(t, with(labels, surgeLabel, "always"))
+		sides = append(sides, &side{way: "in place, surge", stage: surging, edit: (*side).editTemplate, drain: r.drain})
+	}
 	return append(sides,
 		&side{way: "in place", stage: newStage(t, labels), edit: (*side).editTemplate, drain: r.drain},
 		&side{way: r.bare.name, stage: unjudged(t, unlabelled), edit: r.bare.edit, drain: r.drain, bare: true})

@@ -229,16 +229,16 @@ var breakages = map[string]breakage{
 	"a request that was denied": {[]string{certificate}, denied,
 		check.Finding{Level: check.Error, About: check.Certificate, Problem: "denied by an approver: not here",
 			Remedy: "delete certificaterequest"}},
-	"a CA that is not injected": {nil, uninjected,
+	"a CA that is not injected": {nil, withoutCertManager(patches(mutating, `[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)),
 		check.Finding{Level: check.Error, About: check.Certificate, Problem: "the CA has not been injected", Remedy: "cainjector runs"}},
-	"a CA that is not to be injected": {[]string{mutating},
-		patches(mutating, `[{"op":"remove","path":"/metadata/annotations"},{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`),
+	"a CA that is not to be injected": {[]string{mutating}, withoutCertManager(patches(mutating,
+		`[{"op":"remove","path":"/metadata/annotations"},{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)),
 		check.Finding{Level: check.Error, About: check.Certificate, Problem: "no annotation " + injectFrom, Remedy: again}},
 	"a CA of another Certificate": {[]string{mutating},
 		patches(mutating, `{"metadata":{"annotations":{"`+injectFrom+`":"`+ownNamespace+`/gone"}}}`),
 		check.Finding{Level: check.Error, About: check.Certificate, Problem: "Certificate stayput-system/gone, which does not exist",
 			Remedy: again}},
-	"another CA": {[]string{mutating}, otherCA,
+	"another CA": {[]string{mutating}, withoutCertManager(otherCA),
 		check.Finding{Level: check.Error, About: check.Certificate, Problem: "does not trust the certificate", Remedy: "certificates.caBundle"}},
 
 	"a policy is missing": {[]string{"validatingadmissionpolicy/" + marks}, deletes("validatingadmissionpolicy/" + marks),
@@ -282,11 +282,13 @@ func denied(c *checkup) {
 		`{"status":{"conditions":[{"type":"Denied","status":"True","reason":"policy","message":"not here"}]}}`)
 }
 
-// uninjected takes the CA away while no cainjector runs.
-func uninjected(c *checkup) {
-	component(c.T, "stop", "cert-manager")
-	c.Cleanup(func() { component(c.T, "start", "cert-manager") })
-	patches(mutating, `[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)(c)
+// withoutCertManager breaks what cainjector would mend: it may still be about to write a CA for an annotation that it has read before.
+func withoutCertManager(breaks func(*checkup)) func(*checkup) {
+	return func(c *checkup) {
+		component(c.T, "stop", "cert-manager")
+		c.Cleanup(func() { component(c.T, "start", "cert-manager") })
+		breaks(c)
+	}
 }
 
 // otherCA has API servers trust the CA of the cluster instead of Stayput's.

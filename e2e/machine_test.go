@@ -44,10 +44,10 @@ func enter(t *testing.T) {
 // processors holds the ticks of the machine's processors since it was started.
 type processors struct{ all, idle, stolen float64 }
 
-// used reads the first line of /proc/stat (proc_stat(5)): user nice system idle iowait irq softirq steal. It returns zero values without
-// that file.
+// used reads the first line of /proc/stat (proc_stat(5)): user nice system idle iowait irq softirq steal. Work of lower priority counts as
+// idle: it gives way to scenarios. It returns zero values without that file.
 func used() processors {
-	const idle, iowait, steal, fields = 4, 5, 8, 9
+	const nice, idle, iowait, steal, fields = 2, 4, 5, 8, 9
 	content, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(content), "\n")
 	columns := strings.Fields(line)
@@ -60,7 +60,7 @@ func used() processors {
 		ticks[i], _ = strconv.ParseFloat(columns[i], 64)
 		all += ticks[i]
 	}
-	return processors{all: all, idle: ticks[idle] + ticks[iowait], stolen: ticks[steal]}
+	return processors{all: all, idle: ticks[nice] + ticks[idle] + ticks[iowait], stolen: ticks[steal]}
 }
 
 // restedSince reports whether the processors were idle enough. It is also true where that is not known.

@@ -30,6 +30,8 @@ var (
 	unlabelled  map[string]string
 	// surging lets Deployments of which no pod may be unavailable have surge pods during an update.
 	surging = with(labelled, surgeLabel, "true")
+	// alwaysSurging is a labelled namespace whose Deployments have surge pods wherever maxSurge allows them.
+	alwaysSurging = with(labelled, surgeLabel, "always")
 	// unpulled switches pre-pulls off, so that updates to images that no node can pull begin.
 	unpulled = with(labelled, parallelismLabel, "0")
 )
@@ -60,6 +62,8 @@ type stage struct {
 	before    processors
 	// afterwards undoes changes to objects outside the namespace, after the judge is done.
 	afterwards []func()
+	// deregistering: examples/deregister runs.
+	deregistering bool
 }
 
 // newStage makes a namespace. When the test ends, the judge checks all its events, and it is deleted.

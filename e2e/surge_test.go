@@ -32,6 +32,9 @@ func surgeScenarios(t *testing.T) {
 		"quota, an explicit 0":  surgeAwaited,
 		"nothing is left after": surgeTwice,
 		"nodes full half-way":   surgeCrowded,
+		"always":                surgeAlways,
+		"always, undo half-way": surgeAlwaysUndone,
+		"always, quota":         surgeAlwaysRefused,
 	}
 	for name, surges := range map[string]struct {
 		deployment *appsv1.Deployment
@@ -51,7 +54,7 @@ func surgeScenarios(t *testing.T) {
 		}
 	}
 	together(t, lengthy(scenarios, "borrow false", "scaled up half-way", "scaled down half-way", "undo half-way", "pause half-way",
-		"opted out half-way", "quota, an explicit 0", "nothing is left after", "nodes full half-way",
+		"opted out half-way", "quota, an explicit 0", "nothing is left after", "nodes full half-way", "always, undo half-way",
 		"2 replicas", "3 replicas", "maxUnavailable 0, maxSurge 2", "maxUnavailable 0, minReady 3s"))
 }
 
@@ -225,6 +228,34 @@ func surgeCrowded(t *testing.T) {
 	s.runs("web", "v2")
 	delete(before, gone.UID)
 	s.survived("web", before)
+}
+
+// surgeAlways checks that more pods restart at a time than may be unavailable, and that the judge finds no more of them unavailable.
+func surgeAlways(t *testing.T) {
+	s := newStage(t, alwaysSurging)
+	s.create(web(4, rolling("1", "2"), slow))
+	s.inPlaceUnder(Rules{Created: exactly(2), Deleted: exactly(2)}, "web", once, func() { s.setImage("web", "app=v2") })
+	s.met("web", moment{"restarting three at a time", func(t tally) bool { return t.moving+t.midway >= 3 }})
+	s.runs("web", "v2")
+}
+
+func surgeAlwaysUndone(t *testing.T) {
+	s := newStage(t, alwaysSurging)
+	s.create(web(4, rolling("1", "2"), slow))
+	s.inPlaceUnder(Rules{Created: Count{2, 4}, Deleted: Count{2, 4}}, "web", restarts{"app": {0, 2}}, func() {
+		s.setImage("web", "app=v2")
+		s.reaches("web", returning)
+		s.rollout("undo", "web")
+	})
+	s.runs("web", "v1")
+}
+
+// surgeAlwaysRefused checks that pods have their turn although there is no room for surge pods.
+func surgeAlwaysRefused(t *testing.T) {
+	s := newStage(t, alwaysSurging)
+	s.create(web(3, rolling("1", "1")))
+	s.limitPods(3)
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
 func unplaced(now workload) error {

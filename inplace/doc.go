@@ -2,8 +2,8 @@
 // running pods can take it, which pods are next, which writes come next, and what the status is meanwhile.
 //
 // All of it is pure: it has no client, no clock and no logger. Callers pass what they have read, and carry out what they get. This package
-// has what all others use: names, modes, settings and reasons. So it imports none of them; docs/architecture.md says which package may
-// import which.
+// has what all others use: names, modes, settings, reasons, and the form of times. So it imports none of them; docs/architecture.md says
+// which package may import which.
 //
 // # Words
 //

@@ -26,8 +26,8 @@ const (
 	// LabelPrePullParallelism is the number of nodes that pull new images at the same time, before containers stop: up to 1000, by default
 	// 10. "0" stops containers without pulling first.
 	LabelPrePullParallelism = "stayput.dev/pre-pull-parallelism"
-	// LabelSurge says whether a Deployment none of whose pods may be unavailable gets surge pods during an update: "true", the default, or
-	// "false".
+	// LabelSurge says which Deployments get surge pods during an update: "true", the default, those none of whose pods may be unavailable;
+	// "always", the others, too, so that up to `maxSurge` more of their pods restart at a time; "false", none.
 	LabelSurge = "stayput.dev/surge"
 	// LabelRestart says that an edit that asks for a restart, such as `kubectl rollout restart`, restarts containers inside their pods:
 	// `in-place`. Without it, the native controller replaces the pods.
@@ -103,7 +103,7 @@ type Settings struct {
 	// PrePullParallelism: see LabelPrePullParallelism.
 	PrePullParallelism int
 	// Surge: see LabelSurge.
-	Surge bool
+	Surge Surge
 	// Restart: see LabelRestart.
 	Restart bool
 	// InitContainers: updates that would not run init containers again are native. See LabelInitContainers.
@@ -122,6 +122,19 @@ type Settings struct {
 	// Resize: see LabelResize.
 	Resize Resize
 }
+
+// Surge says which Deployments get surge pods during an update. It is the value of LabelSurge.
+type Surge string
+
+// The values of LabelSurge. None is the same as SurgeNever.
+const (
+	SurgeNeeded Surge = "true"   // where no pod may be unavailable
+	SurgeAlways Surge = "always" // wherever maxSurge allows one
+	SurgeNever  Surge = "false"
+)
+
+// Allowed reports whether some Deployment may get surge pods.
+func (s Surge) Allowed() bool { return s == SurgeNeeded || s == SurgeAlways }
 
 // Resize says which containers are resized in running pods. It is the value of LabelResize.
 type Resize string
@@ -143,7 +156,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 		StatefulSets:       setting(labels, LabelStatefulSets, parseStatefulSets, false),
 		Drain:              setting(labels, LabelDrain, upTo(LongestDrain), DefaultDrain),
 		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, DefaultPrePullParallelism),
-		Surge:              setting(labels, LabelSurge, parseSurge, true),
+		Surge:              setting(labels, LabelSurge, parseSurge, SurgeNeeded),
 		Restart:            setting(labels, LabelRestart, parseRestart, false),
 		Resize:             setting(labels, LabelResize, parseResize, ResizeDeclared),
 		InitContainers:     setting(labels, LabelInitContainers, parseInitContainers, false),
@@ -185,14 +198,12 @@ func parseParallelism(text string) (int, error) {
 	return nodes, err
 }
 
-func parseSurge(text string) (bool, error) {
-	switch text {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
+func parseSurge(text string) (Surge, error) {
+	switch surge := Surge(text); surge {
+	case SurgeNeeded, SurgeAlways, SurgeNever:
+		return surge, nil
 	}
-	return false, fmt.Errorf("%q is neither true nor false", text)
+	return SurgeNeeded, fmt.Errorf("%q is not true, always or false", text)
 }
 
 func parseResize(text string) (Resize, error) {

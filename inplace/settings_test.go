@@ -6,7 +6,7 @@ import (
 )
 
 func TestSettingsOf(t *testing.T) {
-	defaults := Settings{Drain: 2 * time.Second, PrePullParallelism: 10, Surge: true, PreRestartTimeout: 10 * time.Minute}
+	defaults := Settings{Drain: 2 * time.Second, PrePullParallelism: 10, Surge: SurgeNeeded, PreRestartTimeout: 10 * time.Minute}
 	with := func(change func(*Settings)) Settings {
 		settings := defaults
 		change(&settings)
@@ -21,7 +21,7 @@ func TestSettingsOf(t *testing.T) {
 		"on a workload": {
 			namespace: map[string]string{LabelDrain: "5s", LabelSurge: "true", LabelPrePullParallelism: "3"},
 			workload:  map[string]string{LabelDrain: "0", LabelSurge: "false", LabelPrePullParallelism: "0", LabelRestart: "in-place"},
-			want:      Settings{Restart: true, PreRestartTimeout: 10 * time.Minute},
+			want:      Settings{Surge: SurgeNever, Restart: true, PreRestartTimeout: 10 * time.Minute},
 		},
 		"what does not parse counts as absent": {
 			namespace: map[string]string{LabelDrain: "1m"},
@@ -36,6 +36,8 @@ func TestSettingsOf(t *testing.T) {
 			want: with(func(s *Settings) { s.Resize = ResizeNone })},
 		"resize of a namespace": {namespace: map[string]string{LabelResize: "true"}, workload: map[string]string{LabelResize: "yes"},
 			want: with(func(s *Settings) { s.Resize = ResizeAll })},
+		"surge pods of a namespace": {namespace: map[string]string{LabelSurge: "always"}, workload: map[string]string{LabelSurge: "Always"},
+			want: with(func(s *Settings) { s.Surge = SurgeAlways })},
 		"init containers": {namespace: map[string]string{LabelInitContainers: "native"},
 			want: with(func(s *Settings) { s.InitContainers = true })},
 		"init containers of a workload": {namespace: map[string]string{LabelInitContainers: "native"},

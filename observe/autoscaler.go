@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace/autoscalers"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // mostScalers bounds how many autoscalers of a namespace are looked at. A namespace has about as many autoscalers as
@@ -31,7 +31,7 @@ func (r Reader) AboutAutoscalers(ctx context.Context, kind Kind, key types.Names
 		if !ok {
 			return fmt.Errorf("%T in a list of autoscalers", item)
 		}
-		about = autoscalers.About(scaler, autoscalers.Target{Kind: kind.Workload.Name, Name: key.Name}, change)
+		about = steps.AboutAutoscaler(scaler, steps.ScaleTarget{Kind: kind.Workload.Name, Name: key.Name}, change)
 		if left--; about != "" || left == 0 {
 			return errEnough
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/daemonsets"
-	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // fieldNode is the only field besides name and namespace that Stayput uses to select pods at the API server.
@@ -33,7 +33,7 @@ var DaemonSets = revised(
 
 // nodes returns all nodes. The result is never nil: a cluster without nodes has an empty list.
 func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
-	if r.indexed() {
+	if r.Stores.present() {
 		return r.Stores.nodes.all()
 	}
 	var list corev1.NodeList
@@ -56,22 +56,5 @@ func (r Reader) IsUnreachable(ctx context.Context, pod *corev1.Pod) bool {
 		return false
 	}
 	node, err := find[corev1.Node](ctx, r, types.NamespacedName{Name: pod.Spec.NodeName})
-	return err != nil || node == nil || nodes.Unreachable(node)
-}
-
-// shared returns the option with which a cache returns its own objects instead of copies. That is safe because package
-// inplace changes no object, and it matters because a workload may have thousands of pods.
-func (r Reader) shared() []client.ListOption {
-	if !r.indexed() {
-		return nil
-	}
-	return []client.ListOption{client.UnsafeDisableDeepCopy}
-}
-
-// sharedGet does the same for one object.
-func (r Reader) sharedGet() []client.GetOption {
-	if !r.indexed() {
-		return nil
-	}
-	return []client.GetOption{client.UnsafeDisableDeepCopy}
+	return err != nil || node == nil || readiness.Unreachable(node)
 }

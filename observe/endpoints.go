@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/podstate"
 )
 
 // mostEndpoints bounds how many endpoints and Services of one namespace are listed at the API server. It is several
@@ -19,17 +19,17 @@ const mostEndpoints = 50_000
 
 // Endpoints returns what the EndpointSlices of the namespace say about those of the pods whose gates are closed. It
 // lists the whole namespace. Otherwise it could not say that no slice has a pod.
-func (r Reader) Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (serving.Endpoints, error) {
+func (r Reader) Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (podstate.Endpoints, error) {
 	listed := &listing{most: mostEndpoints}
-	if r.indexed() {
+	if r.Stores.present() {
 		listed.most = math.MaxInt // the cache has all of them in memory already
 	}
 	for _, empty := range []client.ObjectList{&discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}} {
-		if err := r.eachPage(ctx, empty, listed.add, append(r.shared(), client.InNamespace(namespace))...); err != nil {
+		if err := r.eachPage(ctx, empty, listed.add, append(r.Stores.shared(), client.InNamespace(namespace))...); err != nil {
 			return nil, fmt.Errorf("list EndpointSlices and Services of namespace %s: %w", namespace, err)
 		}
 	}
-	return serving.EndpointsOf(pods, listed.slices, listed.services), nil
+	return podstate.EndpointsOf(pods, listed.slices, listed.services), nil
 }
 
 // listing has the EndpointSlices and Services of one namespace. They send clients to pods.
@@ -40,7 +40,7 @@ type listing struct {
 	size, most int
 }
 
-// add counts an object, and keeps what serving.EndpointsOf needs of it.
+// add counts an object, and keeps what podstate.EndpointsOf needs of it.
 func (l *listing) add(object runtime.Object) error {
 	switch object := object.(type) {
 	case *discoveryv1.EndpointSlice:
@@ -51,7 +51,7 @@ func (l *listing) add(object runtime.Object) error {
 	case *corev1.Service:
 		l.size++
 		service := corev1.Service{Spec: object.Spec}
-		service.Name, service.Spec.Selector = object.Name, serving.BoundedSelector(object.Spec.Selector)
+		service.Name, service.Spec.Selector = object.Name, podstate.BoundedSelector(object.Spec.Selector)
 		l.services = append(l.services, service)
 	}
 	if l.size > l.most {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/podstate"
 )
 
 // sending returns that many Services, each with a slice of that many endpoints. The last endpoint of each slice is pod
@@ -23,7 +23,7 @@ func sending(count, endpoints int) []client.Object {
 	for i := range count {
 		slice := &discoveryv1.EndpointSlice{ObjectMeta: meta(fmt.Sprintf("slice-%03d", i), "")}
 		slice.Labels = map[string]string{
-			discoveryv1.LabelServiceName: fmt.Sprint("service-", i), discoveryv1.LabelManagedBy: serving.SliceController}
+			discoveryv1.LabelServiceName: fmt.Sprint("service-", i), discoveryv1.LabelManagedBy: podstate.SliceController}
 		for e := range endpoints {
 			uid := types.UID(fmt.Sprint(i, "-", e))
 			if e == endpoints-1 {

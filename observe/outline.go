@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -64,12 +63,15 @@ func outlineOf(object client.Object, size int) client.Object {
 	return object
 }
 
-// outlineOfPod returns an outline that has what is needed to open the pod's gate. It has all conditions, because
-// patches address conditions by their index.
+// outlineOfPod returns an outline that has what is needed to open the pod's gate, and whether its request waits for an answer.
+// It has all conditions, because patches address conditions by their index.
 func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	form := &corev1.Pod{ObjectMeta: outlineMeta(pod, size)}
 	if isCrowded(pod) {
 		form.Annotations[annotationCrowded] = strconv.Itoa(apps.ContainersOf(&pod.Spec))
+	}
+	if podstate.MayAnswer(pod, inplace.ModeNone) {
+		form.Annotations[inplace.AnnotationRestarted] = podstate.AnswersWaiting
 	}
 	form.Spec.NodeName, form.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
 	if readiness.Gated(pod) {
@@ -147,8 +149,9 @@ func trim(object client.Object) {
 	delete(object.GetAnnotations(), annotationOutline)
 	delete(object.GetAnnotations(), annotationCrowded)
 	if pod, ok := object.(*corev1.Pod); ok {
-		pod.Labels = entries(pod.Labels, func(string) bool { return true })
+		pod.Labels = sharedLabels(entries(pod.Labels, func(string) bool { return true }))
 		pod.Annotations = entries(pod.Annotations, readsAnnotation)
+		pod.OwnerReferences = sharedList(&ofOwners, each(pod.OwnerReferences, itself))
 		trimSpec(&pod.Spec)
 		trimStatus(pod)
 	}
@@ -156,6 +159,9 @@ func trim(object client.Object) {
 
 // A map or a list keeps its memory when entries are deleted. A decoded list has up to twice the memory it needs. So
 // trim copies what is left into new maps and lists.
+
+// itself is for lists of which all is kept.
+func itself[T any](item T) T { return item }
 
 // entries returns the wanted entries of the map, in a new one.
 func entries(of map[string]string, wanted func(key string) bool) map[string]string {
@@ -183,10 +189,6 @@ func each[T any](list []T, keep func(T) T) []T {
 	return kept
 }
 
-// Shared returns the same text. Texts that many objects have, such as all pods of a template or all nodes, are then in
-// memory only once.
-func Shared(text string) string { return unique.Make(text).Value() }
-
 // readsAnnotation reports whether Stayput reads that annotation of a pod. Annotations that change in place are not
 // among them: Stayput writes them without reading them first.
 func readsAnnotation(key string) bool {
@@ -199,7 +201,9 @@ func trimSpec(spec *corev1.PodSpec) {
 	spec.Volumes = imageVolumes(spec.Volumes)
 	spec.EphemeralContainers = nil
 	spec.Affinity, spec.TopologySpreadConstraints, spec.NodeSelector, spec.HostAliases, spec.DNSConfig = nil, nil, nil, nil, nil
-	spec.Containers, spec.InitContainers = each(spec.Containers, trimContainer), each(spec.InitContainers, trimContainer)
+	spec.Containers = sharedList(&ofContainers, each(spec.Containers, trimContainer))
+	spec.InitContainers = sharedList(&ofContainers, each(spec.InitContainers, trimContainer))
+	spec.Tolerations = sharedList(&ofTolerations, each(spec.Tolerations, itself))
 }
 
 // imageVolumes returns the volumes that are images. Most pods have none.
@@ -270,10 +274,10 @@ func trimPolicies(policies []corev1.ContainerResizePolicy) []corev1.ContainerRes
 // becomes empty.
 func trimResources(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	text := fmt.Sprint(
-		amounts.Of(corev1.ResourceRequirements{Requests: r.Requests}), amounts.Of(corev1.ResourceRequirements{Limits: r.Limits}),
+		edit.AmountsOf(corev1.ResourceRequirements{Requests: r.Requests}), edit.AmountsOf(corev1.ResourceRequirements{Limits: r.Limits}),
 		r.Requests == nil, r.Limits == nil)
 	return ofResources.Of(text, len(text), func() corev1.ResourceRequirements {
-		return corev1.ResourceRequirements{Requests: amounts.Only(r.Requests), Limits: amounts.Only(r.Limits)}
+		return corev1.ResourceRequirements{Requests: edit.OnlyResizable(r.Requests), Limits: edit.OnlyResizable(r.Limits)}
 	})
 }
 
@@ -313,9 +317,6 @@ func trimContainer(c corev1.Container) corev1.Container {
 	})
 	return c
 }
-
-// seed makes digests of one process comparable.
-var seed = maphash.MakeSeed()
 
 const digestPrefix = "stayput.dev/digest:"
 

@@ -40,16 +40,13 @@ type Reader struct {
 	podless, nodeless bool
 }
 
-// indexed reports whether the Reader reads a cache.
-func (r Reader) indexed() bool { return r.Stores != nil }
-
 // Excluded has the names of the namespaces that are never managed, whatever their labels say: kube-system and Stayput's
 // own namespace.
 type Excluded []string
 
 // modeOf returns the mode of a workload of that kind, with these labels, in the namespace.
 func (e Excluded) modeOf(kind Kind, namespace metav1.Object, workloadLabels map[string]string) inplace.Mode {
-	if e.has(namespace.GetName()) {
+	if e.Has(namespace.GetName()) {
 		return inplace.ModeNone
 	}
 	return kind.ModeOf(namespace.GetLabels(), workloadLabels)
@@ -60,7 +57,8 @@ func (e Excluded) Manages(namespace *corev1.Namespace) bool {
 	return e.modeOf(Kind{}, namespace, nil).Manages()
 }
 
-func (e Excluded) has(namespace string) bool { return slices.Contains(e, namespace) }
+// Has reports whether the namespace is never managed.
+func (e Excluded) Has(namespace string) bool { return slices.Contains(e, namespace) }
 
 // WithoutPods returns a Reader whose rollouts have no Pods. That is cheaper, and a Decision needs no pods.
 func (r Reader) WithoutPods() Reader {
@@ -90,7 +88,7 @@ func (r Reader) Mode(ctx context.Context, kind Kind, namespace string, workloadL
 func (r Reader) policy(
 	ctx context.Context, kind Kind, namespace string, workload metav1.Object,
 ) (inplace.Mode, inplace.Settings, error) {
-	if r.ExcludedNamespaces.has(namespace) { // no need to read it
+	if r.ExcludedNamespaces.Has(namespace) { // no need to read it
 		return inplace.ModeNone, inplace.Settings{}, nil
 	}
 	var ns corev1.Namespace

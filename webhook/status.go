@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/deployments"
 )
 
 // validateStatus holds a status by which the Deployment controller says that a rollout is done while it is not. With surge pods, the
@@ -20,7 +20,7 @@ import (
 //
 // All other statuses pass, above all those of the previous generation: the controller needs them to note new ReplicaSets and collisions
 // of their names. When Stayput removes its marks in the end, the controller looks again.
-func (h Handlers) validateStatus(ctx context.Context, req admission.Request) (answer, error) {
+func (h nativeWrites) validateStatus(ctx context.Context, req admission.Request) (answer, error) {
 	if !by(req, deploymentController, admissionv1.Update) || req.SubResource != "status" {
 		return allow(), nil
 	}
@@ -28,7 +28,7 @@ func (h Handlers) validateStatus(ctx context.Context, req admission.Request) (an
 	if err != nil {
 		return allow(), err
 	}
-	if !statuses.LooksComplete(deployment, deployment.Status) {
+	if !deployments.LooksComplete(deployment, deployment.Status) {
 		return allow(), nil
 	}
 	if alive, err := h.alive(ctx); err != nil || !alive {

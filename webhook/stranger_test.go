@@ -204,6 +204,22 @@ func TestFewNamespacesAreReadForStrangers(t *testing.T) {
 	}
 }
 
+// TestEveryCheckIsAnswered: the check of an installation asks every webhook about an edit in Stayput's own namespace, as often as a user
+// runs it. No such edit is denied because the API server was asked about other namespaces too often.
+func TestEveryCheckIsAnswered(t *testing.T) {
+	const checks = 20
+	server := served(handlers(t, reader(t), reader(t)))
+	for range checks {
+		for _, path := range paths {
+			req := editing(t, deployment(t, v2Template), deployment(t, v1Template))
+			req.Namespace = own
+			if response := ask(t, server, path, req); !response.Allowed || len(response.Warnings) > 0 {
+				t.Fatalf("%s answered %+v, want no more than that it is allowed", path, response)
+			}
+		}
+	}
+}
+
 // TestJustLabelledNamespaceIsDecided: users label a namespace and edit at once, before the cache knows of the label.
 func TestJustLabelledNamespaceIsDecided(t *testing.T) {
 	h := handlers(t, reader(t, namespace("")), running(t, inplace.ModeInPlaceOnly))

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 // usual returns a pod as applications' charts make them, with what an API server and a kubelet add.
@@ -112,6 +115,28 @@ func BenchmarkReceivePod(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkReceiveReplicaSet measures what each event of a ReplicaSet costs until it is in the cache.
+func BenchmarkReceiveReplicaSet(b *testing.B) {
+	serializer, pod := encodings(b)[kruntime.ContentTypeJSON], usual(1)
+	rs := &appsv1.ReplicaSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"}, ObjectMeta: pod.ObjectMeta,
+		Spec: appsv1.ReplicaSetSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec}}}
+	sent, err := json.Marshal(rs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	keep := transformOf(b, &apps.ReplicaSet{})
+	b.ReportAllocs()
+	for b.Loop() {
+		rs := &apps.ReplicaSet{}
+		if _, _, err := serializer.Decode(sent, nil, rs); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := keep(rs); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/disruption"
-	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -112,7 +112,7 @@ func withImageNames(object any) (any, error) {
 		return object, nil
 	}
 	node.ManagedFields, node.Annotations = nil, nil
-	node.Status = corev1.NodeStatus{Allocatable: amounts.Only(node.Status.Allocatable), Conditions: node.Status.Conditions,
+	node.Status = corev1.NodeStatus{Allocatable: edit.OnlyResizable(node.Status.Allocatable), Conditions: node.Status.Conditions,
 		NodeInfo: node.Status.NodeInfo, Images: slices.Clone(node.Status.Images)}
 	for i := range node.Status.Images {
 		image := &node.Status.Images[i]
@@ -132,7 +132,7 @@ func withoutAddresses(object any) (any, error) {
 		return object, nil
 	}
 	slice.ObjectMeta, slice.Ports = named(slice.ObjectMeta, discoveryv1.LabelServiceName, discoveryv1.LabelManagedBy), nil
-	follows := serving.SliceFollowsPods(slice)
+	follows := podstate.SliceFollowsPods(slice)
 	for i := range slice.Endpoints {
 		endpoint := &slice.Endpoints[i]
 		if target := endpoint.TargetRef; target != nil && target.Kind == "Pod" {
@@ -155,7 +155,7 @@ func withoutPorts(object any) (any, error) {
 	}
 	service.ObjectMeta, service.Status = named(service.ObjectMeta), corev1.ServiceStatus{}
 	service.Spec = corev1.ServiceSpec{
-		Selector:                 serving.BoundedSelector(service.Spec.Selector),
+		Selector:                 podstate.BoundedSelector(service.Spec.Selector),
 		PublishNotReadyAddresses: service.Spec.PublishNotReadyAddresses,
 		ExternalTrafficPolicy:    service.Spec.ExternalTrafficPolicy,
 		InternalTrafficPolicy:    service.Spec.InternalTrafficPolicy,

@@ -19,12 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/nodes"
-	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -169,14 +167,15 @@ func TestCachedNodesTellWhatTheyHave(t *testing.T) {
 		corev1.ResourcePods: resource.MustParse("110")}}}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}}
 	asks := func(request corev1.ResourceName, amount string) edit.ContainerChanges {
-		to := amounts.Of(corev1.ResourceRequirements{Requests: corev1.ResourceList{request: resource.MustParse(amount)}})
+		to := edit.AmountsOf(corev1.ResourceRequirements{Requests: corev1.ResourceList{request: resource.MustParse(amount)}})
 		return edit.ContainerChanges{{Container: "app", Resources: edit.ResourceChange{To: to}}}
 	}
 	if _, err := withImageNames(node); err != nil {
 		t.Fatal(err)
 	}
-	for _, request := range amounts.Resizable {
-		if few, many := nodes.TooSmall(node, pod, asks(request, "1")), nodes.TooSmall(node, pod, asks(request, "1Ti")); few != "" || many == "" {
+	for _, request := range edit.Resizable {
+		few, many := podstate.TooSmall(node, pod, asks(request, "1")), podstate.TooSmall(node, pod, asks(request, "1Ti"))
+		if few != "" || many == "" {
 			t.Errorf("%s: %q, %q", request, few, many)
 		}
 	}
@@ -210,7 +209,7 @@ func TestCacheTellsWhomClientsAreSentTo(t *testing.T) {
 			kept, _ := withoutAddresses(o)
 			slices = append(slices, *kept.(*discoveryv1.EndpointSlice))
 		}
-		if !serving.SentTo(pod, slices, services) {
+		if !podstate.SentTo(pod, slices, services) {
 			t.Errorf("%s: no client seems to be sent to the pod", name)
 		}
 	}
@@ -254,7 +253,7 @@ func TestLongSelectorsAreNotKept(t *testing.T) {
 		if _, err := withoutPorts(service); err != nil || len(service.Spec.Selector) != test.kept {
 			t.Errorf("%d of %d labels are kept: %v", len(service.Spec.Selector), test.labels, err)
 		}
-		if selects := test.labels > 16; serving.Selects(service, pod) != selects {
+		if selects := test.labels > 16; podstate.ServiceSelects(service, pod) != selects {
 			t.Errorf("a selector of %d labels: selects is %v", test.labels, !selects)
 		}
 	}
@@ -265,7 +264,7 @@ func TestCachedSlicesFollowPods(t *testing.T) {
 		discoveryv1.LabelServiceName: "web", discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "app": "web"}}}
 	slice.Endpoints = []discoveryv1.Endpoint{{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web-a"}}}
 	_, err := withoutAddresses(slice)
-	if err != nil || !serving.SliceFollowsPods(slice) ||
+	if err != nil || !podstate.SliceFollowsPods(slice) ||
 		slice.Labels[discoveryv1.LabelServiceName] != "web" || len(slice.Endpoints) != 1 || slice.ResourceVersion != "7" {
 		t.Errorf("kept %+v, %v", slice, err)
 	}

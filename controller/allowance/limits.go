@@ -13,10 +13,10 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/write"
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/concurrency"
-	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 const (
@@ -81,7 +81,7 @@ type request struct {
 // over reports whether the request no longer counts: the workload has not been planned again.
 func (r request) over(now time.Time) bool {
 	called := r.taking || r.woken.After(r.at)
-	return now.Sub(r.at) > remembered || called && now.Sub(times.Latest(r.at, r.woken)) > collecting
+	return now.Sub(r.at) > remembered || called && now.Sub(inplace.Latest(r.at, r.woken)) > collecting
 }
 
 // promise returns how many pods of the workload were told that they may restart, and still may collect that.
@@ -122,7 +122,7 @@ func (r *Restarts) seen(ctx context.Context, now time.Time) (concurrency.Seen, e
 	if err != nil {
 		return seen, err
 	}
-	byName, counted := nodes.ByName(known), map[types.UID]bool{}
+	byName, counted := readiness.NodesByName(known), map[types.UID]bool{}
 	for _, pod := range pods {
 		counted[pod.UID] = true
 		one := concurrency.PodOf(pod, byName[pod.Spec.NodeName])
@@ -265,7 +265,7 @@ func (r *Restarts) look(ctx context.Context, now time.Time) error {
 }
 
 func requestOf(rollout kinds.Rollout, plan steps.Plan, pods []*corev1.Pod, most int) concurrency.Request {
-	workload, known := rollout.Workload(), nodes.ByName(rollout.Snapshot().Nodes)
+	workload, known := rollout.Workload(), readiness.NodesByName(rollout.Snapshot().Nodes)
 	made := concurrency.Request{Workload: workload.GetUID(), Namespace: workload.GetNamespace(), Started: plan.Progress.Started, Most: most}
 	for _, pod := range pods {
 		made.Pods = append(made.Pods, concurrency.PodOf(pod, known[pod.Spec.NodeName]))

@@ -11,14 +11,14 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 // endpointsReader reads what EndpointSlices say about pods whose gates are closed; see observe.Reader.
 type endpointsReader interface {
-	Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (serving.Endpoints, error)
+	Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (podstate.Endpoints, error)
 }
 
 // Drains knows since when pods that wait for their restart are out of service. The cache only says when it is
@@ -32,7 +32,7 @@ type Drains struct {
 }
 
 // Endpoints returns what a plan has to know of endpoints. It returns nil if no pod drains before its patch, or if there is no drain.
-func (d *Drains) Endpoints(ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout) (serving.Endpoints, error) {
+func (d *Drains) Endpoints(ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout) (podstate.Endpoints, error) {
 	seen := rollout.Snapshot()
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, readiness.DrainsFirst) {
 		remembered.Drains = nil
@@ -83,7 +83,7 @@ func restartsDrained(step steps.Step) bool {
 
 // ask reads the API server and remembers which pods are out of service. An error does not end the reconcile. Then
 // nothing is known of the endpoints, and the plan waits for at most as long as a drain may take altogether.
-func (d *Drains) ask(ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout) serving.Endpoints {
+func (d *Drains) ask(ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout) podstate.Endpoints {
 	seen := rollout.Snapshot()
 	current, err := d.Live.Endpoints(ctx, rollout.Workload().GetNamespace(), seen.Pods)
 	if err != nil {
@@ -98,7 +98,7 @@ func (d *Drains) ask(ctx context.Context, remembered *engine.Memory, rollout kin
 
 // doubt resets NoClientSent of a pod unless it has been true during the whole drain. A Service or an endpoint that sent
 // clients to the pod may have gone a moment ago.
-func (d *Drains) doubt(seen *engine.Snapshot, endpoints serving.Endpoints) {
+func (d *Drains) doubt(seen *engine.Snapshot, endpoints podstate.Endpoints) {
 	now := time.Now()
 	for _, pod := range seen.Pods {
 		if endpoint := endpoints[pod.UID]; endpoint.NoClientSent && !d.Seen.noClientSent(pod, seen.Settings.Drain, now) {

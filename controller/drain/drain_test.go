@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
@@ -20,7 +20,7 @@ import (
 const drain = 2 * time.Second
 
 // endpointsNow returns what the EndpointSlices say now.
-func (c *cluster) endpointsNow() serving.Endpoints {
+func (c *cluster) endpointsNow() podstate.Endpoints {
 	c.T.Helper()
 	endpoints, err := observe.Reader{Reader: c}.Endpoints(c.T.Context(), fixture.Web.Namespace, c.Snapshot().Read.Seen.Pods)
 	if err != nil {
@@ -38,11 +38,11 @@ func (c *cluster) draining() kinds.Rollout {
 // unreadable is an API server that cannot be reached.
 type unreadable struct{}
 
-func (unreadable) Endpoints(context.Context, string, []*corev1.Pod) (serving.Endpoints, error) {
+func (unreadable) Endpoints(context.Context, string, []*corev1.Pod) (podstate.Endpoints, error) {
 	return nil, fixture.ErrText("away")
 }
 
-func (c *cluster) endpoint(d *Drains, remembered *engine.Memory) serving.Endpoint {
+func (c *cluster) endpoint(d *Drains, remembered *engine.Memory) podstate.Endpoint {
 	c.T.Helper()
 	endpoints, err := d.Endpoints(c.T.Context(), remembered, c.draining())
 	if err != nil {
@@ -96,7 +96,7 @@ func TestDrainIsForgotten(t *testing.T) {
 
 func TestDrainDoesNotBeginOnTheCacheAlone(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
-	cached := fixture.Stopped{At: serving.Endpoints{"web-old-0": {}}} // it does not show the pod as an endpoint yet
+	cached := fixture.Stopped{At: podstate.Endpoints{"web-old-0": {}}} // it does not show the pod as an endpoint yet
 	if e := c.endpoint(&Drains{Cached: cached, Live: observe.Reader{Reader: c}}, &engine.Memory{}); !e.Listed {
 		t.Errorf("the API server offers the pod, got %+v", e)
 	}

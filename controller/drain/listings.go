@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/podstate"
 )
 
 // mostGone bounds how many pods and addresses that have left EndpointSlices are remembered of one namespace.
@@ -152,14 +152,14 @@ func (l *listing) left(before, after *discoveryv1.EndpointSlice, now time.Time) 
 	if before == nil {
 		return
 	}
-	if endpoints := serving.Unlisted(before, after); len(endpoints) > 0 {
+	if endpoints := podstate.SliceUnlisted(before, after); len(endpoints) > 0 {
 		l.remember(gone{until: now, slice: &discoveryv1.EndpointSlice{AddressType: before.AddressType, Endpoints: endpoints}})
 	}
 }
 
 // deselected remembers a selector that a Service no longer has.
 func (l *listing) deselected(before, after *corev1.Service, now time.Time) {
-	if before != nil && !serving.SameSelector(before, after) {
+	if before != nil && !podstate.SameSelector(before, after) {
 		l.remember(gone{until: now, service: before})
 	}
 }
@@ -214,18 +214,18 @@ func (l *Listings) noClientSent(pod *corev1.Pod, drain time.Duration, now time.T
 // sentTo reports whether a Service selects the pod or a slice lists it, now or at some time since then.
 func (l *listing) sentTo(pod *corev1.Pod, since time.Time) bool {
 	for _, service := range l.services {
-		if serving.Selects(service, pod) {
+		if podstate.ServiceSelects(service, pod) {
 			return true
 		}
 	}
 	for _, slice := range l.slices {
-		if serving.Lists(slice, pod) {
+		if podstate.SliceLists(slice, pod) {
 			return true
 		}
 	}
 	for _, went := range l.gone {
 		if went.until.After(since) &&
-			(went.service != nil && serving.Selects(went.service, pod) || went.slice != nil && serving.Lists(went.slice, pod)) {
+			(went.service != nil && podstate.ServiceSelects(went.service, pod) || went.slice != nil && podstate.SliceLists(went.slice, pod)) {
 			return true
 		}
 	}

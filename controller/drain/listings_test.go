@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,7 +19,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
@@ -130,7 +130,7 @@ func TestDrainWhereNoClientIsSent(t *testing.T) {
 	just := &Listings{}
 	just.begin(time.Now())
 	inTheCache := func(noClientSent bool) fixture.Stopped {
-		return fixture.Stopped{At: serving.Endpoints{"web-old-0": {NoClientSent: noClientSent}}}
+		return fixture.Stopped{At: podstate.Endpoints{"web-old-0": {NoClientSent: noClientSent}}}
 	}
 	for name, test := range map[string]struct {
 		cached             fixture.Stopped

@@ -10,7 +10,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -29,7 +28,7 @@ var Deployments = Kind{
 	Nodes: nodeTurns,
 	Finished: func(workload client.Object) bool {
 		deployment, ok := workload.(*apps.Deployment)
-		return ok && statuses.Complete(deployment, deployment.Status)
+		return ok && deployments.Complete(deployment, deployment.Status)
 	},
 }
 
@@ -52,7 +51,7 @@ func (d Deployment) Snapshot() *engine.Snapshot { return &d.Seen }
 
 // Done implements Rollout.
 func (d Deployment) Done() bool {
-	return len(d.OldReplicaSets()) == 0 && statuses.Complete(d.Rollout.Deployment, d.Rollout.Deployment.Status)
+	return len(d.OldReplicaSets()) == 0 && deployments.Complete(d.Rollout.Deployment, d.Rollout.Deployment.Status)
 }
 
 // Fresh implements Rollout.
@@ -62,4 +61,4 @@ func (d Deployment) Fresh() bool {
 }
 
 // Overdue implements Rollout.
-func (d Deployment) Overdue() bool { return statuses.Overdue(d.Rollout.Deployment) }
+func (d Deployment) Overdue() bool { return deployments.Overdue(d.Rollout.Deployment) }

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // nodeMatters passes changes of a node that decide whether the node runs pods of a DaemonSet, or whether these can be
@@ -28,7 +28,7 @@ var nodeTurns = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)
 		after, isNode := e.ObjectNew.(*corev1.Node)
-		return ok && isNode && nodes.NodeReadiness(before) != nodes.NodeReadiness(after)
+		return ok && isNode && readiness.NodeReadiness(before) != readiness.NodeReadiness(after)
 	},
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// These are the reasons of the events that Stayput records: on workloads, and the last three on pods. docs/reference/events.md
+// These are the reasons of the events that Stayput records: on workloads, and the last four on pods. docs/reference/events.md
 // is generated from these comments.
 const (
 	// EventStarted tells that pods begin to be moved to a new revision.
@@ -78,6 +78,8 @@ const (
 	EventMoved = "UpdatedInPlace"
 	// EventRestarts tells, on a pod, that a container restarts because an annotation of the pod asks for it.
 	EventRestarts = "ContainerRestarts"
+	// EventRestartWaits tells, on a pod, that containers restart later, as an annotation of the pod asks, because an update is in progress.
+	EventRestartWaits = "ContainerRestartWaits"
 	// EventRestartRefused tells, on a pod, why containers do not restart although an annotation of the pod asks for it.
 	EventRestartRefused = "ContainerRestartRefused"
 )
@@ -294,7 +296,7 @@ func (n news) moves() {
 			continue
 		}
 		images := imageChanges(step.Pod, w.After.(*corev1.Pod))
-		if step.Asked != "" || step.Refuses != "" {
+		if step.Asked != "" || step.Refuses != "" || step.Waits != "" {
 			n.onRequest(step, images)
 			continue
 		}
@@ -307,10 +309,14 @@ func (n news) moves() {
 	}
 }
 
-// onRequest records on a pod that a container restarts as the pod's annotation asks, or why none does.
+// onRequest records on a pod that a container restarts as the pod's annotation asks, or why none does, or none yet.
 func (n news) onRequest(step steps.PatchPod, images string) {
-	if step.Refuses != "" {
+	switch {
+	case step.Refuses != "":
 		n.event(step.Pod, corev1.EventTypeWarning, EventRestartRefused, step.Refuses)
+		return
+	case step.Waits != "":
+		n.event(step.Pod, corev1.EventTypeNormal, EventRestartWaits, step.Waits)
 		return
 	}
 	n.event(step.Pod, corev1.EventTypeNormal, EventRestarts, images)

@@ -360,6 +360,15 @@ func TestReportOfHooks(t *testing.T) {
 		stayput_pre_restart_hook_timeouts_total{workload_namespace="shop"} 2`, "stayput_pre_restart_hook_timeouts_total")
 }
 
+// TestReportOfARequest: each answer of a pod is an event on it.
+func TestReportOfARequest(t *testing.T) {
+	s := newStory(t)
+	pod := s.Read.Seen.Pods[0]
+	s.report(steps.Plan{}, write.Done{Step: steps.PatchPod{Pod: pod, Waits: "app waits: an update is in progress"}, Before: pod, After: pod})
+	s.report(steps.Plan{}, write.Done{Step: steps.PatchPod{Pod: pod, Refuses: "why"}, Before: pod, After: pod})
+	fixture.WantTold(t, s.Recorder, "Normal "+EventRestartWaits+" app waits: an update is in progress", "Warning "+EventRestartRefused+" why")
+}
+
 // TestReportOfAHookWithoutAnUpdate: a pod that restarts because its annotation asks for it goes on without the hook, too.
 func TestReportOfAHookWithoutAnUpdate(t *testing.T) {
 	s := newStory(t)

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/statuses"
 )
 
 // adviceOnEvents says what users do about an event.
@@ -32,6 +32,7 @@ var adviceOnEvents = map[string]string{
 	"ConfigurationNotFollowed":  "Do what the event says: [configuration reload](../how-to/configuration-reload.md#if-nothing-restarts)",
 	"UpdatedInPlace":            nothing,
 	"ContainerRestarts":         nothing,
+	"ContainerRestartWaits":     "Nothing: they restart after the update. To end it, see `kubectl stayput status`",
 	"ContainerRestartRefused":   "Correct the request, or run `kubectl delete pod`: [one pod](../how-to/restarts.md#one-pod)",
 }
 
@@ -113,6 +114,6 @@ func writtenConditions() []condition {
 			"containers are about to stop"},
 		{"pod", gate, yes, readiness.ReasonReopened, "The gate was opened again after the pod's turn"},
 		{"pod", gate, yes, readiness.ReasonNodeUnknown, "The gate was opened while the pod's node was unreachable"},
-		{"Deployment", progressing, unknown, statuses.ReasonPartition, "Only the partition, or a closed maintenance window, stops the rollout"},
+		{"Deployment", progressing, unknown, deployments.ReasonPartition, "Only the partition, or a closed maintenance window, stops it"},
 	}
 }

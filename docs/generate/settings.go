@@ -42,7 +42,7 @@ func forms() map[string]form {
 		inplace.LabelDrain: {everywhere, fmt.Sprintf("`0` to `%.0fm`, in `ms`, `s` and `m`", inplace.LongestDrain.Minutes()),
 			quoted(defaults.Drain)},
 		inplace.LabelPrePullParallelism: {everywhere, "`0` to `1000`", quoted(defaults.PrePullParallelism)},
-		inplace.LabelSurge:              {everywhere, "`true`, `false`", quoted(defaults.Surge)},
+		inplace.LabelSurge:              {everywhere, "`true`, `always`, `false`", quoted(defaults.Surge)},
 		inplace.LabelRestart:            {everywhere, quoted(inplace.RestartInPlace), "none: pods are replaced"},
 		inplace.LabelResize:             {everywhere, quoted(inplace.ResizeAll) + ", " + quoted(inplace.ResizeNone), "none: by `resizePolicy`"},
 		inplace.LabelInitContainers: {everywhere, quoted(inplace.InitContainersInPlace) + ", " + quoted(inplace.InitContainersNative),

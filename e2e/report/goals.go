@@ -30,6 +30,7 @@ const (
 
 	native  = "native"
 	inPlace = "in place"
+	surging = "in place, surge"
 	floor   = "floor"
 	vpa     = "VPA's way"
 
@@ -102,6 +103,8 @@ func goals() []goal {
 		{"20 pods, 25 %, Service, drain 2 s: seconds", []bound{ratio(twentyServed, seconds, floor, 1.2)}, []cause{lasting, ends, planning}},
 		{"beside native, Service, drain 2 s: seconds of 20 pods, 25 %; of 4 pods, default strategy", []bound{
 			ratio(twentyServed, seconds, native, 1), ratio(served, seconds, native, 1)}, []cause{draining}},
+		{"the same with `stayput.dev/surge: always`", []bound{
+			between(twentyServed, seconds, surging, native, 1), between(served, seconds, surging, native, 1)}, []cause{draining}},
 		{"2 pods that take 10 s to stop, Service, drain 2 s: seconds", []bound{ratio(lingering, seconds, floor, 1.1)}, nil},
 		{"one replica with a ReadWriteOnce claim: deadlines passed; seconds",
 			[]bound{plain(claimed, deadlines, 0, ""), ratio(claimed, seconds, floor, 1.15)}, []cause{ends}},
@@ -198,10 +201,15 @@ func of(bench, way, what string, most float64, unit string) bound {
 	return bound{of: func(f figures) float64 { return f.value(bench, way, what) }, most: most, unit: unit}
 }
 
-// ratio returns the ratio of in place to another way.
+// ratio limits the ratio of in place to another way.
 func ratio(bench, what, other string, most float64) bound {
+	return between(bench, what, inPlace, other, most)
+}
+
+// between limits the ratio of two ways.
+func between(bench, what, way, other string, most float64) bound {
 	both := func(f figures) (float64, float64) {
-		return f.value(bench, inPlace, what), f.value(bench, other, what)
+		return f.value(bench, way, what), f.value(bench, other, what)
 	}
 	return bound{
 		of:   func(f figures) float64 { a, b := both(f); return a / b },

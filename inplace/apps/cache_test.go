@@ -33,3 +33,20 @@ func TestFindingsAreFoundOnceAndForgotten(t *testing.T) {
 		t.Error("what is too long is remembered")
 	}
 }
+
+// TestTemplatesShareTheirTexts: a text that comes again is not read again, whether Stayput can work with it or not.
+func TestTemplatesShareTheirTexts(t *testing.T) {
+	for raw, flawed := range map[string]bool{
+		`{"spec":{"containers":[{"name":"app","image":"app:1"}]}}`: false,
+		`{"spec":{"containers":"none"}}`:                           true,
+	} {
+		a, err := ParseTemplate([]byte(raw))
+		b, again := ParseTemplate([]byte(raw))
+		if (err != nil) != flawed || (again != nil) != flawed {
+			t.Errorf("%s is read with %v, then with %v", raw, err, again)
+		}
+		if &a.raw[0] != &b.raw[0] {
+			t.Errorf("%s is kept twice", raw)
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/randfill"
 
-	"github.com/stayput/stayput/inplace/internal/sample"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 func templateFiller(seed int64) *randfill.Filler {

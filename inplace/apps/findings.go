@@ -19,9 +19,10 @@ type Digest [sha256.Size]byte
 // What was computed from a text is remembered by the text's digest, so that the text itself need not be remembered. Of canonical
 // forms only the digests are remembered: the digest of a text's canonical form is computed once, however large the text is.
 var (
+	ofTexts     Findings[Digest, readTemplate]
 	ofTemplates Findings[Digest, *corev1.PodTemplateSpec]
 	ofForms     Findings[Digest, Digest]
-	ofRevisions Findings[Digest, revisionTemplate]
+	ofRevisions Findings[Digest, readTemplate]
 	ofData      Findings[Digest, revisionForm]
 )
 
@@ -71,8 +72,8 @@ func writeSized(sum hash.Hash, kind byte, size int, text string) {
 	sum.Write(append(binary.BigEndian.AppendUint64([]byte{kind}, uint64(size)), text...))
 }
 
-// revisionTemplate is the template in the data of a ControllerRevision, or the error why there is none.
-type revisionTemplate struct {
+// readTemplate is the template that a text contains, or the error why there is none that Stayput can work with.
+type readTemplate struct {
 	Template
 	err error
 }

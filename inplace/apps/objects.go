@@ -97,9 +97,9 @@ type ControllerRevision struct {
 // pkg/controller/daemon/update.go and pkg/controller/statefulset/stateful_set_utils.go). The error says why the data has no usable
 // template.
 func (r *ControllerRevision) Template() (Template, error) {
-	read := ofRevisions.Of(sha256.Sum256(r.Data), len(r.Data), func() revisionTemplate {
+	read := ofRevisions.Of(sha256.Sum256(r.Data), len(r.Data), func() readTemplate {
 		template, err := r.decode()
-		return revisionTemplate{template, err}
+		return readTemplate{template, err}
 	})
 	if read.err != nil {
 		return Template{}, fmt.Errorf("ControllerRevision %s: %w", r.Name, read.err)

@@ -57,16 +57,24 @@ type Template struct {
 	flaw error
 }
 
-// ParseTemplate reads a pod template from JSON. The error says why Stayput cannot work with it.
+// ParseTemplate reads a pod template from JSON. The error says why Stayput cannot work with it. Each status of a workload or of its
+// revisions brings the same texts again, so each text is read once.
 func ParseTemplate(raw []byte) (Template, error) {
 	text := sha256.Sum256(raw)
-	t := Template{raw: bytes.Clone(raw), text: text[:]}
+	read := ofTexts.Of(text, len(raw), func() readTemplate {
+		t, err := parseTemplate(Template{raw: bytes.Clone(raw), text: text[:]})
+		return readTemplate{t, err}
+	})
+	return read.Template, read.err
+}
+
+func parseTemplate(t Template) (Template, error) {
 	if path := unbounded(t.Tree(), templateShape); path != nil {
 		return t, fmt.Errorf("unsupported pod template: the quantity at %s has more than %d characters or an exponent beyond ±%d",
 			patches.Pointer(path...), longestQuantity, largestExponent)
 	}
 	var typed corev1.PodTemplateSpec
-	if err := utiljson.Unmarshal(raw, &typed); err != nil {
+	if err := utiljson.Unmarshal(t.raw, &typed); err != nil {
 		return t, fmt.Errorf("not a pod template: %w", err)
 	}
 	if count := ContainersOf(&typed.Spec); count > MostContainers {

@@ -9,7 +9,6 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // bypass is what is known of pods that were created in the middle of the update without a webhook being asked: they have neither a gate nor
@@ -30,7 +29,7 @@ func (o *observed) bypassed() bypass {
 	begun := revisions.StartedAt(o.updateRevision.Labels[inplace.LabelUpdating])
 	for _, m := range o.live {
 		created := m.Pod.CreationTimestamp
-		if forgotten, _ := times.Since(created.Time, podstate.BypassMemory, b.now); forgotten || admitted(m.Pod) || !created.After(begun) {
+		if forgotten, _ := inplace.Since(created.Time, podstate.BypassMemory, b.now); forgotten || admitted(m.Pod) || !created.After(begun) {
 			continue
 		}
 		if b.first == nil || created.Before(&b.first.CreationTimestamp) {
@@ -59,7 +58,7 @@ func (b bypass) over() (bool, time.Duration) {
 	if b.last == nil {
 		return true, 0
 	}
-	return times.Since(b.last.CreationTimestamp.Time, podstate.QuietAfterBypass, b.now)
+	return inplace.Since(b.last.CreationTimestamp.Time, podstate.QuietAfterBypass, b.now)
 }
 
 // String says in one clause what shows the bypass; empty if nothing does.

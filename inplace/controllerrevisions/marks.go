@@ -8,7 +8,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // marks are the values of the labels that Stayput writes on a ControllerRevision; empty for no label.
@@ -28,7 +27,7 @@ func (o *observed) marking() marking {
 
 // begin marks the update revision: the update is in progress.
 func (m marking) begin(o *observed) {
-	began := cmp.Or(o.owned.began(), times.Seconds(o.seen.Now))
+	began := cmp.Or(o.owned.began(), inplace.FormatTime(o.seen.Now))
 	m.noteCurrent(o, began)
 	signed := maps.Clone(o.updateRevision.Labels)
 	signed[inplace.LabelUpdating] = began

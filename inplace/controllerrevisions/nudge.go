@@ -11,7 +11,6 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // nudger nudges the native controller if it has something left to do: it does not retry by itself what was held, or only late.
@@ -89,15 +88,15 @@ func (n nudger) nudgeForGate(marks marking) {
 		return
 	}
 	moved, renewed := n.lastGate(), n.updateRevision.Labels[inplace.LabelRenewed]
-	known, wait := times.Since(moved, readiness.GateSeenAfter, n.seen.Now)
-	longAgo, _ := times.Since(moved, revisions.NudgeEvery, n.seen.Now)
+	known, wait := inplace.Since(moved, readiness.GateSeenAfter, n.seen.Now)
+	longAgo, _ := inplace.Since(moved, revisions.NudgeEvery, n.seen.Now)
 	switch {
 	case longAgo:
 		return
 	case !known:
 		n.update.Plan.Again(wait)
-	case times.TimeOf(renewed).Before(moved.Add(readiness.GateSeenAfter)):
-		renewed = times.Seconds(n.seen.Now)
+	case inplace.ParseTime(renewed).Before(moved.Add(readiness.GateSeenAfter)):
+		renewed = inplace.FormatTime(n.seen.Now)
 	}
 	marks[n.updateRevision].renewed = renewed
 }

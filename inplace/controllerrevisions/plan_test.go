@@ -18,7 +18,6 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 func TestDaemonStepsOfASidecar(t *testing.T) {
@@ -222,7 +221,7 @@ func TestCreationPastTheWebhooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := fixture.NewFleet(t, 3)
 			f.Edit(fixture.App{Image: "v2"})
-			f.UpdateRevision().Labels[inplace.LabelUpdating] = times.Seconds(f.Seen.Now.Add(-10 * time.Minute))
+			f.UpdateRevision().Labels[inplace.LabelUpdating] = inplace.FormatTime(f.Seen.Now.Add(-10 * time.Minute))
 			other := f.Seen.Pods[2]
 			other.CreationTimestamp = metav1.NewTime(f.Seen.Now.Add(-c.age))
 			if c.ungated {
@@ -254,7 +253,7 @@ func TestCreationsPastTheWebhooksGoOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := fixture.NewFleet(t, 4)
 			f.Edit(fixture.App{Image: "v2"})
-			f.UpdateRevision().Labels[inplace.LabelUpdating] = times.Seconds(f.Seen.Now.Add(-time.Hour))
+			f.UpdateRevision().Labels[inplace.LabelUpdating] = inplace.FormatTime(f.Seen.Now.Add(-time.Hour))
 			for i, age := range c.ages {
 				created := f.Seen.Pods[len(f.Seen.Pods)-1-i]
 				created.CreationTimestamp, created.Spec.ReadinessGates = metav1.NewTime(f.Seen.Now.Add(-age)), nil

@@ -16,7 +16,6 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 func TestDaemonBudget(t *testing.T) {
@@ -97,7 +96,7 @@ func TestDaemonsNative(t *testing.T) {
 		"too large": {func(f *fixture.Fleet) { f.Seen.Unread = "too large" }, inplace.CodeTooLarge},
 		"fallen back": {func(f *fixture.Fleet) {
 			f.Seen.Fallback.Hash = f.TemplateHash()
-			f.UpdateRevision().Labels[inplace.LabelRenewed] = times.Seconds(fixture.Start) // nudged just now
+			f.UpdateRevision().Labels[inplace.LabelRenewed] = inplace.FormatTime(fixture.Start) // nudged just now
 		}, inplace.CodeFellBack},
 		"the old revision is gone": {func(f *fixture.Fleet) { f.Revisions = f.Revisions[1:] }, inplace.CodeRevisionGone},
 	} {

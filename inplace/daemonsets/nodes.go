@@ -10,7 +10,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -25,7 +24,7 @@ type native struct {
 
 // Native implements controllerrevisions.Kind.
 func (k kind) Native(seen *engine.Snapshot) controllerrevisions.Native {
-	n := native{kind: k, seen: seen, places: placesOf(k.DaemonSet), nodes: nodes.ByName(seen.Nodes), placed: map[string][]types.UID{}}
+	n := native{kind: k, seen: seen, places: placesOf(k.DaemonSet), nodes: readiness.NodesByName(seen.Nodes), placed: map[string][]types.UID{}}
 	for _, pod := range seen.Pods {
 		if readiness.Live(pod) {
 			n.placed[pod.Spec.NodeName] = append(n.placed[pod.Spec.NodeName], pod.UID)

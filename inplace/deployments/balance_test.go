@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -15,14 +15,14 @@ import (
 // the update falls back, and no replicas are written.
 func TestReplicasThatDoNotAddUpAreNotWritten(t *testing.T) {
 	for name, c := range map[string]struct {
-		posts replicas.Ledger
+		posts deployments.Ledger
 		want  string
 	}{
 		"no error":                {nil, ""},
-		"a replica without a pod": {replicas.Ledger{{Account: "web-b", By: 1, Why: replicas.CauseScaled}}, "all +1 scaled"},
-		"the same pod moves twice": {replicas.Ledger{{Account: "web-a", By: -1, Why: replicas.CauseMoved}},
+		"a replica without a pod": {deployments.Ledger{{Account: "web-b", By: 1, Why: deployments.CauseScaled}}, "all +1 scaled"},
+		"the same pod moves twice": {deployments.Ledger{{Account: "web-a", By: -1, Why: deployments.CauseMoved}},
 			"web-a -2 moved instead of -1 at most"},
-		"surge without need": {replicas.Ledger{{Account: "web-b", By: 3, Why: replicas.CauseSurge}}, "all +3 surge"},
+		"surge without need": {deployments.Ledger{{Account: "web-b", By: 3, Why: deployments.CauseSurge}}, "all +3 surge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(2, fixture.App{Image: "v2"})

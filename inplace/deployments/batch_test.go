@@ -13,9 +13,8 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/serving"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -36,11 +35,11 @@ func twoOfFour(p, q, r, s func(*corev1.Pod)) *deployments.Rollout {
 			rs.Status.AvailableReplicas++
 		}
 	}
-	rollout.Deployment.Status = statuses.Formula{Deployment: rollout.Deployment, Sets: rollout.ReplicaSets, New: newRS,
+	rollout.Deployment.Status = deployments.StatusFormula{Deployment: rollout.Deployment, Sets: rollout.ReplicaSets, New: newRS,
 		Now: fixture.Start}.NativeStatus()
-	statuses.RemoveCondition(&rollout.Deployment.Status, appsv1.DeploymentProgressing)
-	statuses.SetCondition(&rollout.Deployment.Status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
-		statuses.ReasonUpdated, "", fixture.Start))
+	deployments.RemoveCondition(&rollout.Deployment.Status, appsv1.DeploymentProgressing)
+	deployments.SetCondition(&rollout.Deployment.Status, deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
+		deployments.ReasonUpdated, "", fixture.Start))
 	rollout.Seen.Batches = steps.Batches{}
 	return rollout
 }
@@ -65,7 +64,7 @@ func TestBatches(t *testing.T) {
 	out := func(since time.Duration) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) {
 			r.Seen.Settings.Drain = 2 * time.Second
-			r.Seen.Endpoints = serving.Endpoints{"r": {NoClientSent: true}, "s": {OutSince: fixture.Start.Add(-since)}}
+			r.Seen.Endpoints = podstate.Endpoints{"r": {NoClientSent: true}, "s": {OutSince: fixture.Start.Add(-since)}}
 		}
 	}
 	cases := map[string]struct {

@@ -6,8 +6,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // While only Stayput should scale, another client may scale all the same: see podstate.QuietAfterBypass. LabelReplicas tells that
@@ -25,13 +23,13 @@ type bypass struct {
 	now  time.Time
 }
 
-func bypassOf(sets replicas.Sets, now time.Time) bypass {
-	b := bypass{now: now, seen: slices.ContainsFunc(sets.All, (*replicas.Set).Bypassed)}
+func bypassOf(sets Sets, now time.Time) bypass {
+	b := bypass{now: now, seen: slices.ContainsFunc(sets.All, (*Set).Bypassed)}
 	if sets.New == nil {
 		return b
 	}
 	// A time in the future was not written by Stayput.
-	if at := times.TimeOf(sets.New.Rs.Labels[inplace.LabelBypassed]); !at.After(now.Add(podstate.QuietAfterBypass)) {
+	if at := inplace.ParseTime(sets.New.Rs.Labels[inplace.LabelBypassed]); !at.After(now.Add(podstate.QuietAfterBypass)) {
 		b.noted = at
 	}
 	return b
@@ -39,18 +37,18 @@ func bypassOf(sets replicas.Sets, now time.Time) bypass {
 
 // known reports whether a bypass was noted recently.
 func (b bypass) known() bool {
-	forgotten, _ := times.Since(b.noted, podstate.BypassMemory, b.now)
+	forgotten, _ := inplace.Since(b.noted, podstate.BypassMemory, b.now)
 	return !forgotten
 }
 
 // again reports whether another client scales again, later than podstate.QuietAfterBypass after the bypass that is noted.
 func (b bypass) again() bool {
-	over, _ := times.Since(b.noted, podstate.QuietAfterBypass, b.now)
+	over, _ := inplace.Since(b.noted, podstate.QuietAfterBypass, b.now)
 	return over && b.known() && b.seen
 }
 
 // over reports whether no other client scales, as far as is known by now; if that is only a matter of time, it returns how long it takes.
 func (b bypass) over() (bool, time.Duration) {
-	over, wait := times.Since(b.noted, podstate.QuietAfterBypass, b.now)
+	over, wait := inplace.Since(b.noted, podstate.QuietAfterBypass, b.now)
 	return over && !b.seen, wait
 }

@@ -3,16 +3,14 @@ package deployments
 import (
 	"time"
 
-	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // changes are what becomes of the ReplicaSets.
 type changes struct {
-	marks  replicas.Marking
-	ledger replicas.Ledger
+	marks  Marking
+	ledger Ledger
 }
 
 // changer decides on the changes, once it is known which pods move.
@@ -37,11 +35,11 @@ func (c *changer) noteSurge() {
 		switch isNew := s == c.sets.New; {
 		case isNew && c.surge.givenUp:
 		case s.NotesExcessSurge() && !s.Seen(): // the controller may just have created a pod for a replica that was removed
-			c.marks[s].Surge = replicas.SurgeNote(s.NotedSurge())
+			c.marks[s].Surge = SurgeNote(s.NotedSurge())
 		case isNew && s.NotesExcessSurge() && s.Surge == 0 && c.surge.noRoom:
 			c.marks[s].Surge = NoSurge
 		default:
-			c.marks[s].Surge = replicas.SurgeNote(s.Surge)
+			c.marks[s].Surge = SurgeNote(s.Surge)
 		}
 		for _, step := range s.SurgeMarks() {
 			c.update.Plan.Step(step)
@@ -52,7 +50,7 @@ func (c *changer) noteSurge() {
 // noteBypass notes on the update revision that another client has scaled.
 func (c *changer) noteBypass() {
 	if newRS := c.sets.New; newRS != nil && c.marks[newRS].Updating != "" && c.bypass.seen && !c.bypass.known() {
-		c.marks[newRS].Bypassed = times.Seconds(c.Seen.Now)
+		c.marks[newRS].Bypassed = inplace.FormatTime(c.Seen.Now)
 		c.update.Plan.Result.Bypassed = whyBypassed
 	}
 }
@@ -112,8 +110,8 @@ func (c *changer) awaitEndOfBypass(wait time.Duration) {
 // unavailable, the cause is an outage rather than a lost node, and new pods do not help. If other pods are not Ready, it is not
 // predictable which of them the controller would delete. And a pod on an unreachable node may still run: with strategy Recreate no other
 // pod may run at the same time.
-func (c *changer) withPodsToReplace() []*replicas.Set {
-	var sets []*replicas.Set
+func (c *changer) withPodsToReplace() []*Set {
+	var sets []*Set
 	all := 0
 	for _, s := range c.sets.All {
 		unreachable := s.ToReplace()
@@ -132,7 +130,7 @@ func (c *changer) withPodsToReplace() []*replicas.Set {
 // Replacements are created as after any scaling.
 func (c *changer) replaceUnreachable() {
 	for _, s := range c.withPodsToReplace() {
-		c.ledger.Post(s.Rs.Name, -min(s.ToReplace(), s.Size()), replicas.CauseReplaced)
+		c.ledger.Post(s.Rs.Name, -min(s.ToReplace(), s.Size()), CauseReplaced)
 	}
 }
 
@@ -165,18 +163,18 @@ func (c *changer) movePods() {
 
 // moveFrom takes the next step for one ReplicaSet: replicas are lowered before pods leave, and raised when pods have come. It does not
 // wait until the controller has seen that. Deletions are held meanwhile, and so are pods that the controller would create on an older
-// cache (replicas.Full).
-func (c *changer) moveFrom(s *replicas.Set) {
+// cache (Full).
+func (c *changer) moveFrom(s *Set) {
 	plan, name, leaving := c.update.Plan, s.Rs.Name, c.leaving[s]
 	stay, left := s.Staying(len(leaving)), plan.CanWait(steps.DeferMove, steps.BatchWindow, c.Seen.Now)
 	switch {
 	case s.Size() > stay && len(leaving) > 0 && c.anySoon && left > 0:
 		plan.Defer(steps.DeferMove, left)
 	case s.Size() > stay && len(leaving) > 0:
-		c.ledger.Post(name, -s.Missing(), replicas.CausePassedOn)
-		c.ledger.Post(name, stay-s.Size()+s.Missing(), replicas.CauseMoved)
+		c.ledger.Post(name, -s.Missing(), CausePassedOn)
+		c.ledger.Post(name, stay-s.Size()+s.Missing(), CauseMoved)
 	case s.Size() < stay:
-		c.ledger.Post(name, stay-s.Size(), replicas.CauseCounted)
+		c.ledger.Post(name, stay-s.Size(), CauseCounted)
 	default:
 		for _, m := range leaving {
 			plan.Step(m.Advance(c.sets.New.Rs, c.turns[&m.State], c.Seen.Now))
@@ -192,8 +190,8 @@ func (c *changer) exchange() {
 	more, due := s.toAdd(), s.toRemove()
 	switch newRS := c.sets.New; {
 	case more > 0:
-		c.ledger.Post(newRS.Rs.Name, more, replicas.CauseSurge)
-		c.marks[newRS].Surge = replicas.SurgeNote(newRS.Surge + more)
+		c.ledger.Post(newRS.Rs.Name, more, CauseSurge)
+		c.marks[newRS].Surge = SurgeNote(newRS.Surge + more)
 		c.update.Plan.Phase(steps.PhaseScaling, "add surge pods")
 	case len(due) > 0:
 		removed := s.remove(due)
@@ -208,7 +206,7 @@ func (c *changer) exchange() {
 
 // giveUpSurge notes that there is no room for surge pods, if that is so, with the patch that removes the last surge replica: the pods that
 // show it are deleted then.
-func (c *changer) giveUpSurge(removed replicas.Ledger) {
+func (c *changer) giveUpSurge(removed Ledger) {
 	if !c.surge.provedNoRoom() {
 		return
 	}
@@ -218,18 +216,19 @@ func (c *changer) giveUpSurge(removed replicas.Ledger) {
 	c.update.Plan.Phase(steps.PhaseStalled, c.surge.whyNone+"; pods restart one at a time")
 }
 
-// end ends the update once startup probes have run and pods that went back to their revision have restarted. Before that, a kubelet may
-// report a pod as available that is not, and without Stayput's marks the Deployment controller would consider its rollout complete. A pod
-// that does not start keeps the update in progress until the deadline has passed. A pod that takes long to stop keeps it in progress
-// until it has stopped: the Deployment controller does not extend its deadline for that. So does an update that may still be undone.
+// end ends the update once startup probes have run, pods that went back to their revision have restarted, and the statuses of ReplicaSets
+// show that. Before that, a pod counts as available that is not, and without Stayput's marks the Deployment controller would consider its
+// rollout complete. A pod that does not start keeps the update in progress until the deadline has passed. A pod that takes long to stop
+// keeps it in progress until it has stopped: the Deployment controller does not extend its deadline for that. So does an update that may
+// still be undone.
 func (c *changer) end() {
-	if unproved, wait := c.sets.Unproved(c.Seen.Now); unproved && !statuses.Overdue(c.Deployment) {
+	if unproved, wait := c.sets.Unproved(c.Seen.Now); unproved && !Overdue(c.Deployment) {
 		c.update.Plan.Again(wait)
 		return
 	}
 	var stops time.Time
 	for s := range c.update.Pods() {
-		stops = times.Latest(stops, s.Move.StopsBy(s.Pod, c.Seen.Now))
+		stops = inplace.Latest(stops, s.Move.StopsBy(s.Pod, c.Seen.Now))
 	}
 	if c.mayBeUndone() {
 		return
@@ -250,7 +249,7 @@ func (c *changer) passOnUncreated() {
 	for s := range c.sets.Old() {
 		missing := s.Size() - len(s.Pods)
 		if missing > 0 && s.Failing() && (!c.sets.IsCurrent(s) || missing <= c.sets.BeyondPartition()) {
-			c.ledger.Post(s.Rs.Name, -missing, replicas.CausePassedOn)
+			c.ledger.Post(s.Rs.Name, -missing, CausePassedOn)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -64,8 +63,8 @@ func TestBudgetsAreRespected(t *testing.T) {
 		"not Ready":                 {protected(4, 3, pod(2, fixture.Unready)), false, "close r", steps.PhaseUpdating, "3 of 4 required pods"},
 		"labels only":               {protected(4, 4, relabelled), false, "leave", steps.PhaseMoving, ""},
 		"the deadline has passed": {protected(4, 4, func(r *deployments.Rollout) {
-			statuses.RemoveCondition(&r.Deployment.Status, "Progressing")
-			statuses.SetCondition(&r.Deployment.Status, statuses.NewCondition("Progressing", corev1.ConditionFalse, statuses.ReasonTimedOut,
+			deployments.RemoveCondition(&r.Deployment.Status, "Progressing")
+			deployments.SetCondition(&r.Deployment.Status, deployments.NewCondition("Progressing", corev1.ConditionFalse, deployments.ReasonTimedOut,
 				`ReplicaSet "web-b" has timed out progressing.`, fixture.Start))
 		}), false, "status", steps.PhaseStalled, "4 of 4 required pods are healthy"},
 	} {

@@ -3,13 +3,25 @@
 //
 // While the update is held, only Stayput scales the ReplicaSets, and the native controllers see what happens through several watches. So
 // this package decides the order in which pods move and replicas follow, and posts each change of replicas with its cause
-// (replicas.Ledger). How a single pod is updated is in inplace/podstate, for both kinds.
+// (Ledger). How a single pod is updated is in inplace/podstate, for both kinds.
 //
 // Each stage gets what the stage before has decided (planner.Proceed): which pods have their turn (pacer), what becomes of the ReplicaSets
-// (changer, surger), whether their replicas add up (replicas.Ledger), and which writes follow (patcher, status). What was observed does not
+// (changer, surger), whether their replicas add up (Ledger), and which writes follow (patcher, status). What was observed does not
 // change meanwhile (observed).
 //
 // It must not import inplace/daemonsets: what both need is in packages that both import.
+//
+// A Set is one ReplicaSet as it was observed, with its pods, and Sets are all of them. Marking are the labels that they are to have. None
+// of these depends on the whole update.
+//
+// # Ledger
+//
+// Every change of replicas is posted with its cause, and changes that do not add up are never written. The code that posts a change knows
+// only its own cause. Only the ledger sees all changes together, before any is written. It knows nothing of pods, turns or plans: it
+// decides by numbers that were observed, so a mistake in the planner does not affect it.
+//
+// Scaling, surge pods, moves and the replacement of unreachable pods all change replicas, possibly in one plan. If the changes do not add
+// up, nothing of the plan is written. The update falls back with inplace.CodeUnbalanced, and its message has the entries.
 //
 // # While pods move
 //
@@ -17,7 +29,7 @@
 // lowered it would create a pod. Between seeing a pod come and seeing the new ReplicaSet raised it would delete one. So:
 //
 //  1. Stayput marks the new ReplicaSet and the old ones as updating. From then on deletions are held, and creations in a ReplicaSet that
-//     has all its pods (replicas.Full).
+//     has all its pods (Full).
 //  2. It lowers the old ReplicaSet by the drained pods.
 //  3. It patches the pods.
 //  4. It raises the new ReplicaSet by the pods that have come. In the end it removes the marks.
@@ -32,7 +44,7 @@
 //
 // While the update is held, the replicas of all ReplicaSets add up to those of the Deployment and its surge pods, with the annotations that
 // the native controller would set. A user may scale the Deployment at any time. New pods go to the new ReplicaSet once that has an
-// available pod. Pods are removed from old ReplicaSets first (replicas.Sets.Scale). Deletions are held while pods move, so for that moment
+// available pod. Pods are removed from old ReplicaSets first (Sets.Scale). Deletions are held while pods move, so for that moment
 // the mark has a suffix with which they pass (revisions.Scaling).
 //
 // A rollout that the Deployment controller has begun is left to it (planner.nativeRolloutBegun): with two clients that scale, more pods

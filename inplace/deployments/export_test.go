@@ -4,18 +4,17 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 // PlanWith returns the plan of a planner that also posts those changes of replicas.
-func (r Rollout) PlanWith(posts replicas.Ledger) steps.Plan {
+func (r Rollout) PlanWith(posts Ledger) steps.Plan {
 	return engine.Plan(func() engine.Planner { return erring{planner{r.observed()}, posts} })
 }
 
 type erring struct {
 	planner
-	posts replicas.Ledger
+	posts Ledger
 }
 
 func (e erring) Proceed() (podstate.Turns, *inplace.Reason) {

@@ -7,7 +7,6 @@ import (
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -64,7 +63,7 @@ func (r Rollout) Nudge() []steps.Step {
 
 // giveBack leaves pods as native controllers expect them, and returns the marks that ReplicaSets keep. Notes and marks of surge pods go:
 // for these controllers, pods beyond the replicas are their own surge.
-func (o *observed) giveBack(why inplace.Reason) replicas.Marking {
+func (o *observed) giveBack(why inplace.Reason) Marking {
 	o.goBack()
 	o.handBack()
 	marks := o.sets.Marking()
@@ -84,7 +83,7 @@ func (o *observed) giveBack(why inplace.Reason) replicas.Marking {
 // would pass, and would be reported to the other ReplicaSet; the controller that sent it would wait five minutes for it
 // (ExpectationsTimeout in pkg/controller/controller_utils.go). During an uninstall all marks are removed: nothing is held any more, and
 // Stayput does not return.
-func mayUnmark(s *replicas.Set, why inplace.Reason) bool {
+func mayUnmark(s *Set, why inplace.Reason) bool {
 	return s.Seen() || !s.InUse() || why.Code == inplace.CodeUninstalled
 }
 

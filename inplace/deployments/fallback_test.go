@@ -9,11 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // persistedFallback returns the fallback that a plan persists; false if it persists none.
@@ -38,7 +37,7 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 	fixture.PodOf(r, "p", oldRS)
 	fixture.PodOf(r, "q", oldRS)
 	r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{
-		statuses.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, statuses.ReasonMinimumAvailable, "",
+		deployments.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, deployments.ReasonMinimumAvailable, "",
 			fixture.Start.Add(-time.Hour))}
 	for code, want := range map[string]bool{inplace.CodeRefused: true, inplace.CodeFailing: true, inplace.CodeNativeRollout: true,
 		inplace.CodeUninstalled: false} {
@@ -99,7 +98,7 @@ func TestFallbackNudgesTheReplicaSetController(t *testing.T) {
 func TestExpiredMarkNudgesTheDeleter(t *testing.T) {
 	r := fixture.New(2, fixture.App{Image: "v1", Env: "new"})
 	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
-	oldRS.Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start)
+	oldRS.Labels[inplace.LabelUpdating] = inplace.FormatTime(fixture.Start)
 	fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v1", Env: "new"}, 1)
 	for _, name := range []string{"p", "q"} {
 		fixture.PodOf(r, name, oldRS)

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
@@ -22,7 +22,7 @@ import (
 func TestForgedMarkChangesNoPod(t *testing.T) {
 	image := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v1"}},
 		Back: map[string]string{"app": "v9"}}
-	size := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{"app": {Back: amounts.Amounts{MemoryLimit: "268435456"}}}}
+	size := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{"app": {Back: edit.Amounts{MemoryLimit: "268435456"}}}}
 	both := readiness.Move{Hash: "a", Back: map[string]string{"app": "v9"}, Resize: size.Resize}
 	for name, mark := range map[string]readiness.Move{"an image": image, "memory": size, "both": both} {
 		for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate, inplace.ModeInPlace} {

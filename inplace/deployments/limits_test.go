@@ -14,9 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // limited is a Deployment of 4 of which 2 may be unavailable, in the middle of an update: p and q have the update revision, r and s the old
@@ -74,7 +72,7 @@ func TestRequestsKeepLimits(t *testing.T) {
 		for _, name := range []string{"p", "q", "r", "s"} {
 			fixture.PodOf(rollout, name, rs, func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationRestartContainers: "app",
-					inplace.AnnotationRestarts: times.Seconds(fixture.Start.Add(-3*time.Second)) + "-a"}
+					inplace.AnnotationRestarts: inplace.FormatTime(fixture.Start.Add(-3*time.Second)) + "-a"}
 			})
 		}
 		plan := share(rollout, most).Plan()
@@ -94,13 +92,13 @@ func TestTheDeadlineWaitsForOthers(t *testing.T) {
 		after   time.Duration
 		want    string
 	}{
-		"waits":              {limited(1), 301 * time.Second, statuses.ReasonUpdated},
-		"a pod is not Ready": {limited(1, pod(1, fixture.Unready)), 601 * time.Second, statuses.ReasonTimedOut},
-		"without a limit":    {twoOfFour(nil, fixture.Unready, nil, nil), 601 * time.Second, statuses.ReasonTimedOut},
+		"waits":              {limited(1), 301 * time.Second, deployments.ReasonUpdated},
+		"a pod is not Ready": {limited(1, pod(1, fixture.Unready)), 601 * time.Second, deployments.ReasonTimedOut},
+		"without a limit":    {twoOfFour(nil, fixture.Unready, nil, nil), 601 * time.Second, deployments.ReasonTimedOut},
 	} {
 		r := test.rollout
-		statuses.RemoveCondition(&r.Deployment.Status, "Progressing")
-		statuses.SetCondition(&r.Deployment.Status, statuses.NewCondition("Progressing", corev1.ConditionTrue, statuses.ReasonUpdated,
+		deployments.RemoveCondition(&r.Deployment.Status, "Progressing")
+		deployments.SetCondition(&r.Deployment.Status, deployments.NewCondition("Progressing", corev1.ConditionTrue, deployments.ReasonUpdated,
 			"it progresses", r.Seen.Now))
 		r.Seen.Now, r.Seen.Batches = r.Seen.Now.Add(test.after), nil
 		got := apps.DeploymentCondition(written(r.Plan()), "Progressing")

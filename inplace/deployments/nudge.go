@@ -8,17 +8,14 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // keepFallback nudges the native controllers after the update fell back, as long as they have something left to do. Then it forgets the
 // fallback. Missing replicas count: with strategy Recreate, the end of the last old pod does not make the Deployment controller look again
 // if there are new pods already (deletePod in pkg/controller/deployment/deployment_controller.go).
-func (p planner) keepFallback(marks replicas.Marking) {
+func (p planner) keepFallback(marks Marking) {
 	newRS, fellBack := p.sets.New, p.Seen.FellBack(p.Deployment.Spec.Template)
 	left := p.sets.OldInUse() || p.sets.Overfull() || newRS != nil && newRS.Size() < p.sets.Wanted
 	if p.Seen.Mode.Manages() { // otherwise nothing is held, and only marks may be written
@@ -34,7 +31,7 @@ func (p planner) keepFallback(marks replicas.Marking) {
 
 // nudge nudges the Deployment controller if it has something left to do, by its newest ReplicaSet (updateReplicaSet in
 // pkg/controller/deployment/deployment_controller.go).
-func (p planner) nudge(marks replicas.Marking, left bool) {
+func (p planner) nudge(marks Marking, left bool) {
 	if n := len(p.sets.All); left && n > 0 {
 		newest := p.sets.All[n-1]
 		marks[newest].Nudged = p.update.Plan.NextNudge(newest.Rs.Labels[inplace.LabelRenewed], revisions.NudgeEvery, p.Seen.Now)
@@ -50,7 +47,7 @@ func (p planner) nudgeByStatus() {
 	if available == nil || n > 0 && !p.Seen.Fallback.NudgesFail(p.sets.All[n-1].Rs.Labels, revisions.NudgeEvery, now) {
 		return
 	}
-	due, wait := times.Since(available.LastUpdateTime.Time, revisions.NudgeEvery, now)
+	due, wait := inplace.Since(available.LastUpdateTime.Time, revisions.NudgeEvery, now)
 	if !due {
 		plan.Again(wait)
 		return
@@ -58,7 +55,7 @@ func (p planner) nudgeByStatus() {
 	status := *d.Status.DeepCopy()
 	apps.DeploymentCondition(status, appsv1.DeploymentAvailable).LastUpdateTime = metav1.NewTime(now)
 	plan.Step(steps.PatchStatus{Deployment: d, Status: status,
-		Operations: patches.Guarded(d, statuses.StatusOperations(d.Status, status)...)})
+		Operations: patches.Guarded(d, StatusOperations(d.Status, status)...)})
 	plan.Again(revisions.NudgeEvery)
 }
 
@@ -70,7 +67,7 @@ func (p planner) nudgeDeleters(persistedFallback bool) {
 		switch {
 		case s.Surplus() == 0 || !persistedFallback && !revisions.Updating(s.Rs):
 		case persistedFallback || expired:
-			podstate.NudgeByPod(p.update.Plan, replicas.StatesOf(s.Pods), revisions.NudgeEvery, p.Seen.Now)
+			podstate.NudgeByPod(p.update.Plan, StatesOf(s.Pods), revisions.NudgeEvery, p.Seen.Now)
 		default:
 			p.update.Plan.Again(wait)
 		}

@@ -13,15 +13,13 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/statuses"
 )
 
 // observed is what a plan derives from a Rollout, once. The stages of the plan only read it, and add their steps to the plan of the update.
 type observed struct {
 	Rollout
 	update engine.Update
-	sets   replicas.Sets
+	sets   Sets
 	surge  surge
 	bypass bypass
 }
@@ -32,7 +30,7 @@ func (r Rollout) observed() *observed {
 	o.update = engine.NewUpdate(r.workload(), &o.Seen)
 	o.update.Decided = r.Decision()
 	newRS := r.UpdateRevision()
-	o.sets = replicas.SetsOf(r.OldestFirst(), newRS, wanted, partition.Keeps(wanted))
+	o.sets = SetsOf(r.OldestFirst(), newRS, wanted, partition.Keeps(wanted))
 	whyAlone := ""
 	if newRS != nil {
 		spec := newRS.Spec.Template.Decoded().Spec
@@ -52,11 +50,11 @@ func (r Rollout) observed() *observed {
 func (r Rollout) workload() engine.Workload {
 	return engine.Workload{Object: r.Deployment, Kind: "Deployment", Template: r.Deployment.Spec.Template,
 		Replicas: int(apps.Desired(r.Deployment)), MinReadySeconds: r.Deployment.Spec.MinReadySeconds,
-		NoneUnavailable: r.MaySurge()}
+		NoneUnavailable: r.noneUnavailable()}
 }
 
 func (o *observed) addPods() {
-	revisions := map[*replicas.Set]podstate.PodRevision{}
+	revisions := map[*Set]podstate.PodRevision{}
 	for _, pod := range o.update.InOrder(func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		owner := o.sets.Of(pod)
 		if owner == nil || !readiness.Live(pod) {
@@ -67,14 +65,14 @@ func (o *observed) addPods() {
 			revision = o.revision(owner)
 			revisions[owner] = revision
 		}
-		m := &replicas.Pod{State: o.update.StateOf(pod, revision), Owner: owner}
+		m := &Pod{State: o.update.StateOf(pod, revision), Owner: owner}
 		o.sets.Add(m)
 		o.update.States = append(o.update.States, &m.State)
 	}
 }
 
 // revision returns the ReplicaSet as the revision of its pods.
-func (o *observed) revision(owner *replicas.Set) podstate.PodRevision {
+func (o *observed) revision(owner *Set) podstate.PodRevision {
 	template := owner.Rs.Spec.Template.Decoded()
 	revision := podstate.PodRevision{Revision: owner.Rs.Name, TemplateContainers: edit.Living(&template.Spec),
 		TemplateLabels: template.Labels, TemplateAnnotations: template.Annotations,
@@ -91,7 +89,7 @@ func (o *observed) revision(owner *replicas.Set) podstate.PodRevision {
 }
 
 // newPodsOf returns what is known of new pods of a ReplicaSet, whose template has those containers.
-func (o *observed) newPodsOf(owner *replicas.Set, own []corev1.Container) dryrun.NewPods {
+func (o *observed) newPodsOf(owner *Set, own []corev1.Container) dryrun.NewPods {
 	if owner == o.sets.New && o.update.NewPods.UpdateRevision != "" {
 		return o.update.NewPods
 	}
@@ -111,7 +109,7 @@ func (o *observed) maxSurge() int { return int(o.Deployment.MaxSurge()) }
 // unavailable.
 func (o *observed) maxUnavailable() int {
 	if o.surge.used {
-		return 0
+		return int(o.Deployment.MaxUnavailable())
 	}
 	return o.maxUnavailableAlone()
 }
@@ -143,8 +141,8 @@ func (o *observed) prePull() *prepull.PrePull {
 }
 
 // formula returns the native formula of the status.
-func (o *observed) formula() statuses.Formula {
-	f := statuses.Formula{Deployment: o.Deployment, Sets: o.sets.ReplicaSets(), Now: o.Seen.Now}
+func (o *observed) formula() StatusFormula {
+	f := StatusFormula{Deployment: o.Deployment, Sets: o.sets.ReplicaSets(), Now: o.Seen.Now}
 	if o.sets.New != nil {
 		f.New = o.sets.New.Rs
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -49,7 +48,7 @@ func (o *observed) undoOnStall() (*steps.UndoStalled, string) {
 }
 
 // Stalled returns why the update has stalled, one sentence; empty if it has not.
-func (r Rollout) Stalled() string { return statuses.Stalled(r.Deployment, r.UpdateRevision()) }
+func (r Rollout) Stalled() string { return Stalled(r.Deployment, r.UpdateRevision()) }
 
 // revisionBefore returns the newest ReplicaSet that pods had when the update began, or why the template cannot go back to it.
 func (o *observed) revisionBefore(newRS *apps.ReplicaSet) (before *apps.ReplicaSet, whyNot string) {
@@ -98,10 +97,10 @@ func (o *observed) mayBeUndone() bool {
 	if !o.Seen.Settings.UndoOnStall || o.paused() || newRS.Available() >= o.sets.Wanted || currentIn(newRS.Rs, newRS.Rs) {
 		return false
 	}
-	if statuses.Overdue(o.Deployment) { // it is tried again
+	if Overdue(o.Deployment) { // it is tried again
 		return o.refusedUndo(newRS.Rs) != ""
 	}
-	return statuses.HasDeadline(o.Deployment)
+	return HasDeadline(o.Deployment)
 }
 
 // undoing returns the patch that DeploymentRollbacker makes (kubectl/pkg/polymorphichelpers/rollback.go): the template without its hash,

@@ -12,7 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -28,7 +27,7 @@ func stalled() *deployments.Rollout {
 
 // timesOut has the ReplicaSet exceed the deadline.
 func timesOut(r *deployments.Rollout, name string) {
-	r.Deployment.Status.Conditions[0] = statuses.NewCondition("Progressing", corev1.ConditionFalse, statuses.ReasonTimedOut,
+	r.Deployment.Status.Conditions[0] = deployments.NewCondition("Progressing", corev1.ConditionFalse, deployments.ReasonTimedOut,
 		`ReplicaSet "`+name+`" has timed out progressing.`, fixture.Start)
 }
 
@@ -52,7 +51,7 @@ func TestStalledUpdatesAreUndone(t *testing.T) {
 		"not asked": {func(r *deployments.Rollout) { r.Seen.Settings.UndoOnStall = false }, false, ""},
 		"paused":    {func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }, false, ""},
 		"progressing": {func(r *deployments.Rollout) {
-			r.Deployment.Status.Conditions[0].Reason = statuses.ReasonUpdated
+			r.Deployment.Status.Conditions[0].Reason = deployments.ReasonUpdated
 		}, false, ""},
 		"another template has stalled": {func(r *deployments.Rollout) { timesOut(r, "web-a") }, false, ""},
 		"the template was edited":      {func(r *deployments.Rollout) { r.Deployment.Generation = 2 }, false, ""},
@@ -203,7 +202,7 @@ func allMoved() *deployments.Rollout {
 	fixture.PodOf(r, "p", r.ReplicaSets[1], fixture.Unready)
 	r.Deployment.Status.ObservedGeneration = 1
 	r.Deployment.Status.Conditions = append(r.Deployment.Status.Conditions,
-		statuses.NewCondition("Progressing", corev1.ConditionTrue, statuses.ReasonUpdated, "", fixture.Start))
+		deployments.NewCondition("Progressing", corev1.ConditionTrue, deployments.ReasonUpdated, "", fixture.Start))
 	return r
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -14,7 +13,7 @@ import (
 type pace struct {
 	turns podstate.Turns
 	// leaving are the pods that move to the new ReplicaSet now, by the ReplicaSet that they leave.
-	leaving map[*replicas.Set][]*replicas.Pod
+	leaving map[*Set][]*Pod
 	// anySoon: another pod may be able to move together with those within a batch window.
 	anySoon bool
 }
@@ -28,13 +27,13 @@ type pacer struct {
 	budget    int
 	partition podstate.PartitionBudget
 	// reserved is for how many pods that need no restart the replicas of the ReplicaSet that they leave have been lowered already.
-	reserved map[*replicas.Set]int
+	reserved map[*Set]int
 }
 
 // pacer returns a pacer that has decided nothing yet. Blocked pods get no turn.
 func (o *observed) pacer(blocked podstate.Blocked) *pacer {
-	return &pacer{observed: o, blocked: blocked, budget: o.budget(), partition: o.update.Partition, reserved: map[*replicas.Set]int{},
-		pace: pace{turns: podstate.Turns{}, leaving: map[*replicas.Set][]*replicas.Pod{}}}
+	return &pacer{observed: o, blocked: blocked, budget: o.budget(), partition: o.update.Partition, reserved: map[*Set]int{},
+		pace: pace{turns: podstate.Turns{}, leaving: map[*Set][]*Pod{}}}
 }
 
 // decide decides which pods have their turn, and which leave their ReplicaSets.
@@ -80,7 +79,7 @@ func (p *pacer) inOrder() (bool, time.Duration) {
 
 // removalWaits reports whether a surge pod that is to be removed serves until another pod does.
 func (p *pacer) removalWaits() bool {
-	return slices.ContainsFunc(p.sets.Pods, func(m *replicas.Pod) bool {
+	return slices.ContainsFunc(p.sets.Pods, func(m *Pod) bool {
 		return m.Removing && m.Available && (p.budget <= 0 || !p.update.Allows(&m.State))
 	})
 }
@@ -95,14 +94,14 @@ func (p *pacer) keepTurns() {
 
 // keepsTurn reports whether the pod has its turn and keeps it: it does until it is patched, unless the user pauses the rollout, raises
 // the partition, or wants an image that is not on the pod's node yet.
-func (p *pacer) keepsTurn(m *replicas.Pod) bool {
+func (p *pacer) keepsTurn(m *Pod) bool {
 	return readiness.Closed(m.Pod) && (m.Removing || p.blocked.MayStart(&m.State) && !p.paused() &&
 		m.Owner != p.sets.New && m.Restarts() && !m.ToReplace && !m.AwaitsCapacity())
 }
 
 // addDrained adds the drained pods of an old ReplicaSet to those that leave it. Of its pods that need no restart, it reserves as many as
 // replicas were lowered for: those leave, whatever has happened since.
-func (p *pacer) addDrained(s *replicas.Set) {
+func (p *pacer) addDrained(s *Set) {
 	for _, m := range s.Pods {
 		drain := p.update.DrainState(&m.State, p.turns)
 		p.update.Plan.Again(drain.Left)
@@ -125,7 +124,7 @@ func (p *pacer) addDrained(s *replicas.Set) {
 
 // addNoRestart adds the pods that need no restart: those that are reserved, and more. While such a pod moves, no ReplicaSet counts it:
 // if Stayput died, the pod would be deleted. So only as many move at a time as may be unavailable.
-func (p *pacer) addNoRestart(s *replicas.Set, open bool) {
+func (p *pacer) addNoRestart(s *Set, open bool) {
 	for i, m := range s.NoRestart() {
 		switch {
 		case i < p.reserved[s]:
@@ -170,7 +169,7 @@ func (p *pacer) startIdle() {
 // startAvailable takes as many pods out of service as may be unavailable. If a pod becomes available within a batch window, it waits for
 // that, so that the pod that may be unavailable instead starts together with them.
 func (p *pacer) startAvailable() {
-	var next []*replicas.Pod
+	var next []*Pod
 	for _, m := range p.sets.Pods {
 		if !m.Startable(p.turns, p.blocked) || !m.Available || p.update.WaitsToRestart(&m.State) {
 			continue
@@ -194,7 +193,7 @@ func (p *pacer) startAvailable() {
 }
 
 // startOne starts a pod, with a drain if it can be drained.
-func (p *pacer) startOne(m *replicas.Pod) {
+func (p *pacer) startOne(m *Pod) {
 	if !m.VolumesFresh(p.update.Plan, p.Seen.Now) {
 		return
 	}

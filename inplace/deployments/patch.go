@@ -10,15 +10,14 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 // patcher writes what becomes of the ReplicaSets. Replicas change only by a balance, and there is one only if all changes add up.
 type patcher struct {
 	*observed
-	marks   replicas.Marking
-	balance replicas.Balance
+	marks   Marking
+	balance Balance
 }
 
 // patch changes each ReplicaSet with one patch.
@@ -32,7 +31,7 @@ func (p patcher) patch() {
 	}
 }
 
-func (p patcher) changed(s *replicas.Set) (operations []jsonpatch.Operation, why []string) {
+func (p patcher) changed(s *Set) (operations []jsonpatch.Operation, why []string) {
 	marks, becomes := p.marks[s], s.Becomes(p.balance)
 	resized := becomes != s.Size()
 	if resized {
@@ -67,7 +66,7 @@ func (p patcher) changed(s *replicas.Set) (operations []jsonpatch.Operation, why
 // its only active ReplicaSet was lowered for a move that never happened. If the annotation said what the Deployment wants, and the
 // Deployment were then scaled to exactly those lowered replicas, the controller would see a scaling event for ever (scale in
 // pkg/controller/deployment/sync.go returns before it sets the annotation).
-func (p patcher) replicasAnnotations(s *replicas.Set) []jsonpatch.Operation {
+func (p patcher) replicasAnnotations(s *Set) []jsonpatch.Operation {
 	wants := apps.Desired(p.Deployment)
 	before := int(wants)
 	if !p.update.Decided.Held && p.sets.OnlyActive(s, p.balance) {
@@ -80,7 +79,7 @@ func (p patcher) replicasAnnotations(s *replicas.Set) []jsonpatch.Operation {
 
 // renewal returns the operations that renew the hold on a ReplicaSet, or nudge by it. To be renewed it must be marked, or be about to get a
 // mark that is old already because the ReplicaSet joins the update late.
-func (p patcher) renewal(s *replicas.Set) []jsonpatch.Operation {
+func (p patcher) renewal(s *Set) []jsonpatch.Operation {
 	marks, labels := p.marks[s], s.Rs.Labels
 	renewed := marks.Nudged
 	if labels[inplace.LabelUpdating] == "" {

@@ -12,7 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -37,7 +36,7 @@ func (r Rollout) Images() steps.Images { return r.observed().prePull().Images() 
 //
 //   - pacer: the budget decides which pods have their turn, and which leave their ReplicaSets (pace).
 //   - changer: those decide the marks of ReplicaSets and the changes of their replicas (changes).
-//   - Ledger.Close: the changes of replicas, if they add up (replicas.Balance).
+//   - Ledger.Close: the changes of replicas, if they add up (Balance).
 //   - patcher and status write all that.
 type planner struct{ *observed }
 
@@ -169,7 +168,7 @@ func (p planner) ProceedingPhase(progress string) {
 	switch {
 	case p.paused():
 		p.update.Plan.Phase(steps.PhasePaused, progress)
-	case statuses.Overdue(p.Deployment):
+	case Overdue(p.Deployment):
 		p.update.Plan.Phase(steps.PhaseStalled, cmp.Or(p.surge.whyNone, progress))
 	default:
 		p.update.ProceedingPhase(progress)

@@ -8,7 +8,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -19,7 +18,7 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 		decided.Undo = revisions.Undoes(newRS, r.ReplicaSets)
 	}
 	decided.Hooks = steps.AboutHooks(r.Deployment.Annotations, decided.Change, r.Seen.Settings.PreRestartTimeout, true)
-	if decided.Change.Restarts() && statuses.HasDeadline(r.Deployment) {
+	if decided.Change.Restarts() && HasDeadline(r.Deployment) {
 		grace := readiness.GracePeriod(&corev1.Pod{Spec: r.Deployment.Spec.Template.Decoded().Spec})
 		deadline := time.Duration(*r.Deployment.Spec.ProgressDeadlineSeconds) * time.Second
 		decided.Deadline = steps.AboutDeadline(r.Seen.Settings.Drain, grace, deadline)
@@ -41,10 +40,9 @@ func (r Rollout) Preview(before apps.Template) steps.Preview {
 	o, template := r.observed(), r.Deployment.Spec.Template
 	o.surge = r.surgeOf(o.sets, readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim)) // the new ReplicaSet need not exist yet
 	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: o.sets.Wanted, AtPartition: o.sets.Kept}
-	preview.AtATime = min(o.maxUnavailable(), preview.Moving())
 	if o.surge.used {
-		preview.SurgePods = min(o.maxSurge(), preview.Moving())
-		preview.AtATime = preview.SurgePods
+		preview.SurgePods = min(o.maxSurge(), max(0, preview.Moving()-o.maxUnavailable()))
 	}
+	preview.AtATime = min(o.maxUnavailable()+preview.SurgePods, preview.Moving())
 	return preview
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -76,7 +75,7 @@ func (r Rollout) Decision() steps.Decision {
 	}
 	newRS := r.UpdateRevision()
 	oldReplicaSets := r.oldReplicaSets(newRS)
-	marked := func(rs *apps.ReplicaSet) bool { return revisions.Updating(rs) || replicas.Surging(rs) }
+	marked := func(rs *apps.ReplicaSet) bool { return revisions.Updating(rs) || Surging(rs) }
 	if len(oldReplicaSets) == 0 && !slices.ContainsFunc(r.ReplicaSets, marked) {
 		return steps.Decision{UpdateRevision: steps.RevisionOf(newRS)}
 	}
@@ -138,7 +137,7 @@ func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 	case recreate && newRS == nil:
 		_, reason := NewReplicaSet(d, r.ReplicaSets)
 		return reason
-	case apps.ExplicitZero(d) && !r.Seen.Settings.Surge:
+	case apps.ExplicitZero(d) && !r.Seen.Settings.Surge.Allowed():
 		return &inplace.Reason{Code: inplace.CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable",
 			Message: "maxUnavailable 0 means that no pod may be unavailable, and label stayput.dev/surge is false"}
 	}

@@ -9,9 +9,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/statuses"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // A surge pod runs beside the pods for which it was created, on any node. Where it cannot, an update with surge pods would wait until the
@@ -38,20 +35,33 @@ type surge struct {
 	noRoomIn time.Duration
 }
 
-// MaySurge reports whether an update may use surge pods: no pod may be unavailable.
+// MaySurge reports whether an update may use surge pods, as the label says.
 func (r Rollout) MaySurge() bool {
 	d := r.Deployment
-	return r.Seen.Settings.Surge && d.Rolls() && apps.Desired(d) > 0 && d.MaxUnavailable() == 0
+	if !d.Rolls() || apps.Desired(d) == 0 {
+		return false
+	}
+	switch r.Seen.Settings.Surge {
+	case inplace.SurgeAlways:
+		return d.MaxSurge() > 0
+	case inplace.SurgeNeeded:
+		return d.MaxUnavailable() == 0
+	case inplace.SurgeNever:
+	}
+	return false
 }
 
-func (r Rollout) surgeOf(sets replicas.Sets, whyAlone string) surge {
+// noneUnavailable reports whether no pod may be unavailable, so surge pods serve in place of those that restart.
+func (r Rollout) noneUnavailable() bool { return r.MaySurge() && r.Deployment.MaxUnavailable() == 0 }
+
+func (r Rollout) surgeOf(sets Sets, whyAlone string) surge {
 	s := surge{whyAlone: whyAlone, whyNone: whyNoSurgePod(sets),
 		givenUp: sets.New != nil && sets.New.Rs.Labels[inplace.LabelSurgeReplicas] == NoSurge}
 	waits := apps.ExplicitZero(r.Deployment)
 	s.used = r.MaySurge() && !s.givenUp && (whyAlone == "" || waits)
 	switch {
 	case !s.used || !sets.AnyToRestart() || waits:
-	case statuses.Overdue(r.Deployment):
+	case Overdue(r.Deployment):
 		s.noRoom = true
 	default:
 		s.noRoom, s.noRoomIn = unplaceable(sets.New, r.Seen.Now)
@@ -64,7 +74,7 @@ func (s surge) provedNoRoom() bool { return s.noRoom && s.whyNone != "" }
 
 // unplaceable reports whether the scheduler has found no node for any surge pod for UnplaceableAfter; if that is only a matter of time,
 // it returns how long it takes.
-func unplaceable(newRS *replicas.Set, now time.Time) (bool, time.Duration) {
+func unplaceable(newRS *Set, now time.Time) (bool, time.Duration) {
 	if newRS == nil || newRS.Surge == 0 {
 		return false, 0
 	}
@@ -74,7 +84,7 @@ func unplaceable(newRS *replicas.Set, now time.Time) (bool, time.Duration) {
 		if m.Pod.Spec.NodeName != "" || scheduled == nil || scheduled.Reason != corev1.PodReasonUnschedulable {
 			return false, 0
 		}
-		if long, wait := times.Since(scheduled.LastTransitionTime.Time, UnplaceableAfter, now); !long {
+		if long, wait := inplace.Since(scheduled.LastTransitionTime.Time, UnplaceableAfter, now); !long {
 			return false, wait
 		}
 	}
@@ -83,7 +93,7 @@ func unplaceable(newRS *replicas.Set, now time.Time) (bool, time.Duration) {
 
 // whyNoSurgePod returns why there can be no surge pod; empty if there can be one. A surge pod that has a node but does not work is
 // another matter: the new version may be broken.
-func whyNoSurgePod(sets replicas.Sets) string {
+func whyNoSurgePod(sets Sets) string {
 	newRS := sets.New
 	if newRS == nil || newRS.Surge == 0 {
 		return ""
@@ -98,7 +108,7 @@ func whyNoSurgePod(sets replicas.Sets) string {
 	if absent < newRS.Surge {
 		return ""
 	}
-	if failure := (statuses.Formula{Sets: sets.ReplicaSets(), New: newRS.Rs}).ReplicaFailure(); failure != nil {
+	if failure := (StatusFormula{Sets: sets.ReplicaSets(), New: newRS.Rs}).ReplicaFailure(); failure != nil {
 		why = cmp.Or(why, failure.Message)
 	}
 	return strings.TrimSuffix("no room for surge pods: "+why, ": ")

@@ -6,12 +6,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // waiting is what an update waits for, each in one clause; empty for nothing.
@@ -76,11 +75,11 @@ func (w status) patch() {
 	d, plan, formula := w.Deployment, w.update.Plan, w.formula()
 	formula.Waiting, formula.Stage, formula.OnTimeUntil = w.waiting.why, w.waiting.stage, w.onTimeUntil()
 	next := formula.NativeStatus()
-	if statuses.LooksComplete(d, next) {
+	if LooksComplete(d, next) {
 		return
 	}
 	plan.Again(formula.UntilDeadline(next))
-	operations := statuses.StatusOperations(d.Status, next)
+	operations := StatusOperations(d.Status, next)
 	switch left := w.canWait(next); {
 	case len(operations) == 0:
 	case left > 0:
@@ -96,7 +95,7 @@ func (w status) patch() {
 func (w status) canWait(next appsv1.DeploymentStatus) time.Duration {
 	now := w.Deployment.Status
 	switch {
-	case statuses.SameConditions(now, next):
+	case SameConditions(now, next):
 		return w.update.Plan.CanWait(steps.DeferStatus, steps.StatusBatchWindow, w.Seen.Now)
 	case !w.sets.AllObserved() && next.ObservedGeneration == now.ObservedGeneration:
 		return w.update.Plan.CanWait(steps.DeferStatus, steps.BatchWindow, w.Seen.Now)
@@ -112,7 +111,7 @@ func (w status) onTimeUntil() time.Time {
 		return w.Seen.Now
 	}
 	for s := range w.update.Pods() {
-		until = times.Latest(until, w.turns.OnTimeUntil(s, w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
+		until = inplace.Latest(until, w.turns.OnTimeUntil(s, w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
 	}
 	return until
 }

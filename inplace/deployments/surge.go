@@ -5,13 +5,15 @@ import (
 
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 // Where no pod may be unavailable, an update uses surge pods: the new ReplicaSet gets up to maxSurge replicas more, for which its
 // controller creates pods. Once these are available, as many pods at a time are updated in place. Then the surge pods are removed. So a
 // new version that does not work affects no old pod.
+//
+// Where some pods may be unavailable, the user may ask for surge pods, too (inplace.SurgeAlways). Then as many pods more restart at a time
+// as there are surge pods that serve. Nothing waits for them.
 //
 // How many replicas of a ReplicaSet are for surge pods is noted on it by the patch that raises its replicas: nothing else tells them from
 // the replicas that the user wants. Surge pods are marked once they exist, because the other pods must stay.
@@ -20,16 +22,16 @@ import (
 type surger struct {
 	*observed
 	turns  podstate.Turns
-	ledger replicas.Ledger
+	ledger Ledger
 }
 
 // toAdd returns how many more surge replicas the update may add and needs.
 func (r *surger) toAdd() int {
 	if r.sets.New == nil || r.paused() || !r.surge.used || r.surge.provedNoRoom() ||
-		slices.ContainsFunc(r.sets.All, (*replicas.Set).NotesExcessSurge) {
+		slices.ContainsFunc(r.sets.All, (*Set).NotesExcessSurge) {
 		return 0
 	}
-	return max(0, min(r.maxSurge(), r.needing())-r.sets.Surge())
+	return max(0, min(r.maxSurge(), r.needing()-r.maxUnavailable())-r.sets.Surge())
 }
 
 // needing counts the pods that serve and must restart, as far as the partition budget allows.
@@ -47,10 +49,10 @@ func (r *surger) needing() int {
 // nothing about the update revision. Unless that is known to work, they are removed to make room for surge pods of the new ReplicaSet.
 // Surge pods on an old ReplicaSet that do not serve are removed, too: with them, no pod would ever have its turn. Surge pods themselves
 // are never moved.
-func (r *surger) needed(s *replicas.Set) int {
+func (r *surger) needed(s *Set) int {
 	newRS := r.sets.New
 	switch {
-	case !r.surge.used || !r.sets.AnyToRestart() || s == newRS && r.surge.provedNoRoom() || newRS == nil:
+	case !r.surge.used || !r.anyToStart() || s == newRS && r.surge.provedNoRoom() || newRS == nil:
 		return 0
 	case s == newRS:
 		return min(s.Surge, r.maxSurge())
@@ -60,12 +62,19 @@ func (r *surger) needed(s *replicas.Set) int {
 	return min(s.Surge, s.ReadySurge(), max(0, r.maxSurge()-newRS.Surge))
 }
 
+// anyToStart reports whether a surge pod lets a pod restart, now or later. Where no pod may be unavailable, surge pods serve until the last
+// one has left its revision. Elsewhere they go when the last pod has its turn.
+func (r *surger) anyToStart() bool {
+	none := r.noneUnavailable()
+	return slices.ContainsFunc(r.sets.Pods, func(m *Pod) bool { return m.ToRestart() && (none || !r.turns[&m.State]) })
+}
+
 // toRemove returns the ReplicaSets with surge pods that are no longer needed, and how many each has. A removal that has begun goes on. No
 // surge pod is removed while a pod restarts, or is being drained for a restart: a pod without a gate, which is out of service only while
 // its containers restart, would be deleted in place of the surge pod.
-func (r *surger) toRemove() map[*replicas.Set]int {
-	due := map[*replicas.Set]int{}
-	if r.sets.AnyRestarting(r.turns) {
+func (r *surger) toRemove() map[*Set]int {
+	due := map[*Set]int{}
+	if r.sets.AnyRestartingUngated(r.turns) {
 		return due
 	}
 	for _, s := range r.sets.All {
@@ -82,7 +91,7 @@ func (r *surger) toRemove() map[*replicas.Set]int {
 
 // remove removes those surge pods, and returns the changes of replicas. Their controller must choose exactly them when replicas are
 // lowered, so they are made the first to be deleted. They are drained before, as pods that restart are.
-func (r *surger) remove(due map[*replicas.Set]int) replicas.Ledger {
+func (r *surger) remove(due map[*Set]int) Ledger {
 	budget := r.budget()
 	for _, s := range r.sets.All {
 		left := due[s] - r.lowerUncreated(s, due[s])
@@ -101,7 +110,7 @@ func (r *surger) remove(due map[*replicas.Set]int) replicas.Ledger {
 
 // isAwaited reports whether fewer pods than must would serve without this surge pod: it serves until another pod does. It also stays while
 // it does not serve itself, if too few others do: it may serve again before they do. Surge pods of old ReplicaSets prove nothing then.
-func (r *surger) isAwaited(m *replicas.Pod, budget int) bool {
+func (r *surger) isAwaited(m *Pod, budget int) bool {
 	if m.Available {
 		return budget <= 0
 	}
@@ -110,17 +119,17 @@ func (r *surger) isAwaited(m *replicas.Pod, budget int) bool {
 
 // lowerUncreated removes up to that many surge replicas whose pods cannot be created, and returns how many. Pods that are merely not
 // created yet are awaited first.
-func (r *surger) lowerUncreated(s *replicas.Set, most int) int {
+func (r *surger) lowerUncreated(s *Set, most int) int {
 	if !s.Failing() {
 		return 0
 	}
 	gone := max(0, min(most, s.Surge-len(s.SurgePods()), s.Missing()))
-	r.ledger.Post(s.Rs.Name, -gone, replicas.CauseSurgeRemoved)
+	r.ledger.Post(s.Rs.Name, -gone, CauseSurgeRemoved)
 	return gone
 }
 
 // removePod takes the next step to remove a surge pod.
-func (r *surger) removePod(m *replicas.Pod) {
+func (r *surger) removePod(m *Pod) {
 	plan, drain := r.update.Plan, r.update.DrainState(&m.State, r.turns)
 	switch {
 	case !m.Removing:
@@ -129,7 +138,7 @@ func (r *surger) removePod(m *replicas.Pod) {
 		plan.Step(podstate.CloseGate(m.Pod, r.Seen.Now, "it is a surge pod to remove"))
 	case (drain.Over || !readiness.Gated(m.Pod)) && m.Owner.Missing() == 0:
 		plan.Phase(steps.PhaseScaling, "remove surge pods")
-		r.ledger.Post(m.Owner.Rs.Name, -1, replicas.CauseSurgeRemoved)
+		r.ledger.Post(m.Owner.Rs.Name, -1, CauseSurgeRemoved)
 	default:
 		plan.Again(drain.Left)
 	}

@@ -18,7 +18,7 @@ import (
 // removed. It belongs to the ReplicaSet with that hash: "b" is the new one.
 func oneAndSurge(pod, surge func(*corev1.Pod), hash string) *deployments.Rollout {
 	r := fixture.New(1, fixture.App{Image: "v2"})
-	r.Seen.Settings.Surge = true
+	r.Seen.Settings.Surge = inplace.SurgeNeeded
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(0))
 	a, b := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 	fixture.PodOf(r, "pod", b, pod)
@@ -63,6 +63,40 @@ func TestSurgePodIsRemoved(t *testing.T) {
 			planned := fixture.Brief(test.rollout.Plan().Steps)
 			if goes := strings.Contains(planned, "move surge") || strings.Contains(planned, "close surge"); goes != test.goes {
 				t.Errorf("the surge pod goes: %t, want %t: %s", goes, test.goes, planned)
+			}
+		})
+	}
+}
+
+// TestSurgePodsLetMorePodsRestart: where pods may be unavailable, each surge pod that serves lets one more restart, and nothing waits for
+// surge pods. They go when the last pods have their turns.
+func TestSurgePodsLetMorePodsRestart(t *testing.T) {
+	for name, test := range map[string]struct {
+		pods  []string
+		surge func(*corev1.Pod)
+		want  string
+	}{
+		"the surge pod serves":                {[]string{"1", "2", "3"}, nil, "status, close 1, close 2"},
+		"it does not serve yet":               {[]string{"1", "2", "3"}, fixture.Unready, "status, close 1"},
+		"it serves, and both pods have turns": {[]string{"1", "2"}, nil, "status, move surge, close 1, close 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture.New(int32(len(test.pods)), fixture.App{Image: "v2"})
+			r.Seen.Settings.Surge = inplace.SurgeAlways
+			one := new(intstr.FromInt32(1))
+			r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable, r.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = one, one
+			a := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, int32(len(test.pods)))
+			b := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+			a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
+			b.Labels[inplace.LabelSurgeReplicas] = "1"
+			for _, pod := range test.pods {
+				fixture.PodOf(r, pod, a)
+			}
+			fixture.PodOf(r, "surge", b, func(pod *corev1.Pod) {
+				pod.Annotations, pod.Spec.NodeName = map[string]string{inplace.AnnotationSurgePod: "true"}, "node-1"
+			}, test.surge)
+			if planned := fixture.Brief(r.Plan().Steps); planned != test.want {
+				t.Errorf("planned %q, want %q", planned, test.want)
 			}
 		})
 	}

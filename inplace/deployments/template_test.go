@@ -12,7 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/internal/sample"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 // FuzzTemplates compares templates that users or newer API servers may write, read as from a list of objects.

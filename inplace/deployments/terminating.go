@@ -7,7 +7,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -19,19 +18,19 @@ import (
 func (o *observed) handBack() {
 	for _, pod := range o.Seen.Pods {
 		if from := o.movedFrom(pod); pod.DeletionTimestamp != nil && from != nil {
-			o.update.Plan.Step(replicas.HandBack(pod, from.Rs))
+			o.update.Plan.Step(HandBack(pod, from.Rs))
 		}
 	}
 }
 
 // movedFrom returns the old ReplicaSet of the update in which the pod has moved to the new one; nil if it has not. Among several, any may
 // have deleted the pod.
-func (o *observed) movedFrom(pod *corev1.Pod) *replicas.Set {
+func (o *observed) movedFrom(pod *corev1.Pod) *Set {
 	newRS := o.sets.New
 	if newRS == nil || o.sets.Of(pod) != newRS || readiness.MoveOf(pod).Hash != newRS.Rs.Labels[inplace.LabelTemplateHash] {
 		return nil
 	}
-	i := slices.IndexFunc(o.sets.All, func(s *replicas.Set) bool { return s != newRS && revisions.Updating(s.Rs) })
+	i := slices.IndexFunc(o.sets.All, func(s *Set) bool { return s != newRS && revisions.Updating(s.Rs) })
 	if i < 0 {
 		return nil
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -45,7 +44,7 @@ func TestAClosedWindowHolds(t *testing.T) {
 			plan.Message, plan.After)
 	}
 	progressing := apps.DeploymentCondition(written(plan), "Progressing")
-	if progressing == nil || progressing.Reason != statuses.ReasonPartition || !strings.HasPrefix(progressing.Message, want) {
+	if progressing == nil || progressing.Reason != deployments.ReasonPartition || !strings.HasPrefix(progressing.Message, want) {
 		t.Errorf("the status says %+v", progressing)
 	}
 	for i, pod := range r.PodProgress() {

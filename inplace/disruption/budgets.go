@@ -15,7 +15,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Seen is what was observed of a namespace. The zero Seen has no PodDisruptionBudgets, and so allows everything.
@@ -78,7 +77,7 @@ func (s Seen) count(b *budget, now time.Time) {
 		}
 		b.selected++
 		healthy, wait := s.healthy(pod, now)
-		b.again = times.Sooner(b.again, wait)
+		b.again = inplace.Sooner(b.again, wait)
 		switch _, evicted := b.Status.DisruptedPods[pod.Name]; {
 		case evicted || !apps.IsTrue(pod, corev1.PodReady):
 		case !healthy:

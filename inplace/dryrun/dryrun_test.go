@@ -16,7 +16,6 @@ import (
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 func TestDryRunOfAPod(t *testing.T) {
@@ -94,7 +93,7 @@ func TestDryRunDecides(t *testing.T) {
 		}, ""},
 		"one of the update revision was rewritten otherwise": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
 			setImages(fixture.PodOf(r, "q", r.ReplicaSets[1]), "elsewhere/v2")
-			r.ReplicaSets[0].Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start)
+			r.ReplicaSets[0].Labels[inplace.LabelUpdating] = inplace.FormatTime(fixture.Start)
 		}, ""},
 		"a sidecar is injected": {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m1")); add(old, sidecar("m1")) }, ""},
 		"a sidecar's image":     {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m2")); add(old, sidecar("m1")) }, ""},

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
@@ -60,9 +59,9 @@ type ImageChange struct{ From, To string }
 
 // ResourceChange is the CPU and memory of a container and their replacement.
 type ResourceChange struct {
-	From, To amounts.Amounts
+	From, To Amounts
 	// Written is To in the spelling that is written to the API server.
-	Written amounts.Amounts
+	Written Amounts
 	// Restarts says that the container's resizePolicy asks for a restart when one of the changed resources changes.
 	Restarts bool
 }

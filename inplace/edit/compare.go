@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
 )
@@ -127,7 +126,7 @@ func revertResources(from, to map[string]any, was, is corev1.Container) Resource
 		return change
 	}
 	for _, list := range []string{"limits", "requests"} {
-		for _, resource := range amounts.Resizable {
+		for _, resource := range Resizable {
 			if value, has := apps.Object(from, "resources", list)[string(resource)]; has {
 				apps.ObjectOrNew(to, "resources", list)[string(resource)] = value
 			} else {

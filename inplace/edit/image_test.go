@@ -3,7 +3,7 @@ package edit
 import (
 	"testing"
 
-	"github.com/stayput/stayput/inplace/internal/sample"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 func TestSameImage(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 )
 
 // ChangesTo returns the changes that turn the living containers of a pod into those of the new template. A container may run the
@@ -161,9 +160,9 @@ func changeTo(have, want *corev1.Container, resizes bool) ContainerChange {
 		change.Image = ImageChange{From: have.Image, To: want.Image}
 	}
 	if resizes {
-		has := amounts.Of(have.Resources)
-		written := amounts.Written(have.Resources).Like(amounts.Written(want.Resources))
-		change.Resources = changed(*have, has, has.Like(amounts.Of(want.Resources)), written)
+		has := AmountsOf(have.Resources)
+		written := WrittenAmounts(have.Resources).Like(WrittenAmounts(want.Resources))
+		change.Resources = changed(*have, has, has.Like(AmountsOf(want.Resources)), written)
 	}
 	return change
 }

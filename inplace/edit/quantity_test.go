@@ -8,7 +8,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/internal/sample"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 // limited returns the base template with a memory limit.

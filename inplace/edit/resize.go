@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
@@ -31,7 +30,7 @@ func resizeReasons(was, is corev1.PodSpec, change Change, rules inplace.Rules) i
 			}
 		}
 	}
-	if from, to := amounts.QOS(was), amounts.QOS(is); from != to {
+	if from, to := QOS(was), QOS(is); from != to {
 		reasons = reasons.And(resourcesReason("/spec", fmt.Sprintf("the QoS class changes from %s to %s", from, to)))
 	}
 	if is.OS != nil && is.OS.Name == corev1.Windows {
@@ -46,7 +45,7 @@ func resizeReasons(was, is corev1.PodSpec, change Change, rules inplace.Rules) i
 func containerReasons(container corev1.Container, c ContainerChange, index int, rules inplace.Rules) inplace.Reasons {
 	change, path := c.Resources, patches.Pointer("spec", "containers", strconv.Itoa(index), "resources")
 	var reasons inplace.Reasons
-	for _, name := range amounts.Resizable {
+	for _, name := range Resizable {
 		from, to := change.From.Both(name), change.To.Both(name)
 		switch policy := resizePolicy(container, name); {
 		case from == to:

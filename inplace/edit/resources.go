@@ -7,23 +7,22 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
 // changed returns the change of the container's CPU and memory. It is zero if both are the same.
-func changed(container corev1.Container, from, to, written amounts.Amounts) ResourceChange {
+func changed(container corev1.Container, from, to, written Amounts) ResourceChange {
 	if from == to {
 		return ResourceChange{}
 	}
-	restarts := slices.ContainsFunc(amounts.Resizable, func(name corev1.ResourceName) bool {
+	restarts := slices.ContainsFunc(Resizable, func(name corev1.ResourceName) bool {
 		return from.Both(name) != to.Both(name) && resizePolicy(container, name) == corev1.RestartContainer
 	})
 	return ResourceChange{From: from, To: to, Written: written, Restarts: restarts}
 }
 
 func resourceChange(was, is corev1.Container) ResourceChange {
-	return changed(is, amounts.Of(was.Resources), amounts.Of(is.Resources), amounts.Written(is.Resources))
+	return changed(is, AmountsOf(was.Resources), AmountsOf(is.Resources), WrittenAmounts(is.Resources))
 }
 
 // Resized returns the pod's spec with the CPU and memory that the changes give its containers.
@@ -58,7 +57,7 @@ func (c ContainerChanges) ResizeOperations(pod *corev1.Pod) []jsonpatch.Operatio
 func listOperations(container int, list string, has, gets corev1.ResourceList) []jsonpatch.Operation {
 	path := []string{"spec", "containers", strconv.Itoa(container), "resources", list}
 	var operations []jsonpatch.Operation
-	for _, name := range amounts.Resizable {
+	for _, name := range Resizable {
 		quantity := gets[name]
 		if current, is := has[name]; is && current.Cmp(quantity) != 0 {
 			operations = append(operations, jsonpatch.NewOperation("replace", patches.Pointer(append(path, string(name))...), quantity.String()))

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/internal/sample"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 const restartedAt = "/metadata/annotations/kubectl.kubernetes.io~1restartedAt"

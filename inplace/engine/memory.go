@@ -32,6 +32,8 @@ type Memory struct {
 	Drains Drains
 	// Ahead has since when pods are Ready before their kubelets say so.
 	Ahead readiness.Ahead
+	// Marks are the marks of pods as far as they were parsed, while an update is held.
+	Marks readiness.Marks
 	// Batches has since when steps are deferred so that others go along.
 	Batches steps.Batches
 	// DryRun is what is known of new pods of the update revision, RefusedOld a revision to which pods would go back and which admission
@@ -71,7 +73,7 @@ func (a Asked) Old(now time.Time) bool { return now.Sub(a.At) > Unanswered }
 
 // Observe advances the memory before a plan.
 func (m *Memory) Observe(pods []*corev1.Pod, now time.Time) {
-	m.Ahead = m.Ahead.Next(pods, now)
+	m.Ahead, m.Marks = m.Ahead.Next(pods, now), m.Marks.Next(pods)
 	if m.Batches == nil {
 		m.Batches = steps.Batches{}
 	}
@@ -106,7 +108,7 @@ func (m *Memory) KnownFallback(cached revisions.Fallback) revisions.Fallback {
 func (m *Memory) Planned(plan steps.Plan, now time.Time) {
 	m.Batches = m.Batches.Next(plan, now)
 	if !plan.Decision.Held {
-		m.DryRun, m.Tried = Asked{}, ""
+		m.DryRun, m.Tried, m.Marks = Asked{}, "", nil
 	}
 }
 

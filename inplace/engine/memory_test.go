@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -39,22 +39,22 @@ func TestVersions(t *testing.T) {
 func TestDrains(t *testing.T) {
 	later := start.Add(time.Second)
 	before := Drains{"out": start, "back": start, "gone": start}
-	noted := before.Noted(serving.Endpoints{"out": {}, "back": {Listed: true}, "new": {}}, later)
+	noted := before.Noted(podstate.Endpoints{"out": {}, "back": {Listed: true}, "new": {}}, later)
 	if len(noted) != 2 || noted["out"] != start || noted["new"] != later {
 		t.Errorf("noted %v", noted)
 	}
 	for name, test := range map[string]struct {
-		endpoint serving.Endpoint
+		endpoint podstate.Endpoint
 		uid      types.UID
 		known    bool
 	}{
-		"it is offered":            {serving.Endpoint{Listed: true}, "out", true},
-		"it is out":                {serving.Endpoint{}, "out", true},
-		"it is out, since when?":   {serving.Endpoint{}, "other", false},
-		"no client is sent to it":  {serving.Endpoint{NoClientSent: true}, "other", true},
-		"it is out, and no client": {serving.Endpoint{NoClientSent: true}, "out", true},
+		"it is offered":            {podstate.Endpoint{Listed: true}, "out", true},
+		"it is out":                {podstate.Endpoint{}, "out", true},
+		"it is out, since when?":   {podstate.Endpoint{}, "other", false},
+		"no client is sent to it":  {podstate.Endpoint{NoClientSent: true}, "other", true},
+		"it is out, and no client": {podstate.Endpoint{NoClientSent: true}, "out", true},
 	} {
-		endpoints := serving.Endpoints{test.uid: test.endpoint}
+		endpoints := podstate.Endpoints{test.uid: test.endpoint}
 		left, known := Drains{"out": start}.Complete(endpoints)
 		if known != test.known {
 			t.Errorf("%s: known %t", name, known)

@@ -12,10 +12,10 @@ import (
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -44,8 +44,10 @@ type Snapshot struct {
 	Unread string
 	// Endpoints are those of the pods whose gates are closed, with the time since when no EndpointSlice offers the pod. Only a caller that
 	// carries out the steps of a plan needs them, as it does Ahead and Batches.
-	Endpoints serving.Endpoints
+	Endpoints podstate.Endpoints
 	Ahead     readiness.Ahead
+	// Marks are those marks of pods that the caller has parsed before; nil if it remembers none.
+	Marks readiness.Marks
 	// Batches has since when steps are deferred. If nil, nothing is deferred.
 	Batches steps.Batches
 	// Disruption are the PodDisruptionBudgets that count; none unless the settings ask for them. Only a caller that carries out steps, or
@@ -58,9 +60,11 @@ type Snapshot struct {
 	Share *concurrency.Share
 }
 
-// Untouched reports whether the mode does not manage the workload and nothing of Stayput is left, except perhaps on its revisions.
+// Untouched reports whether the mode does not manage the workload, no pod waits for an answer, and nothing of Stayput is left, except
+// perhaps on its revisions.
 func (s Snapshot) Untouched() bool {
-	return !s.Mode.Manages() && len(s.Pull.PrePullPods) == 0 && s.Fallback.Hash == "" && !slices.ContainsFunc(s.Pods, readiness.HasMarks)
+	touched := func(pod *corev1.Pod) bool { return readiness.HasMarks(pod) || podstate.MayAnswer(pod, s.Mode) }
+	return !s.Mode.Manages() && len(s.Pull.PrePullPods) == 0 && s.Fallback.Hash == "" && !slices.ContainsFunc(s.Pods, touched)
 }
 
 // Unmanaged returns why Stayput leaves the workload alone, whatever the update is; nil if it does not.

@@ -15,7 +15,6 @@ import (
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/dryrun"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -88,7 +87,7 @@ func (w Workload) replacing() string {
 // NewUpdate begins a plan for a workload.
 func NewUpdate(workload Workload, seen *Snapshot) Update {
 	seen.Disruption.Ahead = seen.Ahead
-	byName := nodes.ByName(seen.Nodes)
+	byName := readiness.NodesByName(seen.Nodes)
 	return Update{Plan: &steps.PlanBuilder{Batches: seen.Batches}, Workload: workload, NodesByName: byName,
 		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), hooks: inplace.HooksOf(workload.GetAnnotations()),
 		budgets: seen.Disruption.Of(seen.Pods, seen.Now),
@@ -97,9 +96,10 @@ func NewUpdate(workload Workload, seen *Snapshot) Update {
 
 // StateOf returns the state of a live pod that has that revision.
 func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstate.State {
-	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Ahead, u.Workload.MinReadySeconds, u.readyLasts(), u.seen.Now)
+	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Ahead, u.seen.Marks, u.Workload.MinReadySeconds,
+		u.readyLasts(), u.seen.Now)
 	node := u.NodesByName[pod.Spec.NodeName]
-	s.Auxiliary, s.Unreachable = u.auxiliary, nodes.KnownUnreachable(node)
+	s.Auxiliary, s.Unreachable = u.auxiliary, readiness.KnownUnreachable(node)
 	s.Infeasible = s.WhyInfeasible(node)
 	s.Hold(u.hooks, u.seen.Settings.PreRestartTimeout, u.seen.Now)
 	return s
@@ -120,7 +120,7 @@ func (u *Update) Reachable(pod *corev1.Pod) bool {
 	if !known {
 		return u.seen.Nodes == nil
 	}
-	return !nodes.Unreachable(node)
+	return !readiness.Unreachable(node)
 }
 
 // Pods returns the states of all pods.
@@ -200,7 +200,7 @@ func (u *Update) NotResized(counted bool, deadline time.Duration) *inplace.Reaso
 func (u *Update) againstPod(s *podstate.State) *inplace.Reason {
 	if !s.Updated {
 		reason := cmp.Or(u.NewPods.AgainstPod(s.Pod, s.Needs(), s.Rewritten),
-			nodes.CannotRestart(u.NodesByName[s.Pod.Spec.NodeName], s.Pod, s.Containers))
+			podstate.CannotRestart(u.NodesByName[s.Pod.Spec.NodeName], s.Pod, s.Containers))
 		if reason != nil {
 			return reason
 		}

@@ -31,5 +31,5 @@
 //
 // The annotation with the auxiliary containers is read for each plan. A gate that is closed stays closed until the containers have
 // restarted, and a partially patched pod goes on, or back, as it is. A pod that goes back counts as one of the update revision all the
-// time. So the marks on the ReplicaSets stay until its containers have restarted (replicas.Sets.Unproved).
+// time. So the marks on the ReplicaSets stay until its containers have restarted (deployments.Sets.Unproved).
 package podstate

@@ -3,10 +3,9 @@ package podstate
 import (
 	"time"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // DrainState is the progress of the drain of a pod that has its turn; zero for other pods.
@@ -21,21 +20,21 @@ type DrainState struct {
 }
 
 // DrainState returns the progress of the pod's drain, for any kind of workload.
-func (t Turns) DrainState(s *State, endpoints serving.Endpoints, drain time.Duration, now time.Time) DrainState {
+func (t Turns) DrainState(s *State, endpoints Endpoints, drain time.Duration, now time.Time) DrainState {
 	if !t[s] {
 		return DrainState{}
 	}
 	endpoint := endpoints[s.Pod.UID]
 	over, left := endpoint.Drained(s.Pod, drain, s.servesOn(), now)
 	if s.HeldFor > 0 {
-		return DrainState{Left: times.Sooner(left, s.HeldFor)}
+		return DrainState{Left: inplace.Sooner(left, s.HeldFor)}
 	}
 	return DrainState{Over: over, Soon: !over && (left <= steps.BatchWindow || endpoint.OutSince.IsZero()), Left: left}
 }
 
 // OnTimeUntil returns until when the pod was drained, or its containers stopped, within the time that they have for it; zero if neither
 // happened.
-func (t Turns) OnTimeUntil(s *State, endpoints serving.Endpoints, drain time.Duration, now time.Time) time.Time {
+func (t Turns) OnTimeUntil(s *State, endpoints Endpoints, drain time.Duration, now time.Time) time.Time {
 	stopped := s.Move.OnTimeUntil(s.Pod, now)
 	if !t[s] || !readiness.Closed(s.Pod) || t.DrainState(s, endpoints, drain, now).Over {
 		return stopped
@@ -43,7 +42,7 @@ func (t Turns) OnTimeUntil(s *State, endpoints serving.Endpoints, drain time.Dur
 	if s.HeldFor > 0 {
 		return now
 	}
-	return times.Latest(stopped, times.Earliest(now, readiness.ClosedAt(s.Pod).Add(serving.DrainPatience+drain)))
+	return inplace.Latest(stopped, inplace.Earliest(now, readiness.ClosedAt(s.Pod).Add(DrainPatience+drain)))
 }
 
 // servesOn returns how long the containers to be patched go on serving after the patch: the sleep of their preStop hooks, as far as the
@@ -60,10 +59,19 @@ func (s *State) servesOn() time.Duration {
 	return shortest
 }
 
-// MayDrainStopping reports whether the pod was patched while it served, and may be taken out of service until its containers stop. Where
-// more is to be patched it serves on: its containers may not stop for the last patch.
+// MayDrainStopping reports whether the pod was patched while it served, and may be taken out of service until its containers stop.
 func (s *State) MayDrainStopping() bool {
-	return s.Undrained && s.PartiallyPatched() && !s.Restarts() && readiness.MayDrainStopping(s.Pod) && s.awaitsMoved()
+	return s.stopsUndrained() && readiness.MayDrainStopping(s.Pod) && s.awaitsMoved()
+}
+
+// StillStopping reports whether the gate of such a pod stays closed.
+func (s *State) StillStopping() bool { return s.stopsUndrained() && readiness.StillStopping(s.Pod) }
+
+// stopsUndrained reports whether containers of the pod have yet to restart for a patch that was made while it served: of an update, which
+// leaves the pod partially patched, or for a request of the pod itself. Where the update has more to patch the pod serves on: its
+// containers may not stop for the last patch.
+func (s *State) stopsUndrained() bool {
+	return s.Undrained && !s.Applied && (!s.PartiallyPatched() || !s.Restarts())
 }
 
 // awaitsMoved reports whether the user waits for a container that was patched.
@@ -74,9 +82,4 @@ func (s *State) awaitsMoved() bool {
 		}
 	}
 	return false
-}
-
-// StillStopping reports whether the gate of such a pod stays closed.
-func (s *State) StillStopping() bool {
-	return s.Undrained && s.PartiallyPatched() && !s.Restarts() && readiness.StillStopping(s.Pod)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // GateUnseen reports whether the kubelet may be about to report the pod as not Ready for a gate that is or was closed. Native controllers
@@ -24,7 +23,7 @@ func GateUnseen(pod *corev1.Pod, now time.Time) bool {
 	if gate == nil {
 		return false
 	}
-	known, _ := times.Since(gate.LastTransitionTime.Time, readiness.GateSeenAfter, now)
+	known, _ := inplace.Since(gate.LastTransitionTime.Time, readiness.GateSeenAfter, now)
 	return apps.IsTrue(pod, corev1.PodReady) && readiness.Closed(pod) || !readiness.Closed(pod) && !known
 }
 

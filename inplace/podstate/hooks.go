@@ -7,7 +7,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Another controller may have something to do before the containers of a pod restart, for example to deregister the pod from a load
@@ -27,7 +26,7 @@ func (s *State) Hold(hooks inplace.Hooks, timeout time.Duration, now time.Time) 
 	}
 	s.Hooks = hooks.On(s.Pod)
 	if closed := readiness.ClosedAt(s.Pod); len(s.Hooks) > 0 && !closed.After(now.Add(clockSkew)) {
-		_, s.HeldFor = times.Since(closed, timeout, now)
+		_, s.HeldFor = inplace.Since(closed, timeout, now)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // PodRevision is the revision that a pod's identity names.
@@ -99,7 +98,7 @@ func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration)
 	if reason := s.Needs().Unrestartable(s.Pod); reason != nil || s.noOtherName() == "" {
 		return reason, 0
 	}
-	if grown, wait := times.Since(begun(s.Pod), RunsWithin, now); !grown && runs(s.Pod)(s.Containers.WithoutOtherName()) == "" {
+	if grown, wait := inplace.Since(begun(s.Pod), RunsWithin, now); !grown && runs(s.Pod)(s.Containers.WithoutOtherName()) == "" {
 		return nil, wait
 	}
 	if oldStopped, wait := s.Move.Killed(s.Pod, now); !oldStopped {
@@ -131,11 +130,11 @@ func (s *State) Postponed() string {
 // noOtherName returns why there is no other name for the image of a container that is to restart; empty if there is one.
 func (s *State) noOtherName() string {
 	container := s.Containers.WithoutOtherName()
-	image := runs(s.Pod)(container)
-	switch {
-	case container == "":
+	if container == "" {
 		return ""
-	case image == "":
+	}
+	image := runs(s.Pod)(container)
+	if image == "" {
 		return fmt.Sprintf(
 			"container %s of pod %s has not run yet, so no other name for its image is known by which it could be restarted",
 			container, s.Pod.Name)

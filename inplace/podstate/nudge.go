@@ -8,14 +8,13 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Nudged returns the step that nudges the native controller that watches the pod, at once. The same value again would be no event.
 func (s *State) Nudged(now time.Time) steps.PatchPod {
-	at := times.Seconds(now)
+	at := inplace.FormatTime(now)
 	if s.Pod.Annotations[inplace.AnnotationNudged] == at {
-		at = times.Seconds(now.Add(time.Second))
+		at = inplace.FormatTime(now.Add(time.Second))
 	}
 	return s.Annotated(revisions.WhyNudge, [2]string{inplace.AnnotationNudged, at})
 }
@@ -23,7 +22,8 @@ func (s *State) Nudged(now time.Time) steps.PatchPod {
 // NudgeByPod nudges the native controller that watches the pods, by an annotation on one of them. There must be at least one pod.
 func NudgeByPod(d *steps.PlanBuilder, pods iter.Seq[*State], every time.Duration, now time.Time) {
 	nudged := func(s *State) string { return s.Pod.Annotations[inplace.AnnotationNudged] }
-	last := slices.MaxFunc(slices.Collect(pods), func(a, b *State) int { return times.TimeOf(nudged(a)).Compare(times.TimeOf(nudged(b))) })
+	at := func(s *State) time.Time { return inplace.ParseTime(nudged(s)) }
+	last := slices.MaxFunc(slices.Collect(pods), func(a, b *State) int { return at(a).Compare(at(b)) })
 	if value := d.NextNudge(nudged(last), every, now); value != nudged(last) {
 		d.Step(last.Annotated(revisions.WhyNudge, [2]string{inplace.AnnotationNudged, value}))
 	}

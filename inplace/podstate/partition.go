@@ -15,7 +15,7 @@ import (
 // How many more pods may move is one rule (inplace.Partition.MayMove), and which ones is decided here, for all kinds. A pod at the
 // partition is none that has to restart or to be resized. So no surge pod and no pre-pull pod is created for it, and it is not replaced if
 // its node is unreachable. Nothing else knows of partitions, except scaling, which keeps as many replicas on current revisions
-// (replicas.Sets.BeyondPartition), and what users are told: steps.EditDecision, steps.Preview and PodProgress.
+// (deployments.Sets.BeyondPartition), and what users are told: steps.EditDecision, steps.Preview and PodProgress.
 //
 // A maintenance window that is closed is a partition that keeps all pods (inplace.Window).
 //

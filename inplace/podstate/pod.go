@@ -5,9 +5,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Restarts reports whether containers of the pod have yet to restart.
@@ -43,7 +43,7 @@ func (s *State) Starting(now time.Time) (bool, time.Duration) {
 	if s.Ready() {
 		return false, 0
 	}
-	if grown, wait := times.Since(s.Pod.CreationTimestamp.Time, NewPodGrace, now); !grown {
+	if grown, wait := inplace.Since(s.Pod.CreationTimestamp.Time, NewPodGrace, now); !grown {
 		return true, wait
 	}
 	return readiness.Reopening(s.Pod, now)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -60,7 +60,7 @@ func TestPreview(t *testing.T) {
 			`recreate: not updated in place: label stayput.dev/update is "recreate"; 2 pods, 1 at a time, 0 surge pod, forbidden: false`},
 	} {
 		r := fixture.New(c.replicas, c.to)
-		r.Deployment.Spec.Strategy, r.Seen.Mode, r.Seen.Settings.Surge = c.strategy, c.mode, true
+		r.Deployment.Spec.Strategy, r.Seen.Mode, r.Seen.Settings.Surge = c.strategy, c.mode, inplace.SurgeNeeded
 		old := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, c.replicas)
 		r.Seen.DryRun.Claim = c.claim
 		if got := short(r.Preview(old.Spec.Template)); got != c.want {
@@ -90,7 +90,7 @@ func TestPreviewAtAPartition(t *testing.T) {
 		"6 at the partition, 0 at a time, 0 surge pod": "half",
 	} {
 		r := fixture.New(6, fixture.App{Image: "v2"})
-		r.Deployment.Spec.Strategy, r.Seen.Settings.Surge, r.Seen.Settings.Partition = paces("0", "3"), true, partition
+		r.Deployment.Spec.Strategy, r.Seen.Settings.Surge, r.Seen.Settings.Partition = paces("0", "3"), inplace.SurgeNeeded, partition
 		f := r.Preview(fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 6).Spec.Template)
 		if got := fmt.Sprintf("%d at the partition, %d at a time, %d surge pod", f.AtPartition, f.AtATime, f.SurgePods); got != want {
 			t.Errorf("%s: %s instead of %s", partition, got, want)
@@ -126,7 +126,7 @@ func TestPodProgress(t *testing.T) {
 	}
 	resized := func(conditions ...corev1.PodCondition) func(pod *corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			size := readiness.ResizedContainer{To: amounts.Amounts{CPURequest: "200m"}}
+			size := readiness.ResizedContainer{To: edit.Amounts{CPURequest: "200m"}}
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{
 				Resize: map[string]readiness.ResizedContainer{"app": size}}.String()}
 			pod.Status.Conditions = append(pod.Status.Conditions, conditions...)

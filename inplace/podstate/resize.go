@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -67,7 +66,7 @@ func (s *State) WhyInfeasible(node *corev1.Node) string {
 	case s.Updated:
 		return ""
 	case s.Resizes(): // what the kubelet reports is about another resize
-		return nodes.TooSmall(node, s.Pod, s.Containers)
+		return TooSmall(node, s.Pod, s.Containers)
 	}
 	return s.Move.Refused(s.Pod)
 }

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
@@ -55,7 +54,7 @@ func resizing(t *testing.T, noted, spec, status string) *corev1.Pod {
 		return pod
 	}
 	mark, err := json.Marshal(readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{"app": {
-		Back: amounts.Of(resourcesOf("100m")), To: amounts.Of(resourcesOf(noted)), At: metav1.NewTime(fixture.Start)}}})
+		Back: edit.AmountsOf(resourcesOf("100m")), To: edit.AmountsOf(resourcesOf(noted)), At: metav1.NewTime(fixture.Start)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,5 +75,5 @@ func stateToResize(pod *corev1.Pod, gets string) podstate.State {
 	revision := podstate.PodRevision{Revision: "web-a", TemplateContainers: edit.Living(&from.Decoded().Spec), Change: &change,
 		UpdateHash: "b"}
 	newPods := r.Seen.DryRun.Of(newRS.UID, to, edit.Living(&to.Decoded().Spec))
-	return podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, 0, 0, fixture.Start)
+	return podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, nil, 0, 0, fixture.Start)
 }

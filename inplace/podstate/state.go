@@ -11,7 +11,6 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // State is a live pod and what an update needs of it, for any kind of workload.
@@ -61,11 +60,11 @@ type State struct {
 
 // StateOf returns the state of a pod whose identity names that origin.
 func StateOf(
-	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, ahead readiness.Ahead,
+	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, ahead readiness.Ahead, marks readiness.Marks,
 	minReadySeconds int32, readyLasts time.Duration, now time.Time,
 ) State {
 	s := State{
-		Pod: pod, Move: readiness.MoveOf(pod), PodRevision: from,
+		Pod: pod, Move: marks.MoveOf(pod), PodRevision: from,
 		Surge: pod.Annotations[inplace.AnnotationSurgePod] != "", Removing: readiness.Removing(pod),
 	}
 	s.Back = s.revert()
@@ -82,7 +81,7 @@ func StateOf(
 	lasting, longer := ahead.Lasting(pod, readyLasts, now)
 	s.oldStopped, _ = s.MayReopen(now)
 	s.Applied, s.Available = applied, available && (applied || unchanged) && lasting && !readiness.Closed(pod)
-	d.Again(times.Sooner(wait, times.Sooner(later, longer)))
+	d.Again(inplace.Sooner(wait, inplace.Sooner(later, longer)))
 	if applied && !readiness.Closed(pod) {
 		s.AvailableIn = max(later, longer)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // A kubelet writes the volumes of ConfigMaps and Secrets anew with each sync of their pod, but does not wait for that before it starts
@@ -29,13 +28,13 @@ func (s *State) VolumesFresh(d *steps.PlanBuilder, now time.Time) bool {
 		return true
 	}
 	value, hash, _ := strings.Cut(s.Pod.Annotations[inplace.AnnotationRestarts], "-")
-	at := times.TimeOf(value)
-	if expired, _ := times.Since(at, freshFor, now); expired || hash != s.UpdateHash {
+	at := inplace.ParseTime(value)
+	if expired, _ := inplace.Since(at, freshFor, now); expired || hash != s.UpdateHash {
 		d.Step(s.Annotated("its volumes are written anew before it restarts",
-			[2]string{inplace.AnnotationRestarts, times.Seconds(now) + "-" + s.UpdateHash}))
+			[2]string{inplace.AnnotationRestarts, inplace.FormatTime(now) + "-" + s.UpdateHash}))
 		return false
 	}
-	over, wait := times.Since(at.Add(time.Second), freshIn, now) // the value is in whole seconds
+	over, wait := inplace.Since(at.Add(time.Second), freshIn, now) // the value is in whole seconds
 	d.Again(wait)
 	return over
 }

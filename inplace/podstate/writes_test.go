@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -93,7 +93,7 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 			from, to := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b",
 				fixture.App{Image: "v2", Chart: "2"}, 0)
 			pod := fixture.PodOf(r, "p", from, fixture.Ungated)
-			look := func() *replicas.Pod {
+			look := func() *deployments.Pod {
 				to, own := r.UpdateRevision(), edit.Living(&from.Spec.Template.Decoded().Spec)
 				revision := podstate.PodRevision{Revision: from.Name, TemplateContainers: own, Updated: to == from,
 					NewPods: r.Seen.OldDryRun.Of(from.UID, from.Spec.Template, own), UpdateHash: to.Labels[inplace.LabelTemplateHash]}
@@ -104,8 +104,8 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 					change := edit.Compare(from.Spec.Template, to.Spec.Template, r.Seen.Rules)
 					revision.Change = &change
 				}
-				return &replicas.Pod{State: podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, 0, 0, fixture.Start),
-					Owner: &replicas.Set{Rs: from}}
+				return &deployments.Pod{State: podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, nil, 0, 0, fixture.Start),
+					Owner: &deployments.Set{Rs: from}}
 			}
 			before := look()
 			first := before.NextWrite()

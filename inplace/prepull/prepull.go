@@ -10,16 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	versions "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/compat"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Pulling is what was observed about pulling images before containers stop.
@@ -134,7 +132,7 @@ func (p *PrePull) images(blocked podstate.Blocked) steps.Images {
 func (p *PrePull) index() {
 	p.current, p.running = map[string]*corev1.Pod{}, map[string][]string{}
 	for _, s := range p.Pods {
-		p.running[s.Pod.Spec.NodeName] = append(p.running[s.Pod.Spec.NodeName], running(s.Pod)...)
+		p.running[s.Pod.Spec.NodeName] = slices.AppendSeq(p.running[s.Pod.Spec.NodeName], running(s.Pod))
 	}
 	for _, prePullPod := range p.PrePullPods {
 		if prePullPod.DeletionTimestamp == nil && prePullPod.Name == p.Workload.Name(prePullPod.Spec.NodeName) {
@@ -275,16 +273,16 @@ func (p *PrePull) has(s *podstate.State) bool {
 	return state == podDone
 }
 
-// running returns the images that certainly run in the pod: both its spec and its status name them.
-func running(pod *corev1.Pod) []string {
-	var images []string
-	for c := range edit.EachLiving(&pod.Spec) {
-		status := readiness.ContainerStatus(pod, c.Name)
-		if status.State.Running != nil && status.Ready && edit.SameImage(status.Image, c.Image) {
-			images = append(images, c.Image)
+// running yields the images that certainly run in the pod: both its spec and its status name them.
+func running(pod *corev1.Pod) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for c := range edit.EachLiving(&pod.Spec) {
+			status := readiness.ContainerStatus(pod, c.Name)
+			if status.State.Running != nil && status.Ready && edit.SameImage(status.Image, c.Image) && !yield(c.Image) {
+				return
+			}
 		}
 	}
-	return images
 }
 
 // cannotPrePull reports whether images cannot be pulled in advance on the pod's node, and why. The text is empty if the user need not be
@@ -302,7 +300,7 @@ func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wa
 	case pullsLater(node, s):
 		return "", true, 0
 	}
-	if why := CannotMount(node); why != "" {
+	if why := compat.CannotMount(node); why != "" {
 		return fmt.Sprintf("node %s: %s", name, why), true, 0
 	}
 	stuckTerminating, gone := p.stuckTerminating(name)
@@ -310,7 +308,7 @@ func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wa
 		return fmt.Sprintf("node %s: pod %s has been terminating for too long", name, p.Workload.Name(name)), true, 0
 	}
 	why, skipped, wait = p.rejected(node)
-	return why, skipped, times.Sooner(gone, wait)
+	return why, skipped, inplace.Sooner(gone, wait)
 }
 
 // pullsLater reports whether the pod's node gets no pre-pull pod now, and the user need not be told.
@@ -321,7 +319,7 @@ func pullsLater(node *corev1.Node, s *podstate.State) bool {
 	case s.AtPartition && node.Spec.Unschedulable: // a drain may evict the pre-pull pod, and nothing says how long the next one would stay
 		return true
 	}
-	return !nodes.NodeReady(node) && !s.Ready() // the kubelet pulls when it reports again; until then the pod is not available anyway
+	return !readiness.NodeReady(node) && !s.Ready() // the kubelet pulls when it reports again; until then the pod is not available anyway
 }
 
 // rejected reports whether the node did not accept its pre-pull pod, or cannot start it. If this changes with time alone, it
@@ -348,24 +346,20 @@ func (p *PrePull) stuckTerminating(node string) (bool, time.Duration) {
 	if prePullPod == nil || prePullPod.DeletionTimestamp == nil {
 		return false, 0
 	}
-	return times.Since(prePullPod.DeletionTimestamp.Time, startTimeout, p.Now)
+	return inplace.Since(prePullPod.DeletionTimestamp.Time, startTimeout, p.Now)
 }
 
 // startTimeout is how long a kubelet may take to give a pre-pull pod its sandbox and network, or to finish its deletion.
 const startTimeout = time.Minute
 
-// sandboxKubelet is the first kubelet version that sets PodReadyToStartContainers as soon as the sandbox is ready (OnPodSandboxReady
-// in pkg/kubelet/kubelet.go). Older kubelets leave the condition False while they pull.
-var sandboxKubelet = versions.MustParseGeneric("1.36")
-
 // cannotStart returns the state of a pre-pull pod whose kubelet does not get as far as pulling, because the node has network problems
 // or no free addresses. A pod that already runs there may need neither to restart.
 func (p *PrePull) cannotStart(prePullPod *corev1.Pod, node *corev1.Node) (podState, string, time.Duration) {
 	sandbox := apps.Condition(prePullPod, corev1.PodReadyToStartContainers)
-	if nodes.OlderThan(sandboxKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
+	if !compat.ReportsSandbox(node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
 		return podWorks, "", 0
 	}
-	if over, wait := times.Since(prePullPod.CreationTimestamp.Time, startTimeout, p.Now); !over {
+	if over, wait := inplace.Since(prePullPod.CreationTimestamp.Time, startTimeout, p.Now); !over {
 		return podWorks, "", wait
 	}
 	return podRejected, fmt.Sprintf("the kubelet cannot start a pre-pull pod (%s is False)", corev1.PodReadyToStartContainers), 0
@@ -477,7 +471,7 @@ func (p *PrePull) idle() bool { return p.behind == 0 && p.ahead == len(p.PrePull
 // works reports whether the node has a pre-pull pod and acts on it. It also returns the pod's state.
 func (p *PrePull) works(name string) (podState, bool) {
 	prePullPod, node := p.current[name], p.Nodes[name]
-	if prePullPod == nil || node == nil || !nodes.NodeReady(node) {
+	if prePullPod == nil || node == nil || !readiness.NodeReady(node) {
 		return podWorks, false
 	}
 	state, _ := told(prePullPod)

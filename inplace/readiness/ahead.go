@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // A pod that has restarted can be Ready for a moment and then not Ready, although nothing is wrong with it. There are two causes.
@@ -67,7 +67,7 @@ func (a Ahead) Lasting(pod *corev1.Pod, lasts time.Duration, now time.Time) (boo
 	if !seen {
 		first = apps.Condition(pod, corev1.PodReady).LastTransitionTime.Add(time.Second)
 	}
-	return times.Since(first, lasts, now)
+	return inplace.Since(first, lasts, now)
 }
 
 // readinessProbed reports whether any container of the pod has a readiness probe. Of the init containers, only sidecars have one.
@@ -90,7 +90,7 @@ func ProvedStarted(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	all, wait := true, time.Duration(0)
 	for _, c := range pod.Spec.Containers {
 		if status := ContainerStatus(pod, c.Name); c.StartupProbe != nil && status.RestartCount > 0 && status.State.Running != nil {
-			one, left := times.Since(status.State.Running.StartedAt.Time, startupKnown(c), now)
+			one, left := inplace.Since(status.State.Running.StartedAt.Time, startupKnown(c), now)
 			all, wait = all && one, max(wait, left)
 		}
 	}

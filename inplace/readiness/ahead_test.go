@@ -16,7 +16,6 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -122,7 +121,7 @@ func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
 		"the old container stops":            {stops, false, 0},
 		"it never starts": {func(r *deployments.Rollout, pod *corev1.Pod) {
 			stops(r, pod)
-			r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: statuses.ReasonTimedOut}}
+			r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: deployments.ReasonTimedOut}}
 		}, true, 0},
 		"on a node that does not answer": {func(r *deployments.Rollout, pod *corev1.Pod) {
 			stops(r, pod)

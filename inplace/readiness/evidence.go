@@ -9,7 +9,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 const (
@@ -99,7 +98,7 @@ func (m Move) Applied(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	all, wait := true, time.Duration(0)
 	for name := range m.Containers {
 		one, later := m.containerApplied(pod, name, now)
-		all, wait = all && one, times.Sooner(wait, later)
+		all, wait = all && one, inplace.Sooner(wait, later)
 	}
 	return all, wait
 }
@@ -115,7 +114,7 @@ func (m Move) Stopped(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 		status := ContainerStatus(pod, name)
 		applied, later := m.containerApplied(pod, name, now)
 		gone := m.Observed(pod) && status.Name != "" && before.gone(status)
-		all, wait = all && (applied || gone), times.Sooner(wait, later)
+		all, wait = all && (applied || gone), inplace.Sooner(wait, later)
 	}
 	return all, wait
 }
@@ -133,15 +132,15 @@ func (m Move) containerApplied(pod *corev1.Pod, name string, now time.Time) (boo
 	case before.Unsure && named && m.Observed(pod) && !(before.Stopping && status.ContainerID == before.ContainerID):
 		return true, 0
 	case before.Unsure:
-		return times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+		return inplace.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
 	case status.ContainerID == "" || status.ContainerID == before.ContainerID:
 		return false, 0
 	case named || status.ImageID != before.ImageID:
 		return true, 0
 	case status.State.Running.StartedAt.Before(&before.At): // the clocks of two machines may differ
-		return times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+		return inplace.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
 	}
-	return times.Since(status.State.Running.StartedAt.Time, stableRetag, now)
+	return inplace.Since(status.State.Running.StartedAt.Time, stableRetag, now)
 }
 
 // restartApplied requires another container, and that the gate has opened since the patch: then the new container was seen to start.
@@ -154,14 +153,14 @@ func (m Move) restartApplied(pod *corev1.Pod, before MovedContainer, status core
 	case !before.Unsure && gate != nil && m.Generation > 0 && gate.ObservedGeneration >= m.Generation:
 		return true, 0
 	}
-	return times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+	return inplace.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
 }
 
 // Killed reports whether every container that the last patches were to stop must have been killed. If not, it returns when.
 func (m Move) Killed(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	all, wait := true, time.Duration(0)
 	for _, before := range m.Containers {
-		one, left := times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+		one, left := inplace.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
 		all, wait = all && one, max(wait, left)
 	}
 	return all, wait

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Gated reports whether the pod was created with Stayput's readiness gate.
@@ -51,7 +50,7 @@ func KeptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	case ready != nil && ready.Reason == ReasonGatesNotReady:
 		return true, 0
 	}
-	return times.Since(gate.LastTransitionTime.Time, GateSeenAfter, now)
+	return inplace.Since(gate.LastTransitionTime.Time, GateSeenAfter, now)
 }
 
 // Reopening reports whether the kubelet has yet to report the effect of a gate that was opened again. It also returns how much
@@ -61,7 +60,7 @@ func Reopening(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if gate == nil || gate.Status != corev1.ConditionTrue || ready == nil || ready.Reason != ReasonGatesNotReady {
 		return false, 0
 	}
-	known, wait := times.Since(gate.LastTransitionTime.Time, GateSeenAfter, now)
+	known, wait := inplace.Since(gate.LastTransitionTime.Time, GateSeenAfter, now)
 	return !known, wait
 }
 

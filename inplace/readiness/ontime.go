@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stayput/stayput/inplace/times"
+	"github.com/stayput/stayput/inplace"
 )
 
 // OnTimeUntil returns until when containers were stopping for the last patches within the time that they have for it. It is now
@@ -13,10 +13,10 @@ import (
 func (m Move) OnTimeUntil(pod *corev1.Pod, now time.Time) time.Time {
 	var until time.Time
 	for name, before := range m.Containers {
-		until = times.Latest(until, times.Earliest(before.stopped(ContainerStatus(pod, name), now), killedBy(pod, before.At.Time, now)))
+		until = inplace.Latest(until, inplace.Earliest(before.stopped(ContainerStatus(pod, name), now), killedBy(pod, before.At.Time, now)))
 	}
 	if m.RestartsToResize(pod) {
-		until = times.Latest(until, times.Earliest(now, killedBy(pod, m.notedAt(), now)))
+		until = inplace.Latest(until, inplace.Earliest(now, killedBy(pod, m.notedAt(), now)))
 	}
 	return until
 }
@@ -35,7 +35,7 @@ func (m Move) StopsBy(pod *corev1.Pod, now time.Time) time.Time {
 	var by time.Time
 	for name, before := range m.Containers {
 		if before.runs(ContainerStatus(pod, name)) {
-			by = times.Latest(by, killedBy(pod, before.At.Time, now))
+			by = inplace.Latest(by, killedBy(pod, before.At.Time, now))
 		}
 	}
 	return by
@@ -54,7 +54,7 @@ func (c MovedContainer) stopped(status corev1.ContainerStatus, now time.Time) ti
 	}
 	for _, state := range []corev1.ContainerState{status.State, status.LastTerminationState} {
 		if ended := state.Terminated; ended != nil && ended.ContainerID == c.ContainerID {
-			return times.Earliest(ended.FinishedAt.Time, now)
+			return inplace.Earliest(ended.FinishedAt.Time, now)
 		}
 	}
 	return time.Time{}

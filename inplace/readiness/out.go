@@ -7,7 +7,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // TakenOut reports whether Stayput keeps the pod from serving: its gate is closed, or containers have yet to restart, however long its
@@ -34,9 +33,9 @@ func Restarting(pod *corev1.Pod, now time.Time) bool {
 // noted. It is zero if Stayput has not.
 func OutSince(pod *corev1.Pod) time.Time {
 	move := MoveOf(pod)
-	since := times.Latest(move.patchedAt(), move.notedAt())
+	since := inplace.Latest(move.patchedAt(), move.notedAt())
 	if Closed(pod) {
-		since = times.Latest(since, ClosedAt(pod))
+		since = inplace.Latest(since, ClosedAt(pod))
 	}
 	return since
 }

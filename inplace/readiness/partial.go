@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -16,6 +15,9 @@ func (m Move) PartiallyPatched() bool { return len(m.Back) > 0 || len(m.Resize) 
 // revision. The mark only says which of them were to change, because other clients may have written the mark. A container that is
 // still as it was, according to the mark, has not been written.
 func (m Move) Revert(pod *corev1.Pod, own []corev1.Container) edit.ContainerChanges {
+	if !m.PartiallyPatched() {
+		return nil
+	}
 	var changed []corev1.Container
 	for _, container := range own {
 		have := edit.Named(&pod.Spec, container.Name)
@@ -26,7 +28,7 @@ func (m Move) Revert(pod *corev1.Pod, own []corev1.Container) edit.ContainerChan
 		if image, noted := m.Back[container.Name]; noted && image != have.Image {
 			back.Image = container.Image
 		}
-		if resized := m.Resize[container.Name]; m.Resizes(container.Name) && resized.Back != amounts.Of(have.Resources) {
+		if resized := m.Resize[container.Name]; m.Resizes(container.Name) && resized.Back != edit.AmountsOf(have.Resources) {
 			back.Resources = container.Resources
 		}
 		changed = append(changed, back)
@@ -41,7 +43,7 @@ func (m Move) MatchesRevision(own []corev1.Container) bool {
 		if noted && image != container.Image {
 			return false
 		}
-		if had := m.Resize[container.Name].Back; m.Resizes(container.Name) && had != had.Like(amounts.Of(container.Resources)) {
+		if had := m.Resize[container.Name].Back; m.Resizes(container.Name) && had != had.Like(edit.AmountsOf(container.Resources)) {
 			return false
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Terminal reports whether the pod has ended: its containers have ended and never start again.
@@ -33,7 +32,7 @@ func AvailableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, t
 	case ready.LastTransitionTime.IsZero():
 		return false, 0
 	}
-	return times.Since(ready.LastTransitionTime.Time, time.Duration(minReadySeconds)*time.Second, now)
+	return inplace.Since(ready.LastTransitionTime.Time, time.Duration(minReadySeconds)*time.Second, now)
 }
 
 // HasMarks reports whether Stayput has, or may have, left something to do on the pod.

@@ -8,10 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stayput/stayput/inplace/amounts"
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Resizes reports whether the resize of that container is in progress.
@@ -62,7 +61,7 @@ func (m Move) Resized(pod *corev1.Pod) bool {
 	}
 	for _, container := range pod.Spec.Containers {
 		status := ContainerStatus(pod, container.Name)
-		if m.Resizes(container.Name) && (status.Resources == nil || amounts.Of(*status.Resources) != amounts.Of(container.Resources)) {
+		if m.Resizes(container.Name) && (status.Resources == nil || edit.AmountsOf(*status.Resources) != edit.AmountsOf(container.Resources)) {
 			return false
 		}
 	}
@@ -110,7 +109,7 @@ func (m Move) RestartsForResize() bool {
 // given reports whether the spec has the CPU and memory that are noted.
 func (m Move) given(pod *corev1.Pod) bool {
 	for _, container := range pod.Spec.Containers {
-		if noted, is := m.Resize[container.Name]; is && noted.To != amounts.Of(container.Resources) {
+		if noted, is := m.Resize[container.Name]; is && noted.To != edit.AmountsOf(container.Resources) {
 			return false
 		}
 	}
@@ -141,11 +140,11 @@ func (m Move) Overdue(pod *corev1.Pod, deadline time.Duration, now time.Time) (s
 	if m.RestartsForResize() {
 		deadline += GracePeriod(pod)
 	}
-	since, says := times.Latest(m.notedAt(), m.patchedAt()), "its kubelet does not report the new CPU and memory"
+	since, says := inplace.Latest(m.notedAt(), m.patchedAt()), "its kubelet does not report the new CPU and memory"
 	if c := m.unresized(pod); c != nil {
-		since, says = times.Latest(since, c.LastTransitionTime.Time), ResizeMessage(pod)
+		since, says = inplace.Latest(since, c.LastTransitionTime.Time), ResizeMessage(pod)
 	}
-	over, wait := times.Since(since, deadline, now)
+	over, wait := inplace.Since(since, deadline, now)
 	if !over {
 		return "", wait
 	}
@@ -164,7 +163,7 @@ func (m Move) unresized(pod *corev1.Pod) *corev1.PodCondition {
 func (m Move) patchedAt() time.Time {
 	var at time.Time
 	for _, moved := range m.Containers {
-		at = times.Latest(at, moved.At.Time)
+		at = inplace.Latest(at, moved.At.Time)
 	}
 	return at
 }
@@ -172,7 +171,7 @@ func (m Move) patchedAt() time.Time {
 func (m Move) notedAt() time.Time {
 	var at time.Time
 	for _, noted := range m.Resize {
-		at = times.Latest(at, noted.At.Time)
+		at = inplace.Latest(at, noted.At.Time)
 	}
 	return at
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // Fallbacks are the persisted fallbacks: the data of a ConfigMap, with one entry for each workload, by UID. The value is the time in Unix
@@ -26,7 +25,7 @@ func (r Fallback) Unwritable() bool {
 
 // NudgesFail reports whether nudges by a label on the revision with these labels seem to be refused or to fail.
 func (r Fallback) NudgesFail(labels map[string]string, every time.Duration, now time.Time) bool {
-	return r.Unwritable() && now.Sub(times.TimeOf(labels[inplace.LabelRenewed])) >= 2*every
+	return r.Unwritable() && now.Sub(inplace.ParseTime(labels[inplace.LabelRenewed])) >= 2*every
 }
 
 // MaxFallbacks keeps them well within the 1 MiB of a ConfigMap; the oldest are dropped.
@@ -41,7 +40,7 @@ func (r Fallbacks) Of(workload types.UID) Fallback {
 
 // Add adds the persisted fallback of a workload.
 func (r Fallbacks) Add(workload types.UID, fallback Fallback, now time.Time) {
-	r[string(workload)] = times.Seconds(now) + " " + fallback.Hash + " " + fallback.Code
+	r[string(workload)] = inplace.FormatTime(now) + " " + fallback.Hash + " " + fallback.Code
 	oldest := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return strings.Compare(r[a], r[b]) })
 	for _, workload := range oldest[:max(0, len(r)-MaxFallbacks)] {
 		delete(r, workload)

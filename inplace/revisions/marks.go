@@ -10,7 +10,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // How often a native controller is nudged whose update fell back. NudgeEvery is for controllers that retry what was refused: the Deployment
@@ -40,9 +39,9 @@ const WhyNudge = "nudge the native controller"
 // native controller would not look. Two managers may nudge at shutdown in one second, and between the two a webhook of the second manager
 // has refused the write that the first nudge caused.
 func Nudge(labels map[string]string, now time.Time) []jsonpatch.Operation {
-	at := times.Seconds(now)
+	at := inplace.FormatTime(now)
 	if labels[inplace.LabelRenewed] == at {
-		at = times.Seconds(now.Add(time.Second))
+		at = inplace.FormatTime(now.Add(time.Second))
 	}
 	return patches.SetEntries("labels", labels, [2]string{inplace.LabelRenewed, at})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // A hold must not outlast the work of the leader on the update. It is not enough that a leader runs: it may never come to a workload, or it
@@ -64,13 +63,13 @@ func Renewed(labels map[string]string, now time.Time) bool {
 
 // Expiry reports whether the mark no longer holds anything. If it still does, Expiry returns when it expires unless the leader renews it.
 func Expiry(labels map[string]string, now time.Time) (bool, time.Duration) {
-	_, wait := times.Since(RenewedAt(labels), HoldDuration, now)
+	_, wait := inplace.Since(RenewedAt(labels), HoldDuration, now)
 	return !Renewed(labels, now), wait
 }
 
 // RenewedAt returns when the leader last renewed the hold, zero if never.
 func RenewedAt(labels map[string]string) time.Time {
-	begun, nudged := StartedAt(labels[inplace.LabelUpdating]), times.TimeOf(labels[inplace.LabelRenewed])
+	begun, nudged := StartedAt(labels[inplace.LabelUpdating]), inplace.ParseTime(labels[inplace.LabelRenewed])
 	if begun.IsZero() || nudged.Before(begun) {
 		return begun
 	}
@@ -78,4 +77,6 @@ func RenewedAt(labels map[string]string) time.Time {
 }
 
 // StartedAt returns the time in a value of LabelUpdating.
-func StartedAt(updating string) time.Time { return times.TimeOf(strings.TrimSuffix(updating, Scaling)) }
+func StartedAt(updating string) time.Time {
+	return inplace.ParseTime(strings.TrimSuffix(updating, Scaling))
+}

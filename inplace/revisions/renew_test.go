@@ -8,15 +8,14 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 func TestHoldLasts(t *testing.T) {
 	marked := func(marked, nudged time.Duration) *apps.ReplicaSet {
 		rs := fixture.ReplicaSetOf(fixture.New(1, fixture.App{Image: "v1"}), "a", fixture.App{Image: "v1"}, 1)
-		rs.Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start.Add(-marked)) + revisions.Scaling
+		rs.Labels[inplace.LabelUpdating] = inplace.FormatTime(fixture.Start.Add(-marked)) + revisions.Scaling
 		if nudged > 0 {
-			rs.Labels[inplace.LabelRenewed] = times.Seconds(fixture.Start.Add(-nudged))
+			rs.Labels[inplace.LabelRenewed] = inplace.FormatTime(fixture.Start.Add(-nudged))
 		}
 		return rs
 	}

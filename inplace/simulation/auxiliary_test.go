@@ -199,7 +199,7 @@ func TestLabelTakenOffWhileAnAuxiliaryRestarts(t *testing.T) {
 func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
 	s, before := newSideLockstep(t, 2)
 	s.user("sets maxUnavailable 0", func(d *apps.Deployment) { d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(0)) })
-	s.settings.Surge = true
+	s.settings.Surge = inplace.SurgeNeeded
 	s.edit("sets the side's image", fixture.App{Image: "v1", Sidecar: "s2"})
 	s.rest()
 	s.expect("A marks", "B marks", "B 0 → 1, marks", "3 surge pod",
@@ -309,17 +309,34 @@ func TestNodeUnreachableRightBehindAnAuxiliary(t *testing.T) {
 }
 
 // TestUndoneIsNotDoneBeforeItsContainersAre: an undo gives a pod its old image while its gate stays open. The pod counts as one of the
-// update revision all the time.
+// update revision all the time. The Deployment controller knows from the ReplicaSet's status alone that the pod restarts.
 func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
+	notReady := func(pod *corev1.Pod) { fixture.Unready(pod) }
+	lately := func(pod *corev1.Pod) {
+		apps.Condition(pod, corev1.PodReady).LastTransitionTime = metav1.NewTime(fixture.Start)
+	}
 	for name, c := range map[string]struct {
-		runs string
-		want bool
-	}{"the undone one runs still": {"v2", false}, "they are": {"v1", true}} {
+		runs             string
+		pod              func(*corev1.Pod)
+		ready, available int32
+		minReadySeconds  int32
+		want             bool
+	}{
+		"the undone one runs still": {"v2", nil, 1, 1, 0, false},
+		"they are":                  {"v1", nil, 1, 1, 0, true},
+		"not ready, and the ReplicaSet does not know":                     {"v1", notReady, 1, 1, 0, false},
+		"not ready, and the ReplicaSet knows":                             {"v1", notReady, 0, 0, 0, true},
+		"ready, and the ReplicaSet does not know":                         {"v1", nil, 0, 0, 0, true},
+		"ready lately, and the ReplicaSet does not know that it was not":  {"v1", lately, 1, 1, 10, false},
+		"ready lately, and the ReplicaSet knows that it is not available": {"v1", lately, 1, 0, 10, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
+			r.Deployment.Spec.MinReadySeconds = c.minReadySeconds
 			newRS, oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
 			newRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
-			pod := fixture.PodOf(r, "p", newRS)
+			newRS.Spec.MinReadySeconds, newRS.Status.ReadyReplicas, newRS.Status.AvailableReplicas = c.minReadySeconds, c.ready, c.available
+			pod := fixture.PodOf(r, "p", newRS, c.pod)
 			pod.Generation, pod.Status.ObservedGeneration = 3, 3
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "a", Generation: 3,
 				Containers: map[string]readiness.MovedContainer{

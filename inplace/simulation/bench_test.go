@@ -16,7 +16,8 @@ import (
 	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // furnished returns a template as large as those of real applications.
@@ -40,6 +41,7 @@ func BenchmarkPlan(b *testing.B) {
 	for _, pods := range []int{100, 1000, 3000} {
 		b.Run(fmt.Sprint("Deployment/", pods), func(b *testing.B) {
 			r := deploymentPartial(pods)
+			r.Seen.Marks = readiness.Marks{}
 			b.ReportAllocs()
 			for b.Loop() {
 				if plan := r.Plan(); !plan.Decision.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
@@ -49,6 +51,7 @@ func BenchmarkPlan(b *testing.B) {
 		})
 		b.Run(fmt.Sprint("DaemonSet/", pods), func(b *testing.B) {
 			r := daemonSetPartial(b, pods)
+			r.Seen.Marks = readiness.Marks{}
 			b.ReportAllocs()
 			for b.Loop() {
 				if plan := r.Plan(); !plan.Decision.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
@@ -97,7 +100,8 @@ func deploymentPartial(pods int) deployments.Rollout {
 	r := fixture.New(int32(pods), fixture.App{Image: "v2"})
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.Parse("10%"))
 	r.Deployment.Spec.Template = furnished("v2")
-	r.Seen.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism, Surge: true}
+	r.Seen.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism,
+		Surge: inplace.SurgeNeeded}
 	for i := range 9 { // the history
 		old := fixture.ReplicaSetOf(r, fmt.Sprint("h", i), fixture.App{Image: "v1"}, 0)
 		old.Spec.Template = furnished(fmt.Sprint("h", i))
@@ -107,7 +111,7 @@ func deploymentPartial(pods int) deployments.Rollout {
 	oldRS.Spec.Template, newRS.Spec.Template = furnished("v1"), furnished("v2")
 	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 	r.Seen.DryRun = fixture.Admitted(newRS)
-	r.Seen.Endpoints = serving.Endpoints{}
+	r.Seen.Endpoints = podstate.Endpoints{}
 	for i := range pods {
 		addPartialTo(r, i, pods, oldRS, newRS)
 	}
@@ -125,7 +129,7 @@ func addPartialTo(r *deployments.Rollout, i, pods int, oldRS, newRS *apps.Replic
 	if isDrained {
 		fixture.Drained(pod)
 		apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
-		r.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: fixture.Start}
+		r.Seen.Endpoints[pod.UID] = podstate.Endpoint{OutSince: fixture.Start}
 	}
 	if i%30 == 0 {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
@@ -159,7 +163,7 @@ func fleetPartial(tb testing.TB, nodes int) *fixture.Fleet {
 	f.SetTemplate(furnished("v1"))
 	f.SetTemplate(furnished("v2"))
 	f.Revisions[1].Labels[inplace.LabelUpdating] = fixture.Begun
-	f.Seen.Endpoints, f.Seen.Now = serving.Endpoints{}, fixture.Start.Add(time.Second)
+	f.Seen.Endpoints, f.Seen.Now = podstate.Endpoints{}, fixture.Start.Add(time.Second)
 	for i := range nodes {
 		addPartial(f, i, nodes)
 	}
@@ -179,6 +183,6 @@ func addPartial(f *fixture.Fleet, i, nodes int) {
 	if isDrained {
 		fixture.Drained(pod)
 		apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
-		f.Seen.Endpoints[pod.UID] = serving.Endpoint{OutSince: fixture.Start}
+		f.Seen.Endpoints[pod.UID] = podstate.Endpoint{OutSince: fixture.Start}
 	}
 }

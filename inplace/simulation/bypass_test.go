@@ -11,7 +11,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // bypassed lets the Deployment controller act once while the API server does not reach the webhooks.
@@ -109,11 +108,11 @@ func TestBypassIsForgotten(t *testing.T) {
 			r := fixture.New(4, fixture.App{Image: "v2"})
 			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 4), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 			for _, rs := range []*apps.ReplicaSet{oldRS, newRS} {
-				rs.Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start.Add(-2 * time.Hour))
+				rs.Labels[inplace.LabelUpdating] = inplace.FormatTime(fixture.Start.Add(-2 * time.Hour))
 				rs.Labels[inplace.LabelRenewed] = fixture.Begun
 			}
 			oldRS.Labels[inplace.LabelReplicas], newRS.Labels[inplace.LabelReplicas] = "4", "0"
-			newRS.Labels[inplace.LabelBypassed] = times.Seconds(fixture.Start.Add(-test.ago))
+			newRS.Labels[inplace.LabelBypassed] = inplace.FormatTime(fixture.Start.Add(-test.ago))
 			plan := r.Plan()
 			if plan.Decision.Held != test.held {
 				t.Errorf("the plan is %+v", plan)

@@ -13,7 +13,6 @@ import (
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 func TestDryRunComesFirst(t *testing.T) {
@@ -60,7 +59,7 @@ func TestDryRunComesFirst(t *testing.T) {
 // markAll marks every ReplicaSet as updating.
 func markAll(r *deployments.Rollout) {
 	for _, rs := range r.ReplicaSets {
-		rs.Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start)
+		rs.Labels[inplace.LabelUpdating] = inplace.FormatTime(fixture.Start)
 	}
 }
 

@@ -58,7 +58,8 @@ func (s *stayput) daemonPlan() steps.Plan {
 	cached := s.daemonSets.objects["agent"]
 	r := s.daemonRollout(cached, s.revisions.list(), s.pods.list())
 	s.remembered.Observe(r.Seen.Pods, s.now)
-	r.Seen.Ahead, r.Seen.Endpoints, r.Seen.Disruption = s.remembered.Ahead, s.endpoints(), s.disruption(s.budgets.list())
+	r.Seen.Ahead, r.Seen.Marks, r.Seen.Endpoints = s.remembered.Ahead, s.remembered.Marks, s.endpoints()
+	r.Seen.Disruption = s.disruption(s.budgets.list())
 	plan := r.Plan()
 	if s.plannedOn = r; !plan.Decision.Held {
 		s.plannedOn = nil

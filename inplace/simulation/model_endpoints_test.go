@@ -11,8 +11,8 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -49,7 +49,7 @@ func (c *endpointsController) run() {
 }
 
 // endpointsOf returns the endpoints in the slices and pods that one reader sees.
-func (w *world) endpointsOf(pods []*corev1.Pod, shown map[string]*discoveryv1.EndpointSlice) serving.Endpoints {
+func (w *world) endpointsOf(pods []*corev1.Pod, shown map[string]*discoveryv1.EndpointSlice) podstate.Endpoints {
 	var all []discoveryv1.EndpointSlice
 	for _, s := range shown {
 		all = append(all, *s)
@@ -58,18 +58,18 @@ func (w *world) endpointsOf(pods []*corev1.Pod, shown map[string]*discoveryv1.En
 	if !w.unserved {
 		services = append(services, fixture.Service("web", fixture.Selecting("app", "web")))
 	}
-	return serving.EndpointsOf(pods, all, services)
+	return podstate.EndpointsOf(pods, all, services)
 }
 
 // ask reads the slices from the API server. The cache says when to ask, and the API server's answer counts.
-func (w *world) ask(remembered *engine.Memory, pods []*corev1.Pod) serving.Endpoints {
+func (w *world) ask(remembered *engine.Memory, pods []*corev1.Pod) podstate.Endpoints {
 	endpoints := w.endpointsOf(pods, w.slices.objects)
 	remembered.Drains, _ = remembered.Drains.Noted(endpoints, w.now).Complete(endpoints)
 	return endpoints
 }
 
 // endpoints returns the endpoints to plan on.
-func (s *stayput) endpoints() serving.Endpoints {
+func (s *stayput) endpoints() podstate.Endpoints {
 	endpoints := s.endpointsOf(s.pods.list(), s.slices.objects)
 	if s.settings.Drain == 0 {
 		return endpoints
@@ -121,7 +121,7 @@ func (j *invariants) sliceWritten(w *world) {
 func (j *invariants) stopping(w *world, pod *corev1.Pod) {
 	gate := apps.Condition(pod, inplace.ConditionServing)
 	if w.settings.Drain == 0 || w.unserved || j.last[pod.Name] || gate == nil ||
-		w.now.Sub(gate.LastTransitionTime.Time) >= serving.DrainPatience+w.settings.Drain {
+		w.now.Sub(gate.LastTransitionTime.Time) >= podstate.DrainPatience+w.settings.Drain {
 		return
 	}
 	if out, known := j.gone[pod.Name]; !known || w.now.Sub(out) < w.settings.Drain {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -39,7 +39,7 @@ type kubelet struct {
 	// status first.
 	announced map[string]*corev1.Pod
 	// sizes are the CPU and memory that containers have got, by pod and container.
-	sizes map[string]map[string]amounts.Amounts
+	sizes map[string]map[string]edit.Amounts
 	// skew is how far its clock is ahead of the leader's.
 	skew time.Duration
 	// short says that its nodes have no capacity for larger resources.
@@ -69,7 +69,7 @@ type container struct {
 func newKubelet(w *world) *kubelet {
 	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{},
 		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{},
-		sizes: map[string]map[string]amounts.Amounts{}, announced: map[string]*corev1.Pod{}}
+		sizes: map[string]map[string]edit.Amounts{}, announced: map[string]*corev1.Pod{}}
 }
 
 // pass lets time pass in which controllers do nothing, as after a failure. Kubelets still read all that is stored, because no kubelet lags
@@ -112,9 +112,9 @@ func (k *kubelet) run(name string) {
 		return
 	}
 	if k.state[name] == nil {
-		k.state[name], k.sizes[name] = map[string]*container{}, map[string]amounts.Amounts{}
+		k.state[name], k.sizes[name] = map[string]*container{}, map[string]edit.Amounts{}
 		for _, created := range pod.Spec.Containers {
-			k.sizes[name][created.Name] = amounts.Of(created.Resources)
+			k.sizes[name][created.Name] = edit.AmountsOf(created.Resources)
 		}
 	}
 	if announced := k.announced[name]; announced != nil {
@@ -134,7 +134,7 @@ func (k *kubelet) syncContainers(pod *corev1.Pod) {
 	name := pod.Name
 	for _, want := range fixture.Living(pod.Spec) {
 		k.syncContainer(pod, want)
-		if gets := amounts.Of(want.Resources); k.whyNot(name, gets) == "" {
+		if gets := edit.AmountsOf(want.Resources); k.whyNot(name, gets) == "" {
 			k.give(name, want, gets)
 		}
 	}
@@ -142,7 +142,7 @@ func (k *kubelet) syncContainers(pod *corev1.Pod) {
 
 // give resizes the container of the pod, with a restart if its resizePolicy asks for one. A container that does not run starts with the new
 // size.
-func (k *kubelet) give(pod string, want corev1.Container, gets amounts.Amounts) {
+func (k *kubelet) give(pod string, want corev1.Container, gets edit.Amounts) {
 	switch c := k.state[pod][want.Name]; {
 	case len(want.ResizePolicy) == 0 || c == nil || !c.running:
 		k.sizes[pod][want.Name] = gets
@@ -158,7 +158,7 @@ func (k *kubelet) kill(pod, name string, c *container) {
 }
 
 // whyNot returns why a container of the pod does not get these resources, as a kubelet calls it.
-func (k *kubelet) whyNot(pod string, gets amounts.Amounts) string {
+func (k *kubelet) whyNot(pod string, gets edit.Amounts) string {
 	switch {
 	case gets.CPURequest == fixture.TooMuch, gets.CPURequest != "" && gets.CPURequest == k.cramped[pod]:
 		return corev1.PodReasonInfeasible
@@ -172,7 +172,7 @@ func (k *kubelet) whyNot(pod string, gets amounts.Amounts) string {
 func (k *kubelet) sized(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		got, known := k.sizes[pod.Name][c.Name]
-		return known && got != amounts.Of(c.Resources)
+		return known && got != edit.AmountsOf(c.Resources)
 	})
 }
 
@@ -190,7 +190,7 @@ func (k *kubelet) resizing(status *corev1.PodStatus, cached *corev1.Pod) {
 	}
 	status.Conditions = slices.DeleteFunc(status.Conditions, pending)
 	for _, c := range cached.Spec.Containers {
-		if why := k.whyNot(cached.Name, amounts.Of(c.Resources)); why != "" {
+		if why := k.whyNot(cached.Name, edit.AmountsOf(c.Resources)); why != "" {
 			next.Type, next.Reason, next.Message = corev1.PodResizePending, why, "Node didn't have enough resource: cpu"
 		}
 	}
@@ -405,5 +405,5 @@ func sameStatus(a, b corev1.PodStatus) bool {
 }
 
 func sameSize(a, b *corev1.ResourceRequirements) bool {
-	return (a == nil) == (b == nil) && (a == nil || amounts.Of(*a) == amounts.Of(*b))
+	return (a == nil) == (b == nil) && (a == nil || edit.AmountsOf(*a) == edit.AmountsOf(*b))
 }

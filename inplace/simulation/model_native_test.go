@@ -19,9 +19,8 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/internal/sample"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 // deploymentController is pkg/controller/deployment of Kubernetes 1.36, on caches that lag.
@@ -180,7 +179,7 @@ func (c *deploymentController) create(d *apps.Deployment, old []*apps.ReplicaSet
 		return err
 	}
 	return c.writeStatus(d, func(status *appsv1.DeploymentStatus) {
-		statuses.SetCondition(status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
+		deployments.SetCondition(status, deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
 			"NewReplicaSetCreated", "", c.now))
 	})
 }
@@ -423,14 +422,14 @@ func statusComplete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
 func (c *deploymentController) syncStatus(d *apps.Deployment, sets []*apps.ReplicaSet, newRS *apps.ReplicaSet) error {
 	const other = "OtherReason"
 	unaware := d.DeepCopy()
-	unaware.Status = withReason(d.Status, statuses.ReasonPartition, other)
-	native := statuses.Formula{Deployment: unaware, Sets: sets, New: newRS, Now: c.now}
-	status := withReason(native.NativeStatus(), other, statuses.ReasonPartition)
+	unaware.Status = withReason(d.Status, deployments.ReasonPartition, other)
+	native := deployments.StatusFormula{Deployment: unaware, Sets: sets, New: newRS, Now: c.now}
+	status := withReason(native.NativeStatus(), other, deployments.ReasonPartition)
 	if statusComplete(d, status) && !d.Spec.Paused {
-		statuses.SetCondition(&status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
-			statuses.ReasonComplete, "", c.now))
+		deployments.SetCondition(&status, deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
+			deployments.ReasonComplete, "", c.now))
 	}
-	if len(statuses.StatusOperations(d.Status, status)) == 0 {
+	if len(deployments.StatusOperations(d.Status, status)) == 0 {
 		c.awaitDeadline(native.UntilDeadline(status))
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
@@ -51,7 +51,7 @@ func hasAgain(resize steps.PatchPod) bool {
 		return false
 	}
 	for i, container := range pod.Spec.Containers {
-		is, was := amounts.Of(container.Resources), amounts.Of(resize.Pod.Spec.Containers[i].Resources)
+		is, was := edit.AmountsOf(container.Resources), edit.AmountsOf(resize.Pod.Spec.Containers[i].Resources)
 		if noted, marked := readiness.MoveOf(pod).Resize[container.Name]; is != was && (!marked || noted.Back != is) {
 			return false
 		}

@@ -27,9 +27,7 @@ import (
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -304,7 +302,7 @@ func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.Replic
 func (w *world) updateStatus(read *apps.Deployment, change func(*appsv1.DeploymentStatus)) error {
 	next := read.DeepCopy()
 	change(&next.Status)
-	if statuses.LooksComplete(w.rollout().Deployment, next.Status) && w.held() {
+	if deployments.LooksComplete(w.rollout().Deployment, next.Status) && w.held() {
 		w.logf("denied: status says done")
 		return fixture.ErrConflict
 	}
@@ -333,7 +331,7 @@ func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
 // createPod is a CREATE by the ReplicaSet controller. Stayput's webhook adds the gate if the API server reaches it. It denies pods beyond
 // the replicas of the ReplicaSet.
 func (w *world) createPod(rs *apps.ReplicaSet) error {
-	if stored := w.sets.objects[rs.Name]; stored != nil && w.markHolds(stored) && replicas.Full(stored, w.livingOf(stored)) {
+	if stored := w.sets.objects[rs.Name]; stored != nil && w.markHolds(stored) && deployments.Full(stored, w.livingOf(stored)) {
 		w.logf("denied: create a pod of %s", rs.Name)
 		return errHeld
 	}
@@ -466,7 +464,7 @@ func (w *world) deletePod(name string) error {
 		return errNotFound
 	}
 	owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
-	if owner != nil && !replicas.MayBeDeleted(pod) && w.markHolds(owner) {
+	if owner != nil && !deployments.MayBeDeleted(pod) && w.markHolds(owner) {
 		w.logf("denied: delete %s", name)
 		return errNotFound
 	}
@@ -516,6 +514,7 @@ func (w *world) carryOut(step steps.Step) error {
 			return apps.Replicas(before) != apps.Replicas(after)
 		})
 		w.rules.outdated(w, s, err)
+		w.rules.ended(w, s, err)
 		return err
 	case steps.PatchRevision:
 		return patch(w, w.revisions, s.Revision.Name, s.Operations, func(_, _ *apps.ControllerRevision) bool { return false })

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/statuses"
 )
 
 // impatient sets a deadline that is shorter than the containers' grace period.
@@ -21,7 +21,7 @@ func impatient(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(
 func (s *lockstep) overdueAfter(most time.Duration) time.Duration {
 	for start := s.now; s.now.Sub(start) < most; s.now = s.now.Add(500 * time.Millisecond) {
 		s.round()
-		if statuses.Overdue(s.deployment()) {
+		if deployments.Overdue(s.deployment()) {
 			return s.now.Sub(start)
 		}
 	}
@@ -120,9 +120,9 @@ func TestDeadlineIsRenewed(t *testing.T) {
 	} {
 		d := fixture.NewDeployment(1, fixture.App{Image: "v2"})
 		impatient(d)
-		d.Status.Conditions = []appsv1.DeploymentCondition{statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
-			statuses.ReasonUpdated, "", fixture.Start.Add(c.last))}
-		f := statuses.Formula{Deployment: d, OnTimeUntil: fixture.Start.Add(c.onTimeUntil), Now: fixture.Start}
+		d.Status.Conditions = []appsv1.DeploymentCondition{deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
+			deployments.ReasonUpdated, "", fixture.Start.Add(c.last))}
+		f := deployments.StatusFormula{Deployment: d, OnTimeUntil: fixture.Start.Add(c.onTimeUntil), Now: fixture.Start}
 		status := f.NativeStatus()
 		got, want := apps.DeploymentCondition(status, appsv1.DeploymentProgressing), d.Status.Conditions[0]
 		if c.renewed {

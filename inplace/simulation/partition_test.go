@@ -20,7 +20,6 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -103,11 +102,11 @@ func (s *lockstep) waits(want string) {
 		s.t.Errorf("the plan is %s %q with %d steps", plan.Phase, plan.Message, len(plan.Steps))
 	}
 	progressing := apps.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
-	if progressing == nil || progressing.Reason != statuses.ReasonPartition || progressing.Message != want ||
+	if progressing == nil || progressing.Reason != deployments.ReasonPartition || progressing.Message != want ||
 		progressing.Status != corev1.ConditionUnknown {
 		s.t.Errorf("the status says %+v", progressing)
 	}
-	if statuses.LooksComplete(s.deployment(), s.deployment().Status) {
+	if deployments.LooksComplete(s.deployment(), s.deployment().Status) {
 		s.t.Errorf("rollout status would not wait: %+v", s.deployment().Status)
 	}
 }
@@ -292,7 +291,7 @@ func TestSurgeUpToAPartition(t *testing.T) {
 		none, two := intstr.FromInt32(0), intstr.FromInt32(2)
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &none, MaxSurge: &two}
 	}, false)
-	s.settings.Surge = true
+	s.settings.Surge = inplace.SurgeNeeded
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.has(map[string]int{"A": 1, "B": 2})
@@ -319,7 +318,7 @@ func TestDeadlineAtAPartition(t *testing.T) {
 	s.edit("sets the image", fixture.App{Image: "bad"})
 	s.rest()
 	s.pass(12 * time.Minute)
-	if s.stalled == "" || !statuses.Overdue(s.deployment()) {
+	if s.stalled == "" || !deployments.Overdue(s.deployment()) {
 		t.Errorf("the deadline does not pass before the partition is reached: %+v", s.deployment().Status)
 	}
 }
@@ -331,7 +330,7 @@ func TestDeadlineOfAFlawedPartition(t *testing.T) {
 	s.rest()
 	s.pass(12 * time.Minute)
 	progressing := apps.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
-	if !statuses.Overdue(s.deployment()) || !strings.Contains(progressing.Message, `"half" is neither a number`) {
+	if !deployments.Overdue(s.deployment()) || !strings.Contains(progressing.Message, `"half" is neither a number`) {
 		t.Errorf("the status says %+v", progressing)
 	}
 	s.partition("")

@@ -17,11 +17,9 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -264,7 +262,7 @@ func TestStepsOfALabel(t *testing.T) {
 // goesDown stops the kubelet of a node. The node controller sets its pods to not Ready (MarkPodsNotReady in
 // pkg/controller/util/node/controller_utils.go).
 func (s *lockstep) goesDown(node string) {
-	nodes.ByName(s.pull.Nodes)[node].Status.Conditions[0].Status = corev1.ConditionUnknown
+	readiness.NodesByName(s.pull.Nodes)[node].Status.Conditions[0].Status = corev1.ConditionUnknown
 	for _, pod := range sorted(s.pods.objects) {
 		if pod.Spec.NodeName != node {
 			continue
@@ -434,7 +432,7 @@ func TestStepsOfABadImageAndItsUndo(t *testing.T) {
 		t.Errorf("after the deadline the plan is %+v", plan)
 	}
 	if progressing := apps.DeploymentCondition(s.deployment().Status,
-		appsv1.DeploymentProgressing); progressing.Reason != statuses.ReasonTimedOut {
+		appsv1.DeploymentProgressing); progressing.Reason != deployments.ReasonTimedOut {
 		t.Errorf("Progressing is %+v", progressing)
 	}
 	s.edit("undoes", fixture.App{Image: "v1"})

@@ -17,11 +17,9 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/internal/sample"
 	"github.com/stayput/stayput/inplace/prepull"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 // pullFixture returns a Deployment of 4 with pods p1 … p4 on nodes n1 … n4 that is edited from app:1 to app:2. Two nodes pull at a time,
@@ -264,7 +262,7 @@ func TestPull(t *testing.T) {
 		"the update fell back": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
 			func(r *deployments.Rollout) {
 				r.Seen.Fallback.Hash = r.TemplateHash()
-				r.ReplicaSets[1].Labels[inplace.LabelRenewed] = times.Seconds(fixture.Start) // nudged just now
+				r.ReplicaSets[1].Labels[inplace.LabelRenewed] = inplace.FormatTime(fixture.Start) // nudged just now
 			}}, "drop n1", "", ""},
 		"nothing is pulled first any more": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
 			func(r *deployments.Rollout) { r.Seen.Settings.PrePullParallelism = 0 }}, "drop n1, close p1, close p2, close p3, close p4", "", ""},
@@ -407,7 +405,7 @@ func TestBadImageAtAPartitionThatKeepsAll(t *testing.T) {
 	s.pass(11 * time.Minute)
 	s.rest()
 	progressing := apps.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
-	if progressing.Reason != statuses.ReasonTimedOut ||
+	if progressing.Reason != deployments.ReasonTimedOut ||
 		!strings.Contains(progressing.Message, "waiting for image bad on node n1: bad: not found") {
 		t.Errorf("after the deadline the status says %+v", progressing)
 	}
@@ -424,7 +422,7 @@ func TestBadImageStopsNothing(t *testing.T) {
 	s.rest()
 	s.expect()
 	progressing := apps.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
-	if progressing.Reason != statuses.ReasonTimedOut ||
+	if progressing.Reason != deployments.ReasonTimedOut ||
 		!strings.Contains(progressing.Message, "waiting for image bad on node n1: bad: not found") {
 		t.Errorf("after the deadline the status says %+v", progressing)
 	}

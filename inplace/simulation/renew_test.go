@@ -12,7 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // TestRenewal: the leader renews the hold of a waiting update once a minute. Without a leader the hold expires.
@@ -156,7 +155,7 @@ func carry(t *testing.T, object any, operations []jsonpatch.Operation) {
 func TestLateMarkIsRenewed(t *testing.T) {
 	r := fixture.New(2, fixture.App{Image: "v2"})
 	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
-	oldRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelRenewed] = times.Seconds(fixture.Start.Add(-time.Hour)), fixture.Begun
+	oldRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelRenewed] = inplace.FormatTime(fixture.Start.Add(-time.Hour)), fixture.Begun
 	for _, step := range r.Plan().Steps {
 		if patch, is := step.(steps.PatchReplicaSet); is && patch.ReplicaSet == newRS {
 			if err := fixture.Apply(newRS, patch.Operations); err != nil {

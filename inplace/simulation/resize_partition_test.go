@@ -11,9 +11,9 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -173,7 +173,7 @@ func TestStageThatDoesNotFit(t *testing.T) {
 			s.pass(30 * time.Minute)
 			s.rest()
 			if progressing := apps.DeploymentCondition(s.deployment().Status,
-				appsv1.DeploymentProgressing); !statuses.Overdue(s.deployment()) ||
+				appsv1.DeploymentProgressing); !deployments.Overdue(s.deployment()) ||
 				!strings.Contains(progressing.Message, test.want) || !strings.Contains(progressing.Message, "partition 1") {
 				t.Errorf("the status says %+v", progressing)
 			}

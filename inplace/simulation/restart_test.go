@@ -12,10 +12,9 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/internal/sample"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/inplace/times"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 // aRestart returns a lockstep whose API server sets Ready.
@@ -153,10 +152,10 @@ func TestAnnouncementThatHasExpired(t *testing.T) {
 		a := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
 		newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v1", Restarted: "1"}, 0)
 		for _, rs := range []*apps.ReplicaSet{a, newRS} {
-			rs.Labels[inplace.LabelUpdating] = times.Seconds(fixture.Start)
+			rs.Labels[inplace.LabelUpdating] = inplace.FormatTime(fixture.Start)
 		}
 		fixture.PodOf(r, "p", a, func(pod *corev1.Pod) {
-			pod.Annotations = map[string]string{inplace.AnnotationRestarts: times.Seconds(fixture.Start.Add(-test.ago)) + "-" +
+			pod.Annotations = map[string]string{inplace.AnnotationRestarts: inplace.FormatTime(fixture.Start.Add(-test.ago)) + "-" +
 				newRS.Labels[inplace.LabelTemplateHash]}
 		})
 		got := ""

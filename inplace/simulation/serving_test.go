@@ -12,7 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/serving"
 )
 
 // draining returns a Deployment with a drain whose pods have served for long.
@@ -105,7 +104,7 @@ func TestPreStopCounts(t *testing.T) {
 			if c.both {
 				s.Containers = append(s.Containers, fixture.Reimaged("proxy", "p2").Containers...)
 			}
-			turns, endpoints := podstate.Turns{&s: true}, serving.Endpoints{pod.UID: {OutSince: fixture.Start}}
+			turns, endpoints := podstate.Turns{&s: true}, podstate.Endpoints{pod.UID: {OutSince: fixture.Start}}
 			if found := turns.DrainState(&s, endpoints, drain, fixture.Start); found.Over != (c.left == 0) || found.Left != c.left {
 				t.Errorf("drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
 			}
@@ -131,7 +130,7 @@ func TestStepsOfASliceThatDoesNotFollow(t *testing.T) {
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1")
-	s.now = s.now.Add(serving.DrainPatience + s.settings.Drain)
+	s.now = s.now.Add(podstate.DrainPatience + s.settings.Drain)
 	s.until(func() bool { return slices.Contains(s.steps, "move 1") })
 	s.expect("A 2 → 1", "move 1")
 }
@@ -169,14 +168,14 @@ func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 	fixture.PodOf(r, "q", oldRS)
 	apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-time.Second))
 	for name, c := range map[string]struct {
-		endpoint serving.Endpoint
+		endpoint podstate.Endpoint
 		after    time.Duration
 	}{
-		"when the drain ends":  {serving.Endpoint{OutSince: fixture.Start.Add(-500 * time.Millisecond)}, 1500 * time.Millisecond},
-		"when the bound ends":  {serving.Endpoint{Listed: true}, 31 * time.Second},
-		"to see whether it is": {serving.Endpoint{}, serving.UnseenAgain},
+		"when the drain ends":  {podstate.Endpoint{OutSince: fixture.Start.Add(-500 * time.Millisecond)}, 1500 * time.Millisecond},
+		"when the bound ends":  {podstate.Endpoint{Listed: true}, 31 * time.Second},
+		"to see whether it is": {podstate.Endpoint{}, podstate.UnseenAgain},
 	} {
-		r.Seen.Endpoints = serving.Endpoints{pod.UID: c.endpoint}
+		r.Seen.Endpoints = podstate.Endpoints{pod.UID: c.endpoint}
 		if plan := r.Plan(); plan.After != c.after || len(resized(plan)) > 0 {
 			t.Errorf("%s: looks again after %s, and %v", name, plan.After, plan.Steps)
 		}
@@ -191,17 +190,17 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 	f.Once()
 	f.Expect("mark 2 true false", "close p1")
 	closedAt := f.Seen.Now
-	out := func(e serving.Endpoint) serving.Endpoints { return serving.Endpoints{f.Seen.Pods[0].UID: e} }
+	out := func(e podstate.Endpoint) podstate.Endpoints { return podstate.Endpoints{f.Seen.Pods[0].UID: e} }
 	for _, step := range []struct {
-		endpoint serving.Endpoint
+		endpoint podstate.Endpoint
 		after    time.Duration
 		want     []string
 	}{
-		{serving.Endpoint{Listed: true}, 31 * time.Second, nil},
-		{serving.Endpoint{}, serving.UnseenAgain, nil},
-		{serving.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 2 * time.Second, nil},
-		{serving.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, time.Second, nil},
-		{serving.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 54 * time.Second, []string{"p1 is 2 app=v2"}}, // until the next renewal
+		{podstate.Endpoint{Listed: true}, 31 * time.Second, nil},
+		{podstate.Endpoint{}, podstate.UnseenAgain, nil},
+		{podstate.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 2 * time.Second, nil},
+		{podstate.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, time.Second, nil},
+		{podstate.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 54 * time.Second, []string{"p1 is 2 app=v2"}}, // until the next renewal
 	} {
 		f.Seen.Endpoints = out(step.endpoint)
 		if plan := f.Once(); plan.After != step.after {
@@ -212,7 +211,7 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 	f.Once()
 	f.Once()
 	f.Expect("open p1", "close p2")
-	f.Seen.Endpoints = serving.Endpoints{f.Seen.Pods[1].UID: {Listed: true, LastOf: "agent"}}
+	f.Seen.Endpoints = podstate.Endpoints{f.Seen.Pods[1].UID: {Listed: true, LastOf: "agent"}}
 	f.Once()
 	f.Expect("p2 is 2 app=v2")
 }

@@ -30,9 +30,7 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -147,7 +145,8 @@ func (s *stayput) plan() steps.Plan {
 	r.Seen.Rules = fixture.AllInPlace.For(r.Deployment.Annotations)
 	s.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	s.remembered.Observe(r.Seen.Pods, s.now)
-	r.Seen.Ahead, r.Seen.Batches, r.Seen.Disruption = s.remembered.Ahead, s.remembered.Batches, s.disruption(s.budgets.list())
+	r.Seen.Ahead, r.Seen.Marks, r.Seen.Batches = s.remembered.Ahead, s.remembered.Marks, s.remembered.Batches
+	r.Seen.Disruption = s.disruption(s.budgets.list())
 	r.Seen.DryRun = s.dryRun(r.UpdateRevision())
 	plan := s.planned(&r)
 	s.addsUp(plan)
@@ -235,7 +234,7 @@ type invariants struct {
 // kubectl/pkg/polymorphichelpers/rollout_status.go.
 func (j *invariants) statusWritten(w *world, d *apps.Deployment) {
 	status := d.Status
-	if j.loose || j.disturbed || !statuses.LooksComplete(w.rollout().Deployment, status) || !w.held() {
+	if j.loose || j.disturbed || !deployments.LooksComplete(w.rollout().Deployment, status) || !w.held() {
 		return
 	}
 	r := w.rollout()
@@ -265,6 +264,23 @@ func (j *invariants) outdated(w *world, s steps.PatchReplicaSet, err error) {
 	}
 }
 
+// ended demands that an update does not end while the Deployment controller counts a pod as available that is not: it knows pods only from
+// the statuses of ReplicaSets, and would report a complete rollout.
+func (j *invariants) ended(w *world, s steps.PatchReplicaSet, err error) {
+	now := w.sets.objects[s.ReplicaSet.Name]
+	if err != nil || j.loose || j.disturbed || j.fellBack || s.ReplicaSet.Labels[inplace.LabelUpdating] == "" ||
+		now.Labels[inplace.LabelUpdating] != "" || deployments.Overdue(w.deployment()) {
+		return
+	}
+	available := w.livingThat(func(pod *corev1.Pod) bool {
+		available, _ := readiness.AvailableAt(pod, now.Spec.MinReadySeconds, w.now)
+		return metav1.IsControlledBy(pod, now) && available
+	})
+	if int(now.Status.AvailableReplicas) > available {
+		w.violated("the update ended when the status of %s counted %d available pods of %d", now.Name, now.Status.AvailableReplicas, available)
+	}
+}
+
 func (j *invariants) podCreated(w *world, rs *apps.ReplicaSet) {
 	allowed := apps.Desired(w.deployment())
 	if w.surges() {
@@ -276,10 +292,10 @@ func (j *invariants) podCreated(w *world, rs *apps.ReplicaSet) {
 }
 
 func (j *invariants) podDeleted(w *world, pod *corev1.Pod) {
-	if !j.loose && !j.deleted && w.held() && !replicas.MayBeDeleted(pod) && (j.original(pod) || apps.IsTrue(pod, corev1.PodReady)) {
+	if !j.loose && !j.deleted && w.held() && !deployments.MayBeDeleted(pod) && (j.original(pod) || apps.IsTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
-	if replicas.MayBeDeleted(pod) && readiness.Gated(pod) && apps.IsTrue(pod, corev1.PodReady) && !j.native {
+	if deployments.MayBeDeleted(pod) && readiness.Gated(pod) && apps.IsTrue(pod, corev1.PodReady) && !j.native {
 		w.violated("surge pod %s was removed while it served", pod.Name)
 	}
 }
@@ -384,10 +400,11 @@ func (w *world) mayBeOut() int {
 	if d := w.daemonSet(); d != nil {
 		return max(1, d.MaxUnavailable(len(w.pull.Nodes)))
 	}
+	out := w.deployment().MaxUnavailable()
 	if w.surges() {
-		return max(1, int(w.deployment().MaxSurge()))
+		out += w.deployment().MaxSurge()
 	}
-	return max(1, int(w.deployment().MaxUnavailable()))
+	return max(1, int(out))
 }
 
 func (j *invariants) readySet(w *world, name string, pod *corev1.Pod) {
@@ -476,7 +493,7 @@ func (w *world) checkSurge() {
 	if w.rules.mayBeUnavailable = w.rules.mayBeUnavailable || none; none && apps.ExplicitZero(w.deployment()) {
 		w.violated("the update goes on without surge although no pod may be unavailable at all")
 	}
-	want := int(apps.Desired(w.deployment()))
+	want := int(apps.Desired(w.deployment()) - w.deployment().MaxUnavailable())
 	if w.rules.originals != nil && w.surges() && !w.rules.loose && !w.rules.disturbed && !w.rules.mayBeUnavailable && available < want {
 		w.violated("%d pods are available instead of %d", available, want)
 	}
@@ -539,7 +556,7 @@ func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
 // newWorld returns a cluster with a Deployment. The first rollout is native.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := emptyWorld(t, seed, tracing)
-	w.settings.Surge = w.rng.Intn(3) > 0
+	w.settings.Surge = []inplace.Surge{inplace.SurgeNever, inplace.SurgeNeeded, inplace.SurgeAlways}[w.rng.Intn(3)]
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
@@ -560,7 +577,7 @@ func (w *world) randomDeployment() *apps.Deployment {
 	}
 	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]),
 		intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
-	if w.settings.Surge && w.rng.Intn(2) == 0 {
+	if w.settings.Surge.Allowed() && w.rng.Intn(2) == 0 {
 		unavailable, surge = intstr.Parse([]string{"0", "10%"}[w.rng.Intn(2)]), intstr.Parse([]string{"25%", "1", "2"}[w.rng.Intn(3)])
 		d.Spec.ProgressDeadlineSeconds = new([]int32{600, 5}[w.rng.Intn(2)])
 	}

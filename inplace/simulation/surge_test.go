@@ -15,18 +15,17 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 // surging returns a lockstep whose updates may surge, and its pods.
 func surging(t *testing.T, replicas int32, change func(*apps.Deployment)) (*lockstep, []*corev1.Pod) {
 	s := newLockstep(t, replicas, change, false)
-	s.settings.Surge = true
+	s.settings.Surge = inplace.SurgeNeeded
 	return s, sorted(s.pods.objects)
 }
 
@@ -94,7 +93,7 @@ func TestNoSurgePods(t *testing.T) {
 		edit   fixture.App
 	}{
 		"for a label":          {func(*lockstep) {}, fixture.App{Image: "v1", Chart: "c2"}},
-		"where the label says": {func(s *lockstep) { s.settings.Surge = false }, fixture.App{Image: "v2"}},
+		"where the label says": {func(s *lockstep) { s.settings.Surge = inplace.SurgeNever }, fixture.App{Image: "v2"}},
 		"where one may be unavailable": {func(s *lockstep) {
 			s.user("allows it", surge("1", "1"))
 		}, fixture.App{Image: "v2"}},
@@ -255,7 +254,7 @@ func TestNoCapacityForAnotherWhileSurging(t *testing.T) {
 
 func TestLastSurgePodIsNotReopened(t *testing.T) {
 	r := fixture.New(1, fixture.App{Image: "v2"})
-	r.Seen.Settings.Surge = true
+	r.Seen.Settings.Surge = inplace.SurgeNeeded
 	fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0)
 	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 	newRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelSurgeReplicas] = fixture.Begun, "1"
@@ -272,7 +271,7 @@ func TestLastSurgePodIsNotReopened(t *testing.T) {
 	if _, may := podstate.Reopen(going, false, fixture.Start); may {
 		t.Error("a leader that shuts down would reopen it")
 	}
-	if !replicas.MayBeDeleted(going) {
+	if !deployments.MayBeDeleted(going) {
 		t.Error("its deletion is held")
 	}
 }
@@ -283,7 +282,7 @@ func TestSurgePodServesUntilAnotherDoes(t *testing.T) {
 	for name, surger := range map[string]string{"of another ReplicaSet": "b", "of the same": "a"} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v3"})
-			r.Seen.Settings.Surge = true
+			r.Seen.Settings.Surge = inplace.SurgeNeeded
 			sets := map[string]*apps.ReplicaSet{"a": fixture.ReplicaSetOf(r, "a", fixture.App{Image: "bad"}, 0),
 				"b": fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)}
 			fixture.ReplicaSetOf(r, "c", fixture.App{Image: "v3"}, 0)
@@ -327,7 +326,7 @@ func TestSurgePodStaysWhileAPodStartsAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v2"})
-			r.Seen.Settings.Surge = true
+			r.Seen.Settings.Surge = inplace.SurgeNeeded
 			newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 3)
 			markAll(r)
 			newRS.Labels[inplace.LabelSurgeReplicas] = "2"
@@ -364,7 +363,7 @@ func TestSurgePodThatDoesNotServeIsRemovedAfterAnUndo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(2, fixture.App{Image: "v1"})
-			r.Seen.Settings.Surge, r.Deployment.Spec.MinReadySeconds = true, 60
+			r.Seen.Settings.Surge, r.Deployment.Spec.MinReadySeconds = inplace.SurgeNeeded, 60
 			newRS, oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 2)
 			markAll(r)
 			oldRS.Labels[inplace.LabelSurgeReplicas] = "1"
@@ -403,7 +402,7 @@ func TestSurplusPodIsNotTheRemovedOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v2"})
-			r.Seen.Settings.Surge = true
+			r.Seen.Settings.Surge = inplace.SurgeNeeded
 			fixture.ReplicaSetOf(r, "a", fixture.App{Image: "bad"}, 0)
 			newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 			newRS.Status.Replicas, newRS.Status.ReadyReplicas, newRS.Status.AvailableReplicas = 2, 2, 2
@@ -463,7 +462,7 @@ func TestAnnounces(t *testing.T) {
 	} {
 		status := appsv1.DeploymentStatus{ObservedGeneration: c.observed, UpdatedReplicas: c.updated, Replicas: c.replicas,
 			AvailableReplicas: c.available}
-		if got := statuses.LooksComplete(r.Deployment, status); got != c.want {
+		if got := deployments.LooksComplete(r.Deployment, status); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -473,7 +472,7 @@ func TestAnnounces(t *testing.T) {
 // replica too many, like any other.
 func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
 	r := fixture.New(3, fixture.App{Image: "v2"})
-	r.Seen.Settings.Surge = true
+	r.Seen.Settings.Surge = inplace.SurgeNeeded
 	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 2)
 	for _, rs := range []*apps.ReplicaSet{oldRS, newRS} {
 		rs.Labels[inplace.LabelUpdating], rs.Status.Replicas = fixture.Begun, 2
@@ -496,7 +495,7 @@ func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
 // held.
 func TestServingPodIsNotRemovedForASurgePod(t *testing.T) {
 	r := fixture.New(1, fixture.App{Image: "v2"})
-	r.Seen.Settings.Surge = true
+	r.Seen.Settings.Surge = inplace.SurgeNeeded
 	fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0)
 	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 	newRS.Labels[inplace.LabelUpdating], newRS.Status.Replicas = fixture.Begun, 2
@@ -505,7 +504,7 @@ func TestServingPodIsNotRemovedForASurgePod(t *testing.T) {
 		pod.Annotations, pod.Spec.ReadinessGates, pod.Status.Conditions = given, nil, withoutGate(pod.Status.Conditions)
 	})
 	moved := fixture.PodOf(r, "moved", newRS, func(pod *corev1.Pod) { pod.Annotations = maps.Clone(given) })
-	if !replicas.MayBeDeleted(ungated) || replicas.MayBeDeleted(moved) {
+	if !deployments.MayBeDeleted(ungated) || deployments.MayBeDeleted(moved) {
 		t.Fatal("the pod without a gate may be deleted, and the one that serves with an open gate may not")
 	}
 	var stays []string

@@ -9,12 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -94,9 +93,9 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:v1", "v1"
 			pod.Annotations = map[string]string{inplace.AnnotationMove: unseen.String()}
 			r.Seen.Nodes = []*corev1.Node{nodeThat(c.node)}
-			m := &replicas.Pod{State: podstate.StateOf((&steps.PlanBuilder{}), pod,
-				podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, 0, 0, fixture.Start)}
-			if unreachable := nodes.KnownUnreachable(r.Seen.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
+			m := &deployments.Pod{State: podstate.StateOf((&steps.PlanBuilder{}), pod,
+				podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, nil, 0, 0, fixture.Start)}
+			if unreachable := readiness.KnownUnreachable(r.Seen.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
 				t.Errorf("unreachable is %t", unreachable)
 			}
 		})

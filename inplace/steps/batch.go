@@ -3,7 +3,7 @@ package steps
 import (
 	"time"
 
-	"github.com/stayput/stayput/inplace/times"
+	"github.com/stayput/stayput/inplace"
 )
 
 // Each write to a ReplicaSet, a Deployment or a pod causes events for native controllers. Their own writes are refused, or are followed by
@@ -53,7 +53,7 @@ func (d *PlanBuilder) CanWait(what Deferral, most time.Duration, now time.Time) 
 	if !known {
 		first = now
 	}
-	_, left := times.Since(first, most, now)
+	_, left := inplace.Since(first, most, now)
 	return left
 }
 

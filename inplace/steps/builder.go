@@ -10,7 +10,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/times"
 )
 
 // PlanBuilder is a plan as it is built.
@@ -73,7 +72,7 @@ func Lots(planned []Step) [][]Step {
 
 // Again asks for another look after that time; 0 for none.
 func (d *PlanBuilder) Again(after time.Duration) {
-	d.Result.After = times.Sooner(d.Result.After, after)
+	d.Result.After = inplace.Sooner(d.Result.After, after)
 }
 
 // refusedLook is after what time to look again at a PodDisruptionBudget: the events of its pods, which the budget counts, start no look
@@ -85,7 +84,7 @@ const refusedLook = 2 * time.Second
 func (d *PlanBuilder) Refuse(budget, why string, after time.Duration) {
 	d.Result.AwaitsBudget = cmp.Or(d.Result.AwaitsBudget, budget)
 	d.Waiting = cmp.Or(d.Waiting, why)
-	d.Again(times.Sooner(after, refusedLook))
+	d.Again(inplace.Sooner(after, refusedLook))
 }
 
 // limitedLook is after what time to look again at pods that a limit keeps in service. Usually the pod that restarts before them starts a
@@ -143,20 +142,20 @@ func (d *PlanBuilder) ForgetFallback(workload metav1.Object, fallback revisions.
 
 // NextNudge returns the value of the next nudge: another one at each interval.
 func (d *PlanBuilder) NextNudge(value string, every time.Duration, now time.Time) string {
-	due, wait := times.Since(times.TimeOf(value), every, now)
+	due, wait := inplace.Since(inplace.ParseTime(value), every, now)
 	d.Again(wait)
 	if due {
-		return times.Seconds(now)
+		return inplace.FormatTime(now)
 	}
 	return value
 }
 
 // NextRenewal returns the next value of LabelRenewed on a marked revision. The mark itself counts as the first renewal.
 func (d *PlanBuilder) NextRenewal(labels map[string]string, now time.Time) string {
-	due, wait := times.Since(revisions.RenewedAt(labels), revisions.RenewEvery, now)
+	due, wait := inplace.Since(revisions.RenewedAt(labels), revisions.RenewEvery, now)
 	if due || !revisions.Renewed(labels, now) {
 		d.Again(revisions.RenewEvery)
-		return times.Seconds(now)
+		return inplace.FormatTime(now)
 	}
 	d.Again(wait)
 	return labels[inplace.LabelRenewed]

@@ -6,8 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"gomodules.xyz/jsonpatch/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/patches"
 )
 
 // EditDecision is what the edit of a workload's template will do.
@@ -60,6 +64,19 @@ func (j EditDecision) String() string {
 	return j.Change.String()
 }
 
+// RecordDecision returns the operations that write on a workload what its last template edit does, or remove that if the decision is empty,
+// and that make the other changes of its annotations.
+func RecordDecision(workload metav1.Object, decision string, others ...patches.EntryChange) []jsonpatch.Operation {
+	changes := append([]patches.EntryChange{{Key: inplace.AnnotationDecision, Value: decision, Removing: decision == ""}}, others...)
+	if len(workload.GetAnnotations()) > 0 {
+		return patches.EntryOperations("annotations", workload.GetAnnotations(), changes)
+	}
+	if all := patches.Changed(nil, changes); len(all) > 0 {
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", patches.Pointer("metadata", "annotations"), all)}
+	}
+	return nil
+}
+
 // Notices returns further lines that users need to know about the edit.
 func (j EditDecision) Notices() []string {
 	asides := []string{j.AboutPartition()}
@@ -90,9 +107,6 @@ func AboutDeadline(drain, grace, deadline time.Duration) string {
 
 // DeadlinePrefix is the prefix of the line from AboutDeadline.
 const DeadlinePrefix = "progressDeadlineSeconds of "
-
-// AutoscalerPrefix is the prefix of the line about an autoscaler.
-const AutoscalerPrefix = "HorizontalPodAutoscaler "
 
 // BudgetPrefix is the prefix of the line about a PodDisruptionBudget.
 const BudgetPrefix = "PodDisruptionBudget "

@@ -52,8 +52,8 @@ type PatchPod struct {
 	Why        string
 	// Moves: the pod becomes one of the update revision.
 	Moves bool
-	// Drained: containers of a pod with a gate stop. serving.Endpoint.Drained must hold for what the API server returns just before the write,
-	// too.
+	// Drained: containers of a pod with a gate stop. podstate.Endpoint.Drained must hold for what the API server returns just before the
+	// write, too.
 	Drained bool
 	// Stops: containers of the pod stop for the patch.
 	Stops bool
@@ -61,8 +61,8 @@ type PatchPod struct {
 	Resizes bool
 	// Asked is the container that restarts because an annotation of the pod asks for it; empty if the patch is one of an update.
 	Asked string
-	// Refuses is why such a request is dropped; empty if it is not.
-	Refuses string
+	// Refuses is why such a request is dropped, Waits why it waits, one clause each; empty if it does not.
+	Refuses, Waits string
 	// Instead returns the step to take if the API server refuses this one, and why; nil if there is none.
 	Instead func(why string) PatchPod
 	// ServesOn is how long those containers go on serving after the patch.

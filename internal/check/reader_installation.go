@@ -265,10 +265,20 @@ func decisionIn(body []byte) error {
 	if err := json.Unmarshal(body, &review); err != nil || review.Response == nil {
 		return fmt.Errorf("its answer is no AdmissionReview: %.200s", body)
 	}
-	if review.Response.UID != forgedUID || !review.Response.Allowed {
-		return fmt.Errorf("it does not allow an edit in a namespace that is never managed: %.200s", body)
+	if review.Response.UID != forgedUID {
+		return fmt.Errorf("its answer is that of another request: %.200s", body)
+	}
+	if !review.Response.Allowed {
+		return fmt.Errorf("it does not allow an edit in a namespace that is never managed: %s", whyDenied(review.Response))
 	}
 	return nil
+}
+
+func whyDenied(response *reviewv1.AdmissionResponse) string {
+	if response.Result == nil || response.Result.Message == "" {
+		return "it does not say why"
+	}
+	return fmt.Sprintf("%.500s", response.Result.Message)
 }
 
 // served returns the certificate that managers show. Judge verifies it.

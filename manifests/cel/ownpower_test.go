@@ -11,7 +11,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -125,6 +124,19 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 			delete(pod.Annotations, inplace.AnnotationRestarts)
 		}, false, ""},
 		"unlabelled, completely patched": {partial(nil), toMesh2, false, "partially patched"},
+		"unlabelled, a request that waits, refused": {asking("waiting mesh: an update"), func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationRestarted: "refused mesh: no"}
+		}, false, ""},
+		"unlabelled, a request that waits, withdrawn": {asking("waiting mesh: an update"), func(pod *corev1.Pod) {
+			delete(pod.Annotations, inplace.AnnotationRestarted)
+		}, false, ""},
+		"unlabelled, a request that waits, changed": {asking("waiting mesh: an update"), func(pod *corev1.Pod) {
+			pod.Annotations[inplace.AnnotationRestartContainers] = "setup"
+		}, false, "takes its marks off"},
+		"unlabelled, a request that does not wait": {asking("restarted mesh"), func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationRestarted: "refused mesh: no"}
+		}, false, "takes its marks off"},
+		"unlabelled, a request that waits, carried out": {asking("waiting mesh: an update"), toMesh2, false, "partially patched"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := podWithSidecar()
@@ -186,6 +198,14 @@ func TestOwnPowerOverWhatVariablesRead(t *testing.T) {
 	}
 }
 
+// asking gives a pod a request, and what it says of it.
+func asking(says string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{inplace.AnnotationRestartContainers: "mesh",
+			inplace.AnnotationRestartDeadline: "2030-01-01T00:00:00Z", inplace.AnnotationRestarted: says}
+	}
+}
+
 func podWithSidecar() *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -199,7 +219,7 @@ func podWithSidecar() *corev1.Pod {
 func TestOwnResizes(t *testing.T) {
 	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-resizes")
 	mark := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{
-		"app": {Back: amounts.Amounts{CPURequest: "100m"}, To: amounts.Amounts{CPURequest: "200m"}}}}.String()
+		"app": {Back: edit.Amounts{CPURequest: "100m"}, To: edit.Amounts{CPURequest: "200m"}}}}.String()
 	const notBack = "without the namespace's label stayput resizes containers only to what they had before the pod was partially patched"
 	const others = "stayput changes nothing with the resources of a pod but those of its containers"
 	for name, test := range map[string]struct {

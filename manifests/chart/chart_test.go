@@ -188,7 +188,7 @@ func TestManagerOptions(t *testing.T) {
 	each(t, func(t *testing.T, h helm) {
 		r := h.template(t, "--set", "hostNetwork=true,webhook.port=9444,metrics.port=9445,health.port=9446,replicas=3,image.repository=r.io/s",
 			"--set", "image.tag=t,image.pullPolicy=Always,imagePullSecrets[0].name=pull,nodeSelector.pool=a,tolerations[0].operator=Exists",
-			"--set", "podLabels.team=x,podAnnotations.note=y,resources.requests.cpu=1,goMemoryLimit=1GiB,affinity.nodeAffinity=null",
+			"--set", "podLabels.team=x,podAnnotations.note=y,resources.requests.cpu=1,goMemoryLimit=1GiB,goGC=100,affinity.nodeAffinity=null",
 			"--set", "inPlaceAnnotations={a/b,c},restartAnnotations={checksum/config,d/*},excludedNamespaces={x,y}",
 			"--set", `maxRestartingPods=10,maxRestartingPodsPerNode=1,maxRestartingPodsPerTopology.topology\.kubernetes\.io/zone=3`,
 			"--set", "extraArgs={--zap-log-level=debug}")
@@ -217,7 +217,7 @@ func TestManagerOptions(t *testing.T) {
 			"nodes":        pod.Spec.NodeSelector["pool"] == "a" && pod.Spec.Tolerations[0].Operator == "Exists",
 			"labels":       pod.Labels["team"] == "x" && pod.Annotations["note"] == "y",
 			"resources":    manager.Resources.Requests.Cpu().String() == "1" && !manager.Resources.Limits.Memory().IsZero(),
-			"memory limit": manager.Env[2].Value == "1GiB",
+			"memory limit": manager.Env[2].Value == "1GiB" && manager.Env[3].Value == "100",
 		} {
 			if !right {
 				t.Errorf("%s: not as the values say: %+v", what, deployment.Spec)

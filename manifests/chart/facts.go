@@ -13,7 +13,7 @@ type facts struct {
 	Repository, Tag, Version             string
 	Replicas                             string
 	WebhookPort, MetricsPort, HealthPort string
-	GoMemoryLimit                        string
+	GoMemoryLimit, GoGC                  string
 	Resources                            string
 	PodSecurity, ContainerSecurity       string
 	Spread                               string
@@ -36,7 +36,7 @@ func factsOf(objects []*object) (facts, error) {
 	f.Repository, f.Tag = image[:colon], image[colon+1:]
 	f.Version = strings.TrimPrefix(f.Tag, "v")
 	f.WebhookPort, f.MetricsPort, f.HealthPort = portOf(manager, "webhook"), portOf(manager, "metrics"), portOf(manager, "health")
-	f.GoMemoryLimit = env(manager, "GOMEMLIMIT").Value
+	f.GoMemoryLimit, f.GoGC = env(manager, "GOMEMLIMIT").Value, env(manager, "GOGC").Value
 	return f, f.addBlocks(manager, role)
 }
 

@@ -135,6 +135,7 @@ func (e *edit) manager() {
 	e.pod()
 	e.replace(container, "resources", "resources:\n{{- toYaml .Values.resources | nindent INNER }}")
 	e.node(env(e.object, "GOMEMLIMIT"), `{{ .Values.goMemoryLimit | quote }}`)
+	e.node(env(e.object, "GOGC"), `{{ .Values.goGC | quote }}`)
 	for i := range e.list(container + ".ports") {
 		port := fmt.Sprintf("%s.ports.%d", container, i)
 		e.value(port+".containerPort", `{{ .Values.`+e.object.text(port+".name")+`.port }}`)

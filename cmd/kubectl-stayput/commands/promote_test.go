@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/deployments"
 )
 
 const podsPath = "/api/v1/namespaces/shop/pods/"
@@ -111,7 +111,7 @@ func TestPromoteFails(t *testing.T) {
 	condition := func(message string) func(d *appsv1.Deployment) {
 		return func(d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
-				Reason: statuses.ReasonTimedOut, Message: message}}
+				Reason: deployments.ReasonTimedOut, Message: message}}
 		}
 	}
 	for name, test := range map[string]struct {
@@ -156,7 +156,7 @@ func TestPromoteEndsWhenTheWorkloadChanges(t *testing.T) {
 		}, "has stalled, and it was undone"},
 		"stalled": {func(d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
-				Reason: statuses.ReasonTimedOut, Message: `ReplicaSet "new" has timed out progressing. It is waiting for a node.`}}
+				Reason: deployments.ReasonTimedOut, Message: `ReplicaSet "new" has timed out progressing. It is waiting for a node.`}}
 		}, "It is waiting for a node."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,192 @@
+package deployments
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// Sets are the ReplicaSets of a Deployment with their live pods.
+type Sets struct {
+	// All are oldest first. New is the new ReplicaSet; nil until it is created.
+	All []*Set
+	New *Set
+	// Pods are those of all ReplicaSets, by name: an order that no event changes.
+	Pods []*Pod
+	// Wanted is how many pods the Deployment wants, and Kept how many of them the partition keeps.
+	Wanted, Kept int
+}
+
+// SetsOf returns the ReplicaSets without pods: see Add.
+func SetsOf(oldestFirst []*apps.ReplicaSet, newRS *apps.ReplicaSet, wanted, kept int) Sets {
+	sets := Sets{Wanted: wanted, Kept: kept}
+	for _, rs := range oldestFirst {
+		s := &Set{Rs: rs}
+		sets.All = append(sets.All, s)
+		if rs == newRS {
+			sets.New = s
+		}
+	}
+	return sets
+}
+
+// Add adds a pod to its owner. Pods are added by name.
+func (sets *Sets) Add(m *Pod) {
+	m.Owner.Pods, sets.Pods = append(m.Owner.Pods, m), append(sets.Pods, m)
+}
+
+// Of returns the ReplicaSet that controls the pod; nil if none does.
+func (sets Sets) Of(pod *corev1.Pod) *Set {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	if controller == nil {
+		return nil
+	}
+	for _, s := range sets.All {
+		if s.Rs.UID == controller.UID {
+			return s
+		}
+	}
+	return nil
+}
+
+// Old yields the ReplicaSets other than the new one.
+func (sets Sets) Old() iter.Seq[*Set] {
+	return func(yield func(*Set) bool) {
+		for _, s := range sets.All {
+			if s != sets.New && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// ReplicaSets returns the ReplicaSets as they were observed.
+func (sets Sets) ReplicaSets() []*apps.ReplicaSet {
+	var all []*apps.ReplicaSet
+	for _, s := range sets.All {
+		all = append(all, s.Rs)
+	}
+	return all
+}
+
+func (sets Sets) any(which func(*Set) bool) bool { return slices.ContainsFunc(sets.All, which) }
+
+func (sets Sets) anyPod(which func(*Pod) bool) bool { return slices.ContainsFunc(sets.Pods, which) }
+
+func (sets Sets) sum(of func(*Set) int) int {
+	sum := 0
+	for _, s := range sets.All {
+		sum += of(s)
+	}
+	return sum
+}
+
+// Total returns the number of replicas that the ReplicaSet controller works towards, once pods that are moving are counted in the
+// ReplicaSet where they are.
+func (sets Sets) Total() int {
+	return sets.sum(func(s *Set) int { return max(s.Size(), len(s.Pods)) })
+}
+
+// Surge returns how many replicas of all ReplicaSets are for surge pods.
+func (sets Sets) Surge() int { return sets.sum(func(s *Set) int { return s.Surge }) }
+
+// Safe returns how many available pods the ReplicaSet controller would leave.
+func (sets Sets) Safe() int { return sets.sum((*Set).Safe) }
+
+// Excess returns how many replicas there are beyond those that the Deployment wants, not counting surge replicas; negative if there are
+// too few.
+func (sets Sets) Excess() int { return sets.sum((*Set).Size) - sets.Surge() - sets.Wanted }
+
+// AllObserved reports whether the ReplicaSet controller has seen every pod where it is, and no ReplicaSet has surplus pods.
+func (sets Sets) AllObserved() bool {
+	return !sets.any(func(s *Set) bool { return s.InUse() && (s.Surplus() > 0 || !s.Seen()) })
+}
+
+// Overfull reports whether a mark holds the deletion of surplus pods.
+func (sets Sets) Overfull() bool {
+	return sets.any(func(s *Set) bool { return revisions.Updating(s.Rs) && s.Surplus() > 0 })
+}
+
+// AnyUpdating reports whether some ReplicaSet is marked as updating.
+func (sets Sets) AnyUpdating() bool {
+	return sets.any(func(s *Set) bool { return revisions.Updating(s.Rs) })
+}
+
+// AllUpdating reports whether all ReplicaSets that take part in the update are marked as updating.
+func (sets Sets) AllUpdating() bool {
+	return !sets.any(func(s *Set) bool { return sets.takesPart(s) && !revisions.Updating(s.Rs) })
+}
+
+func (sets Sets) takesPart(s *Set) bool { return s.InUse() || s == sets.New }
+
+// OldInUse reports whether some old ReplicaSet has or wants pods.
+func (sets Sets) OldInUse() bool {
+	return sets.any(func(s *Set) bool { return s != sets.New && s.InUse() })
+}
+
+// Unfinished reports whether old ReplicaSets are in use, some pod has something left to change, or there are surge replicas.
+func (sets Sets) Unfinished() bool {
+	return sets.OldInUse() || sets.Surge() > 0 ||
+		sets.anyPod(func(m *Pod) bool { return m.Needs().Left() || m.PartiallyPatched() })
+}
+
+// AnyPartiallyPatched reports whether some pod is partially patched.
+func (sets Sets) AnyPartiallyPatched() bool {
+	return sets.anyPod(func(m *Pod) bool { return m.PartiallyPatched() })
+}
+
+// AnyToRestart reports whether some pod is still to restart, without surge pods and pods at the partition.
+func (sets Sets) AnyToRestart() bool {
+	return sets.anyPod(func(m *Pod) bool { return m.ToRestart() })
+}
+
+// AnyAvailableSoon reports whether a pod will be available within a batch window.
+func (sets Sets) AnyAvailableSoon() bool {
+	return sets.anyPod(func(m *Pod) bool { return 0 < m.AvailableIn && m.AvailableIn <= steps.BatchWindow })
+}
+
+// AnyRestartingUngated reports whether a pod without a gate has its turn or restarts, without surge pods that are being removed.
+func (sets Sets) AnyRestartingUngated(turns podstate.Turns) bool {
+	return sets.anyPod(func(m *Pod) bool {
+		return !m.Removing && !readiness.Gated(m.Pod) && (turns[&m.State] || !m.Applied)
+	})
+}
+
+// Unproved reports whether some pod counts, or may count, as available for what it ran before. There are three such cases. A pod went back
+// without a drain: it is Ready and has not restarted yet. Or it has just become unready, and its ReplicaSet's status still counts it. Or a
+// pod has startup probes that are yet to run, because it has not restarted, or has only just (readiness.ProvedStarted): its kubelet may
+// call it Ready before they run. If only time is needed, Unproved returns how long to wait. An unreachable kubelet calls no pod Ready.
+func (sets Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
+	unproved = sets.any(func(s *Set) bool { return s.countsUnready(now) })
+	for _, m := range sets.Pods {
+		if probed := readiness.StartupProbed(m.Pod); !m.Unreachable && (probed || m.Ready()) {
+			proved, left := readiness.ProvedStarted(m.Pod, now)
+			unproved, wait = unproved || !proved || !m.Applied, max(wait, left)
+		}
+	}
+	return unproved, wait
+}
+
+// OnlyActive reports whether this ReplicaSet will have replicas and all others will have none.
+func (sets Sets) OnlyActive(only *Set, balance Balance) bool {
+	return !sets.any(func(s *Set) bool { return (s.Becomes(balance) > 0) != (s == only) })
+}
+
+// Books returns the accounts of the ReplicaSets, for the ledger. Leaving are the pods that move to the new ReplicaSet now.
+func (sets Sets) Books(maxSurge int, leaving map[*Set][]*Pod) Books {
+	books := Books{Wanted: sets.Wanted, MaxSurge: maxSurge}
+	for _, s := range sets.All {
+		books.Accounts = append(books.Accounts, Account{Name: s.Rs.Name, Replicas: s.Size(), Pods: len(s.Pods),
+			Leaving: len(leaving[s]), Ending: s.Ending(), Surge: s.Surge, ToReplace: s.ToReplace()})
+	}
+	return books
+}

@@ -1,0 +1,307 @@
+package podstate
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
+)
+
+// What follows decides from EndpointSlices and Services whether clients are still sent to a pod whose gate is closed, and so
+// when the pod's containers may stop.
+//
+// It knows what was listed and nothing of the update: it does not matter why the pod is to stop.
+//
+// The EndpointSlices that count for a drain are those of the native controller, by the pod's UID, except those of Services that publish
+// addresses which are not ready. A pod to which nothing sends clients waits only for its kubelet (SentTo). For that, the slices of all
+// controllers count, but only those in the pod's own namespace. A pod's drain is one predicate for all kinds of workloads
+// (Endpoint.Drained). The pod counts as unavailable from the moment its gate closes.
+
+const (
+	// SliceController is controllerName in pkg/controller/endpointslice/endpointslice_controller.go. EndpointSlices of other
+	// controllers need not follow the readiness of pods.
+	SliceController = "endpointslice-controller.k8s.io"
+	// DrainPatience plus the drain is how long a pod whose gate is closed waits for EndpointSlices at most: they must not stop an
+	// update.
+	DrainPatience = 30 * time.Second
+	// UnseenAgain is when to look again for a pod that is out of all EndpointSlices, if the caller has not seen it leave.
+	UnseenAgain = time.Second
+)
+
+// Endpoints is what EndpointSlices say about the pods of one workload that drain before their patch, by UID.
+type Endpoints map[types.UID]Endpoint
+
+// Endpoint is what EndpointSlices say about one pod. The zero Endpoint is that of a pod about which nothing was read.
+type Endpoint struct {
+	// Listed says that an EndpointSlice offers the pod to clients.
+	Listed bool
+	// LastOf is a Service of which the pod is the last ready endpoint, or the last on its node if the Service keeps traffic there. It
+	// is empty if there is no such Service.
+	LastOf string
+	// OutSince is when the caller first saw that no EndpointSlice offers the pod. It is zero if the caller has not seen that.
+	OutSince time.Time
+	// NoClientSent says that nothing sends clients to the pod, whether it is ready or not. See SentTo.
+	NoClientSent bool
+}
+
+// EndpointsOf returns what the EndpointSlices of the namespace say about the pods that drain before their patch. The native rule is
+// podToEndpoint of k8s.io/endpointslice, utils.go: an endpoint is ready as long as its pod is Ready and not terminating. The
+// EndpointSlices of a Service that publishes addresses that are not ready say nothing about readiness.
+func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, services []corev1.Service) Endpoints {
+	endpoints, offers := Endpoints{}, offersOf(slices, services)
+	for _, pod := range pods {
+		if readiness.DrainsFirst(pod) {
+			endpoint := endpointOf(pod, offers)
+			endpoint.NoClientSent = !SentTo(pod, slices, services)
+			endpoints[pod.UID] = endpoint
+		}
+	}
+	return endpoints
+}
+
+// SentTo reports whether clients may be sent to the pod: a Service selects it, or an EndpointSlice of any controller lists it,
+// ready or not.
+func SentTo(pod *corev1.Pod, all []discoveryv1.EndpointSlice, services []corev1.Service) bool {
+	for i := range services {
+		if ServiceSelects(&services[i], pod) {
+			return true
+		}
+	}
+	for i := range all {
+		if SliceLists(&all[i], pod) {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// longestSelector is how many labels of a Service's selector are kept. It is several times what real selectors have.
+	longestSelector = 16
+	// anyPod is a label key that no selector has, because it is not a valid key.
+	anyPod = ""
+)
+
+// BoundedSelector returns what is kept of a Service's selector. A selector that is too long counts as selecting every pod. The only effect
+// is that pods drain.
+func BoundedSelector(selector map[string]string) map[string]string {
+	if len(selector) > longestSelector {
+		return map[string]string{anyPod: ""}
+	}
+	return selector
+}
+
+// ServiceSelects reports whether the Service selects the pod. A Service without a selector selects nothing.
+func ServiceSelects(service *corev1.Service, pod *corev1.Pod) bool {
+	if _, every := service.Spec.Selector[anyPod]; every {
+		return true
+	}
+	for key, value := range service.Spec.Selector {
+		if has, labelled := pod.Labels[key]; !labelled || has != value {
+			return false
+		}
+	}
+	return len(service.Spec.Selector) > 0
+}
+
+// SameSelector reports whether both Services select the same pods. A Service that does not exist is nil.
+func SameSelector(a, b *corev1.Service) bool {
+	return a != nil && b != nil && maps.Equal(a.Spec.Selector, b.Spec.Selector)
+}
+
+// SliceLists reports whether the pod is among the endpoints. Which pods a host name stands for is unknown, so a slice of host names
+// lists every pod.
+func SliceLists(slice *discoveryv1.EndpointSlice, pod *corev1.Pod) bool {
+	for i := range slice.Endpoints {
+		switch endpoint := &slice.Endpoints[i]; {
+		case isPod(endpoint.TargetRef):
+			target := endpoint.TargetRef
+			if target.UID == pod.UID || target.UID == "" && target.Name == pod.Name {
+				return true
+			}
+		case slice.AddressType == discoveryv1.AddressTypeFQDN, hasAddress(pod, endpoint.Addresses):
+			return true
+		}
+	}
+	return false
+}
+
+// SliceUnlisted returns the endpoints that the slice had before the change and does not have after it. A slice that does not exist is
+// nil.
+func SliceUnlisted(before, after *discoveryv1.EndpointSlice) []discoveryv1.Endpoint {
+	still := map[string]bool{}
+	if after != nil {
+		for _, endpoint := range after.Endpoints {
+			still[identity(endpoint)] = true
+		}
+	}
+	var left []discoveryv1.Endpoint
+	for _, endpoint := range before.Endpoints {
+		if !still[identity(endpoint)] {
+			left = append(left, discoveryv1.Endpoint{TargetRef: endpoint.TargetRef, Addresses: endpoint.Addresses})
+		}
+	}
+	return left
+}
+
+func isPod(target *corev1.ObjectReference) bool { return target != nil && target.Kind == "Pod" }
+
+func hasAddress(pod *corev1.Pod, addresses []string) bool {
+	return slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool {
+		return slices.ContainsFunc(addresses, func(address string) bool { return sameAddress(address, ip.IP) })
+	})
+}
+
+// sameAddress reports whether both addresses are the same, in any spelling.
+func sameAddress(a, b string) bool {
+	one, err := netip.ParseAddr(a)
+	other, otherErr := netip.ParseAddr(b)
+	return a == b || err == nil && otherErr == nil && one.Unmap() == other.Unmap()
+}
+
+// endpointOf returns what the Services offer of the pod. LastOf is the first of the Services of which the pod is the last endpoint.
+// A Ready pod counts as listed: if it is not listed yet, it may be in a moment.
+func endpointOf(pod *corev1.Pod, offers []*offer) Endpoint {
+	endpoint := Endpoint{Listed: apps.IsTrue(pod, corev1.PodReady)}
+	for _, o := range offers {
+		known, ready := o.own(pod)
+		if !known {
+			continue
+		}
+		endpoint.Listed = endpoint.Listed || ready > 0
+		if o.others(pod, ready) == 0 {
+			endpoint.LastOf = cmp.Or(endpoint.LastOf, o.service)
+		}
+	}
+	return endpoint
+}
+
+// offer is a Service with its endpoints. Each endpoint counts once, however many addresses and ports it has.
+type offer struct {
+	service string
+	// local says that the Service keeps traffic on the node where it arrives.
+	local bool
+	// ready has every endpoint, by identity, and whether it is ready. total and onNode count the ready ones.
+	ready  map[string]bool
+	total  int
+	onNode map[string]int
+}
+
+// offersOf returns the Services whose EndpointSlices follow the readiness of pods, sorted by name. A Service that was not read
+// counts as well: the wait for it is bounded.
+func offersOf(all []discoveryv1.EndpointSlice, services []corev1.Service) []*offer {
+	byName, offers := map[string]*corev1.Service{}, map[string]*offer{}
+	for i := range services {
+		byName[services[i].Name] = &services[i]
+	}
+	for i := range all {
+		name := all[i].Labels[discoveryv1.LabelServiceName]
+		service := byName[name]
+		if !SliceFollowsPods(&all[i]) || service != nil && service.Spec.PublishNotReadyAddresses {
+			continue
+		}
+		if offers[name] == nil {
+			offers[name] = &offer{service: name, local: isLocal(service), ready: map[string]bool{}, onNode: map[string]int{}}
+		}
+		for _, endpoint := range all[i].Endpoints {
+			offers[name].add(endpoint)
+		}
+	}
+	return slices.SortedFunc(maps.Values(offers), func(a, b *offer) int { return strings.Compare(a.service, b.service) })
+}
+
+// SliceFollowsPods reports whether the native controller maintains the slice.
+func SliceFollowsPods(slice *discoveryv1.EndpointSlice) bool {
+	return slice.Labels[discoveryv1.LabelManagedBy] == SliceController
+}
+
+// isLocal reports whether the Service keeps any of its traffic on the node where it arrives.
+func isLocal(service *corev1.Service) bool {
+	return service != nil && (service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal ||
+		service.Spec.InternalTrafficPolicy != nil && *service.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal)
+}
+
+func (o *offer) add(endpoint discoveryv1.Endpoint) {
+	// An absent condition means true: EndpointConditions in k8s.io/api/discovery/v1.
+	ready := endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready
+	key := identity(endpoint)
+	if ready && !o.ready[key] {
+		o.total++
+		if endpoint.NodeName != nil {
+			o.onNode[*endpoint.NodeName]++
+		}
+	}
+	o.ready[key] = o.ready[key] || ready
+}
+
+// identity returns a key for the endpoint. It is the pod's UID if that is known, because another pod may have the same name.
+func identity(endpoint discoveryv1.Endpoint) string {
+	switch target := endpoint.TargetRef; {
+	case !isPod(target):
+		return "address " + strings.Join(endpoint.Addresses, " ")
+	case target.UID != "":
+		return string(target.UID)
+	default:
+		return "name " + target.Name
+	}
+}
+
+// own reports whether the pod is an endpoint, and how many ready ones it is.
+func (o *offer) own(pod *corev1.Pod) (known bool, ready int) {
+	for _, key := range []string{string(pod.UID), "name " + pod.Name} {
+		isReady, has := o.ready[key]
+		known = known || has
+		if isReady {
+			ready++
+		}
+	}
+	return known, ready
+}
+
+// others returns the number of ready endpoints that can replace the pod.
+func (o *offer) others(pod *corev1.Pod, own int) int {
+	if o.local {
+		return o.onNode[pod.Spec.NodeName] - own
+	}
+	return o.total - own
+}
+
+// Drained reports whether the containers of a pod whose gate is closed may stop: its kubelet keeps it out of service, and no
+// EndpointSlice has offered it for as long as proxies need to follow. If not, it returns when to look again although nothing
+// changes.
+//
+// The argument servesOn is how long the containers keep serving after the patch. That part of the drain happens after the patch and
+// is not waited for before.
+//
+// There is no wait if no clients are sent to the pod, and none if the pod is the last endpoint. Closing its gate has taken it out
+// of service, because Ready=False takes every pod out of the EndpointSlices: the sooner it restarts, the shorter the gap.
+// Nevertheless Stayput closes the gate of the last endpoint. The pod serves until the kubelet has reported Ready=False, so the gap
+// begins only then. And if a Ready pod were patched, it would be counted as updated and available while its old container runs.
+func (e Endpoint) Drained(pod *corev1.Pod, drain, servesOn time.Duration, now time.Time) (bool, time.Duration) {
+	if out, wait := readiness.KeptOut(pod, now); !out || drain == 0 || e.LastOf != "" || e.NoClientSent {
+		return out, wait
+	}
+	overdue, patience := inplace.Since(readiness.ClosedAt(pod), DrainPatience+drain, now)
+	switch {
+	case overdue:
+		return true, 0
+	case e.Listed:
+		return false, patience
+	case e.OutSince.IsZero():
+		return false, inplace.Sooner(patience, UnseenAgain)
+	}
+	if over, left := inplace.Since(e.OutSince, drain-servesOn, now); !over {
+		return false, inplace.Sooner(patience, left)
+	}
+	return true, 0
+}
