@@ -404,7 +404,7 @@ func TestReportOfALimit(t *testing.T) {
 	waits := func(flag string, moving int32, long time.Duration) {
 		limited := held
 		limited.Phase, limited.Message, limited.Progress.Moving = steps.PhaseLimit, "why", moving
-		limited.AwaitsLimit = steps.AwaitsLimit{Flag: flag, Pods: s.Read.Seen.Pods, Most: 2}
+		limited.AwaitsLimit = steps.AwaitsLimit{Flag: flag, Why: "others", Pods: s.Read.Seen.Pods, Most: 2}
 		s.Read.Seen.Now = s.Read.Seen.Now.Add(long)
 		s.report(limited)
 	}
@@ -422,6 +422,12 @@ func TestReportOfALimit(t *testing.T) {
 	fixture.WantTold(t, s.Recorder)
 	waits(concurrency.FlagPerNode, 0, 0)
 	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why")
+	waits(concurrency.FlagPerNode, 1, 0)
+	waits(concurrency.Adaptive, 0, 0) // the load of the managers is news after a while
+	waits(concurrency.Adaptive, 0, adaptivePatience-1)
+	fixture.WantTold(t, s.Recorder)
+	waits(concurrency.Adaptive, 0, 1)
+	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why; waiting for others")
 	s.report(held)
 	if n := s.metrics.inProgress.count()[shop].awaiting[concurrency.FlagPerNode]; n != 0 {
 		t.Errorf("%d pods wait, want none", n)

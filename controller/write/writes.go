@@ -55,6 +55,8 @@ type Writer struct {
 	Live client.Reader
 	// Fallbacks names the ConfigMap with the persisted fallbacks.
 	Fallbacks types.NamespacedName
+	// Took is told how long each write took that was made; nil if that does not matter.
+	Took func(time.Duration)
 }
 
 // ErrTermOver is the cause with which a context for writes ends when the leader's Lease ends. Only a leader may make
@@ -120,7 +122,11 @@ func (w Writer) attempt(ctx context.Context, step steps.Step) (made attempt) {
 	}()
 	ctx, span := w.begin(ctx, step)
 	defer func() { tracing.End(span, made.err) }()
+	from := time.Now()
 	done, err := w.Carry(ctx, step)
+	if err == nil && w.Took != nil {
+		w.Took(time.Since(from))
+	}
 	return attempt{done, err}
 }
 
