@@ -61,11 +61,11 @@ func (a Asking) Answer(c Circumstances) (step steps.PatchPod, has bool) {
 	refused := a.refused(c)
 	switch waits := a.waiting(c.Update); {
 	case a.none, refused == "" && c.Update == "":
-		return a.Pod.Annotated("its request waits no longer", [2]string{inplace.AnnotationRestarted, ""}), saysWaiting(a.Pod.Pod)
+		return a.answered("its request waits no longer", [2]string{inplace.AnnotationRestarted, ""}), saysWaiting(a.Pod.Pod)
 	case refused != "":
 		return a.refuse(refused), c.Update != "" || !readiness.Closed(a.Pod.Pod)
 	default:
-		step = a.Pod.Annotated("its request waits: "+c.Update, [2]string{inplace.AnnotationRestarted, waits})
+		step = a.answered("its request waits: "+c.Update, [2]string{inplace.AnnotationRestarted, waits})
 		step.Waits = fmt.Sprintf("%s waits: %s is in progress", strings.Join(a.entries, ","), c.Update)
 		return step, a.Pod.Pod.Annotations[inplace.AnnotationRestarted] != waits
 	}
@@ -151,8 +151,15 @@ func (a Asking) refuse(why string) steps.PatchPod {
 	if a.flaw == "" {
 		result = fmt.Sprintf("%s%s: %s", answersRefused, strings.Join(a.entries, ","), why)
 	}
-	step := a.Pod.Annotated("the request for a restart is refused: "+why, ended(result)...)
+	step := a.answered("the request for a restart is refused: "+why, ended(result)...)
 	step.Refuses = why
+	return step
+}
+
+// answered returns the step that sets those annotations of the pod.
+func (a Asking) answered(why string, entries ...[2]string) steps.PatchPod {
+	step := a.Pod.Annotated(why, entries...)
+	step.Answers = true
 	return step
 }
 

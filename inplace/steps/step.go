@@ -63,6 +63,8 @@ type PatchPod struct {
 	Asked string
 	// Refuses is why such a request is dropped, Waits why it waits, one clause each; empty if it does not.
 	Refuses, Waits string
+	// Answers: the pod only says what becomes of such a request.
+	Answers bool
 	// Instead returns the step to take if the API server refuses this one, and why; nil if there is none.
 	Instead func(why string) PatchPod
 	// ServesOn is how long those containers go on serving after the patch.
