@@ -400,17 +400,17 @@ func (n news) mayBeCause(pod *corev1.Pod) bool {
 // partition records, once for each value of the partition, that the update waits at the partition. How many pods that
 // are may change later, when the workload is scaled.
 func (n news) partition() {
-	known := n.current()
-	event, waits := atPartition[n.plan.Phase]
-	if known == nil || !waits || known.told[n.stage()] {
+	known, phase := n.current(), n.plan.Phase
+	if known == nil || phase != steps.PhasePartition && phase != steps.PhaseWindow || known.told[n.stage()] {
 		return
 	}
 	known.told[n.stage()] = true
-	n.event(n.rollout.Workload(), corev1.EventTypeNormal, event, n.plan.Message)
+	if phase == steps.PhaseWindow {
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventWindow, n.plan.Message)
+		return
+	}
+	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventPartition, n.plan.Message)
 }
-
-// atPartition are the events of the phases in which an update waits at its partition, or for its window.
-var atPartition = map[steps.Phase]string{steps.PhasePartition: EventPartition, steps.PhaseWindow: EventWindow}
 
 func (n news) stage() string {
 	partition := n.seen.Settings.Partition
