@@ -286,7 +286,7 @@ func (n news) adopt(known *update) {
 	known.told[EventNoDryRun] = n.plan.NoDryRun != ""
 	known.told[EventBypassed] = n.plan.Bypassed != ""
 	known.told[EventNotUndone] = n.plan.NotUndone != ""
-	_, known.told[n.stage()] = atPartition[n.plan.Phase]
+	known.told[n.stage()] = n.waitsAtPartition()
 }
 
 // moves records an event on each pod that got new images, a new revision, or both.
@@ -400,16 +400,21 @@ func (n news) mayBeCause(pod *corev1.Pod) bool {
 // partition records, once for each value of the partition, that the update waits at the partition. How many pods that
 // are may change later, when the workload is scaled.
 func (n news) partition() {
-	known, phase := n.current(), n.plan.Phase
-	if known == nil || phase != steps.PhasePartition && phase != steps.PhaseWindow || known.told[n.stage()] {
+	known := n.current()
+	if known == nil || !n.waitsAtPartition() || known.told[n.stage()] {
 		return
 	}
 	known.told[n.stage()] = true
-	if phase == steps.PhaseWindow {
+	if n.plan.Phase == steps.PhaseWindow {
 		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventWindow, n.plan.Message)
 		return
 	}
 	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventPartition, n.plan.Message)
+}
+
+// waitsAtPartition reports whether the update waits at its partition, or for its window.
+func (n news) waitsAtPartition() bool {
+	return n.plan.Phase == steps.PhasePartition || n.plan.Phase == steps.PhaseWindow
 }
 
 func (n news) stage() string {
