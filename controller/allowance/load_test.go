@@ -91,3 +91,24 @@ func TestALeaderWithoutLimitsBeginsAtOnce(t *testing.T) {
 		t.Error("it waits")
 	}
 }
+
+// TestPodsThatStartSlowlyAreMeasured: where pods take longer than SlowAfter, that is known, as SlowAfter. Otherwise the bound would compare
+// how late the leader is with pods of another update, which came back within seconds. Pods that do not come back tell nothing.
+func TestPodsThatStartSlowlyAreMeasured(t *testing.T) {
+	for long, want := range map[time.Duration]time.Duration{
+		2 * time.Second:           2 * time.Second,
+		90 * time.Second:          concurrency.SlowAfter,
+		concurrency.Patience:      0,
+		2 * concurrency.Patience:  0,
+		concurrency.SlowAfter + 1: concurrency.SlowAfter,
+	} {
+		load, measured := &Load{}, concurrency.Load{}
+		load.cameBack(long)
+		if want > 0 {
+			measured.CameBack(want)
+		}
+		if fmt.Sprint(load.measured) != fmt.Sprint(measured) {
+			t.Errorf("%s: measured %+v, want %+v", long, load.measured, measured)
+		}
+	}
+}
