@@ -246,7 +246,7 @@ func (r *Restarts) lookNow(ctx context.Context) error {
 		return err
 	}
 	quick := slices.DeleteFunc(slices.Clone(seen.Restarting), func(pod concurrency.Pod) bool { return pod.Slow })
-	r.Load.tick(len(quick), len(seen.Requests) > 0)
+	r.Load.tick(len(seen.Restarting), len(quick), len(seen.Requests) > 0)
 	r.wake(seen.Divide(), now)
 	return nil
 }

@@ -51,13 +51,13 @@ func (l *Load) bound() int {
 	return l.measured.Bound()
 }
 
-// tick moves the bound, given how many pods are out of service, and whether others wait.
-func (l *Load) tick(out int, more bool) {
+// tick moves the bound, given how many pods are out of service, how many of these are not slow, and whether others wait.
+func (l *Load) tick(out, quick int, more bool) {
 	if l == nil {
 		return
 	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	l.measured.Tick(out, more)
+	l.measured.Tick(quick, more)
 	l.Tell(out, l.measured.Bound())
 }

@@ -112,3 +112,14 @@ func TestPodsThatStartSlowlyAreMeasured(t *testing.T) {
 		}
 	}
 }
+
+// TestPodsThatDoNotComeBackAreTold: a pod that is out of service for long leaves room for others, but the metric has it.
+func TestPodsThatDoNotComeBackAreTold(t *testing.T) {
+	r, pods := unlimited(2, 3)
+	pods[0].Status.Conditions[1].LastTransitionTime.Time = time.Now().Add(-2 * concurrency.SlowAfter)
+	told := 0
+	r.Load.Tell = func(out, _ int) { told = out }
+	if err := r.lookNow(t.Context()); err != nil || told != 2 {
+		t.Errorf("%d pods are told, want 2, %v", told, err)
+	}
+}
