@@ -123,3 +123,17 @@ func TestPodsThatDoNotComeBackAreTold(t *testing.T) {
 		t.Errorf("%d pods are told, want 2, %v", told, err)
 	}
 }
+
+// TestNamespacesAreForgotten: in a cluster where namespaces come and go, only those with the latest permissions are remembered.
+func TestNamespacesAreForgotten(t *testing.T) {
+	r := &Restarts{}
+	for i := range 3 * mostLatest {
+		r.note(permission{pod: concurrency.Pod{Namespace: fmt.Sprint(i)}})
+	}
+	if has := len(r.latest); has > 2*mostLatest {
+		t.Errorf("%d are remembered", has)
+	}
+	if last := 3*mostLatest - 1; r.latest[fmt.Sprint(last)] != last+1 || r.latest[fmt.Sprint(last-mostLatest+1)] == 0 {
+		t.Error("one of the latest is forgotten")
+	}
+}
