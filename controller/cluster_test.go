@@ -47,7 +47,7 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
 		leadership: c.leadership(),
-		gone:       live.FallbacksOfGone,
+		gone:       func(ctx context.Context) ([]types.UID, error) { return live.Hold.FallbacksOfGone(ctx, live) },
 		writer:     c.writer(),
 		Reporter:   report.New(kinds.Deployments, c.Recorder, c.metrics),
 	}

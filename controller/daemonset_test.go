@@ -161,6 +161,8 @@ func TestRouterOfDaemonSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := c.Snapshot().Read.Seen.Pods[0]
+	told := pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&told.ObjectMeta, inplace.AnnotationRestarted, "waiting app: an update of the DaemonSet is in progress")
 	marked := c.controllerRevision("web-new")
 	marked.Labels[inplace.LabelUpdating] = "1"
 	for _, labelled := range []bool{true, false} {
@@ -169,6 +171,7 @@ func TestRouterOfDaemonSets(t *testing.T) {
 		}
 		for what, test := range map[string]struct{ enqueued, want bool }{
 			"pod":                 {len(route.pod(t.Context(), pod)) == 1, labelled},
+			"pod told to wait":    {len(route.pod(t.Context(), told)) == 1, true},
 			"pod of a Deployment": {len(route.pod(t.Context(), other)) == 1, false},
 			"node":                {len(route.node(t.Context(), &corev1.Node{})) == 1, labelled},
 			"revision":            {len(route.revision(t.Context(), c.controllerRevision("web-new"))) == 1, labelled},

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,8 +43,8 @@ func TestTenantWaitsForItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		requests := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-				queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "greedy", Name: name}})
+			for i := range 2 * workers {
+				queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "greedy", Name: fmt.Sprint(i)}})
 			}
 			go func() {
 				time.Sleep(time.Second) // by then they hang

@@ -43,8 +43,9 @@ var relabelled = predicate.Funcs{
 }
 
 // router maps an event to the workload of its kind that the event concerns. It ignores events in namespaces without
-// Stayput's label, except events of objects with a mark of Stayput: the label may have been removed while no manager
-// led. Reads can only fail if the kind is not in the cache at all. No event can repair that, so router logs the error.
+// Stayput's label, except events of objects with a mark of Stayput, or with an answer to take back: the label may have been
+// removed while no manager led. Reads can only fail if the kind is not in the cache at all. No event can repair that, so
+// router logs the error.
 type router struct {
 	reader observe.Reader
 	kind   kinds.Kind
@@ -118,7 +119,7 @@ func (r router) pod(ctx context.Context, object client.Object) []reconcile.Reque
 	if ok && podstate.IsPrePullPod(pod) {
 		return r.prePullPod(ctx, pod)
 	}
-	if !ok || !readiness.Closed(pod) && !r.labelled(ctx, pod.Namespace) {
+	if !ok || !readiness.Closed(pod) && !podstate.MayAnswer(pod, inplace.ModeNone) && !r.labelled(ctx, pod.Namespace) {
 		return nil
 	}
 	owned, err := r.kind.Owned(ctx, r.reader, pod)

@@ -51,10 +51,12 @@ const (
 const (
 	// workers is how many requests each controller works on at a time. There is one controller for each kind of workload,
 	// one for the gates of new pods, and one for orphans.
-	workers = 16
+	workers = 32
 	// share is how many workers may be busy with one namespace. They mostly wait for answers, so several are useful. Few
 	// enough must be busy that other namespaces need not wait.
-	share = 4
+	share = 8
+	// reserved is how many workers are only for namespaces with which none is busy.
+	reserved = 8
 )
 
 // mostWoken bounds how many workloads wait to be planned again because their pods wait no longer for others.
@@ -112,14 +114,15 @@ func setupKinds(
 		return err
 	}
 	allowances := &allowance.Room{Cached: cached, Live: live(m, cached)}
-	restarts, err := restartsWithin(m, limits, cached)
-	if err != nil {
+	load := &allowance.Load{Tell: metrics.Restarting}
+	restarts := &allowance.Restarts{Limits: limits, Load: load, Cached: cached}
+	if err := errors.Join(m.Add(restarts), cached.Stores.IndexRestarting()); err != nil {
 		return err
 	}
 	for _, kind := range kinds.All {
 		updates := newReconciler(m, kind, cached, leading, seen, metrics)
-		updates.tracer, updates.allowances, updates.restarts = tracer, allowances, restarts
-		if err := setupUpdates(m, kind, cached, updates, dog); err != nil {
+		updates.tracer, updates.allowances, updates.restarts, updates.writer.Took = tracer, allowances, restarts, load.Wrote
+		if err := setupUpdates(m, kind, cached, updates, load, dog); err != nil {
 			return err
 		}
 		if err := setupConfiguration(m, kind, cached, sources, updates.Reporter, dog); err != nil {
@@ -145,15 +148,6 @@ func setupConfiguration(
 		Complete(watched{restarts, dog, "configuration of " + kind.Workload.Name})
 }
 
-// restartsWithin returns where pods get their permission to restart; nil if there are no limits.
-func restartsWithin(m manager.Manager, limits concurrency.Limits, cached observe.Reader) (*allowance.Restarts, error) {
-	if len(limits) == 0 {
-		return nil, nil
-	}
-	restarts := &allowance.Restarts{Limits: limits, Cached: cached}
-	return restarts, errors.Join(m.Add(restarts), cached.Stores.IndexRestarting())
-}
-
 // setupGates adds the controller that opens gates, on every replica.
 func setupGates(m manager.Manager, cached observe.Reader, prober *gate.Prober, dog *watchdog.Watchdog) error {
 	everywhere := options()
@@ -173,7 +167,11 @@ func setupOrphans(m manager.Manager, cached observe.Reader, dog *watchdog.Watchd
 }
 
 // setupUpdates adds the controller for the workloads of one kind, on the leader.
-func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, updates *Reconciler, dog *watchdog.Watchdog) error {
+func setupUpdates(
+	m manager.Manager, kind kinds.Kind, cached observe.Reader, updates *Reconciler, load *allowance.Load, dog *watchdog.Watchdog,
+) error {
+	measured := options()
+	measured.NewQueue = newQueue(load.Waited)
 	route := router{reader: cached, kind: kind}
 	return builder.ControllerManagedBy(m).Named(kind.Controller).
 		Watches(kind.Workload.Object(), handler.EnqueueRequestsFromMapFunc(route.workload)).
@@ -184,7 +182,7 @@ func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, upd
 		Watches(&corev1.Node{}, gathered(route.node), builder.WithPredicates(kind.Nodes)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WatchesRawSource(source.Channel(updates.woken, &handler.EnqueueRequestForObject{})).
-		WithOptions(options()).
+		WithOptions(measured).
 		Complete(watched{updates, dog, kind.Workload.Name})
 }
 
@@ -210,7 +208,7 @@ func newReconciler(
 		drains:     &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},
 		namespaces: live(m, cached),
 		leadership: leading,
-		gone:       cached.FallbacksOfGone,
+		gone:       func(ctx context.Context) ([]types.UID, error) { return cached.Hold.FallbacksOfGone(ctx, cached) },
 		writer:     newWriter(m, cached),
 		Reporter:   report.New(kind, m.GetEventRecorder(report.RecorderName), metrics),
 	}
@@ -218,11 +216,19 @@ func newReconciler(
 
 func options() controller.Options {
 	return controller.Options{
-		MaxConcurrentReconciles: workers, RateLimiter: retries(), NewQueue: newQueue, ReconciliationTimeout: reconcileTimeout}
+		MaxConcurrentReconciles: workers, RateLimiter: retries(), NewQueue: newQueue(nil), ReconciliationTimeout: reconcileTimeout}
 }
 
-func newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	return fair.New(name, share, limiter)
+// queueOf makes the queue of a controller.
+type queueOf func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// newQueue returns what makes a fair queue that tells how long requests wait.
+func newQueue(waited func(namespace string, long time.Duration)) queueOf {
+	return func(
+		name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+	) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		return fair.New(name, fair.Workers{Share: share, All: workers, Reserved: reserved, Waited: waited}, limiter)
+	}
 }
 
 // watched tells the watchdog when reconciles of a Reconciler begin and end.

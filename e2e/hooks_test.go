@@ -36,14 +36,15 @@ const (
 func hooks(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
 		"a Deployment": func(t *testing.T) {
-			deregisters(t, newStage(t, labelled), "web", func(s *stage) { s.create(web(3, hooked)) })
+			besideDeregister(newStage(t, labelled), "web", func(s *stage) { s.create(web(3, hooked)) })
 		},
 		"a DaemonSet": func(t *testing.T) {
-			deregisters(t, newDaemonStage(t, labelled), agents, func(s *stage) { s.install(agent(templated(hooked))) })
+			besideDeregister(newDaemonStage(t, labelled), agents, func(s *stage) { s.install(agent(templated(hooked))) })
 		},
 		"a StatefulSet": func(t *testing.T) {
-			deregisters(t, newAskingStage(t, labelled), members, func(s *stage) { s.form(db(2, policies["Parallel"], ofTemplate(hooked))) })
+			besideDeregister(newAskingStage(t, labelled), members, func(s *stage) { s.form(db(2, policies["Parallel"], ofTemplate(hooked))) })
 		},
+		"as the example says":             deregistersAsShipped,
 		"changed half-way, and timed out": hookHalfway,
 	}, "a StatefulSet"))
 }
@@ -53,10 +54,35 @@ func hooked(d *appsv1.Deployment) {
 	metav1.SetMetaDataAnnotation(&d.ObjectMeta, hooksAnnotation, targetsHookName)
 }
 
-// deregisters updates a workload beside examples/deregister, and puts the events of each pod in order.
-func deregisters(t *testing.T, s *stage, name string, create func(*stage)) {
+// besideDeregister creates a workload beside the program of examples/deregister, and updates it.
+func besideDeregister(s *stage, name string, create func(*stage)) {
+	s.Helper()
 	s.deregister()
 	create(s)
+	s.deregisters(name)
+}
+
+// deregistersAsShipped does the same beside the files of examples/deregister. Only what their comment says is edited.
+func deregistersAsShipped(t *testing.T) {
+	program, err := buildDeregister()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, labelled)
+	push := exec.CommandContext(t.Context(), filepath.Join(binaries, "cluster"), "push", "deregister:1", program)
+	if output, err := push.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	s.grantDeregister()
+	edited := strings.NewReplacer("registry.example/", registry, "-namespace=shop", "-namespace="+s.namespace)
+	s.kubectl(edited.Replace(contentOf(t, "examples/deregister/deployment.yaml")), "apply", "-f", "-")
+	s.create(web(3, hooked))
+	s.deregisters("web")
+}
+
+// deregisters updates the workload, and puts the events of each of its pods in order.
+func (s *stage) deregisters(name string) {
+	s.Helper()
 	s.registered(len(s.pods(name)))
 	before := s.pods(name)
 	s.begin("in place", inPlace)
@@ -68,7 +94,7 @@ func deregisters(t *testing.T, s *stage, name string, create func(*stage)) {
 	want := []string{"closed", "deregistered", "released", "patched", "opened", "held", "registered"}
 	for uid, pod := range before {
 		if got := s.hookStory(uid); !slices.Equal(got, want) {
-			t.Errorf("pod %s was %v", pod.Name, got)
+			s.Errorf("pod %s was %v", pod.Name, got)
 		}
 	}
 }
@@ -81,7 +107,7 @@ var buildDeregister = sync.OnceValues(func() (string, error) {
 	}
 	program := filepath.Join(folder, "deregister")
 	build := exec.Command("go", "build", "-o", program, "./examples/deregister")
-	build.Dir = repository
+	build.Dir, build.Env = repository, append(os.Environ(), "CGO_ENABLED=0") // its image has no libraries
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, output)
 	}
@@ -95,18 +121,43 @@ func (s *stage) deregister() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.kubectl(contentOf(s.T, "examples/deregister/rights.yaml"), "apply", "-f", "-")
-	list := cache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "configmaps", s.namespace,
-		fields.OneTermEqualSelector("metadata.name", targetsHookName))
-	if err := s.recorder.follow(s.Context(), "configmaps", list); err != nil {
-		s.Fatal(err)
-	}
+	s.grantDeregister()
 	run := exec.CommandContext(s.Context(), program,
 		"-kubeconfig", s.kubeconfigOf("deregister"), "-namespace", s.namespace, "-selector", "app")
 	if err := run.Start(); err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { _ = run.Wait() }) // it ends with the context
+}
+
+// grantDeregister gives the program its rights and its targets. The Recorder follows these.
+func (s *stage) grantDeregister() {
+	s.Helper()
+	s.kubectl(contentOf(s.T, "examples/deregister/rights.yaml"), "apply", "-f", "-")
+	list := cache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "configmaps", s.namespace,
+		fields.OneTermEqualSelector("metadata.name", targetsHookName))
+	if err := s.recorder.follow(s.Context(), "configmaps", list); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// setImageOfTargets sets an image of a workload with the hook, once all its pods are targets of examples/deregister. That runs once in a
+// namespace.
+func (s *stage) setImageOfTargets(name, image string) string {
+	s.Helper()
+	if !s.deregistering {
+		s.deregistering = true
+		s.deregister()
+	}
+	s.wait("all pods of "+name+" to have the hook", of(name, func(now workload) error {
+		for _, pod := range now.pods {
+			if !isHeld(pod) {
+				return fmt.Errorf("pod %s has none", pod.Name)
+			}
+		}
+		return nil
+	}))
+	return s.setImage(name, image)
 }
 
 // kubeconfigOf returns a kubeconfig with which a program is that ServiceAccount.

@@ -56,6 +56,11 @@ var inPlaceChanges = map[string]inPlaceChange{
 		edit:  func(s *stage, name string) string { return s.setImage(name, "side=v2") },
 		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["side"] == appImage("v2") },
 	},
+	"hook": {
+		has: hooked, container: "app",
+		edit:  func(s *stage, name string) string { return s.setImageOfTargets(name, "app=v2") },
+		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["app"] == appImage("v2") },
+	},
 	"annotation": {
 		has:       func(d *appsv1.Deployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, listAnnotation, note) },
 		container: "app",
@@ -106,6 +111,7 @@ func meanwhile(t *testing.T) {
 		"auxiliary of a DaemonSet, undo", "annotation of a Deployment, undo", "annotation of a DaemonSet, undo",
 		"toleration of a Deployment, undo", "toleration of a DaemonSet, undo",
 		"resize of a Deployment, undo", "resize of a DaemonSet, undo", "resize with a restart of a DaemonSet, undo",
+		"hook of a DaemonSet, undo", "hook of a StatefulSet, undo", "hook, paused", "hook, scaled",
 		"restart, paused", "sidecar, paused", "annotation, paused", "toleration, paused", "resize, paused", "resize with a restart, paused",
 		"restart of a StatefulSet, undo", "sidecar of a StatefulSet, undo", "auxiliary of a StatefulSet, undo",
 		"annotation of a StatefulSet, undo", "toleration of a StatefulSet, undo", "resize with a restart of a StatefulSet, undo",

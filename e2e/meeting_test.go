@@ -32,6 +32,7 @@ func disturbances(t *testing.T) {
 	t.Run("leader killed, a hook holds pods", hookLeaderKilled)
 	t.Run("every manager gone, a hook holds pods", hooksWithoutManagers)
 	t.Run("leader killed, pods restarting", restartLeaderKilled)
+	t.Run("leader killed, pods restarting on request", requestLeaderKilled)
 	t.Run("leader killed, every kind of change", changesWithoutLeader)
 	t.Run("every manager gone, every kind of change", changesWithoutManagers)
 	t.Run("every manager gone, one pod", requestWithoutManagers)

@@ -11,13 +11,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
 )
 
 // requested tests requests of one pod that containers restart: kubectl stayput restart pod/NAME.
 func requested(t *testing.T) {
-	scenarios := map[string]func(*testing.T){"refused": requestRefused, "of two pods": requestsOfTwoPods}
+	scenarios := map[string]func(*testing.T){"refused": requestRefused, "of two pods": requestsOfTwoPods, "waits": requestWaits,
+		"not managed": requestNotManaged}
 	for kind, of := range kindsOfWorkloads {
 		scenarios[kind] = func(t *testing.T) { requestOfOnePod(t, of) }
 	}
@@ -34,19 +36,97 @@ func requestOfOnePod(t *testing.T, of kindOfWorkload) {
 	s.begin("one pod", frozenBut("none"))
 	s.answers("", 0, []string{"pod/" + one.Name + ": restarts side, app", "restarted side="},
 		"restart", "pod/"+one.Name, "-c", "side", "-c", "app", "--timeout=1m")
-	after := s.pods(of.name)
-	s.kept(of.name, before, restarts{"app": {0, 1}, "side": {0, 1}})
-	for uid, pod := range after {
+	s.restartedAlone(of.name, before, one)
+	s.rollout("status", of.name, "--timeout=1m")
+}
+
+// restartedAlone checks that side and app of that pod have restarted once, in that order, that the pod says so, and that no container of
+// another pod has.
+func (s *stage) restartedAlone(name string, before map[types.UID]*corev1.Pod, one *corev1.Pod) {
+	s.Helper()
+	s.kept(name, before, restarts{"app": {0, 1}, "side": {0, 1}})
+	for uid, pod := range s.pods(name) {
 		times := 0
 		if uid == one.UID {
 			times = 1
 		}
 		s.restarted(before[uid], pod, restarts{"app": exactly(times), "side": exactly(times)})
+		side, app, says := startOf(pod, "side"), startOf(pod, "app"), pod.Annotations[inplace.AnnotationRestarted]
+		if times == 1 && (!app.After(side) || !strings.HasPrefix(says, "restarted side=") || !strings.Contains(says, ",app=")) {
+			s.Errorf("in pod %s app started at %s, side at %s, and it says %q", pod.Name, app, side, says)
+		}
 	}
-	if side, app := startOf(after[one.UID], "side"), startOf(after[one.UID], "app"); !app.After(side) {
-		t.Errorf("app started at %s, side at %s", app, side)
-	}
-	s.rollout("status", of.name, "--timeout=1m")
+}
+
+// asks writes a request to the pod, as any client may.
+func (s *stage) asks(pod *corev1.Pod, containers string) {
+	s.Helper()
+	s.kubectl("", "annotate", "pod", pod.Name, inplace.AnnotationRestartContainers+"="+containers)
+}
+
+// says waits until a pod of the workload has an answer that begins like this.
+func (s *stage) says(name, answer string) {
+	s.Helper()
+	s.wait("the answer "+answer, of(name, func(now workload) error {
+		var all []string
+		for _, pod := range now.pods {
+			says := pod.Annotations[inplace.AnnotationRestarted]
+			if strings.HasPrefix(says, answer) {
+				return nil
+			}
+			all = append(all, says)
+		}
+		return fmt.Errorf("the answers are %q", all)
+	}))
+}
+
+// requestWaits asks in the middle of an update that waits at its partition. The pod says that the request waits. When its deadline has
+// passed, the request is refused. The second request is met after the update.
+func requestWaits(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(2, workloadLabel(partitionLabel, "2")))
+	one := firstOf(s.pods("web"))
+	before := s.pods("web")
+	s.begin("at the partition", frozenBut("none"))
+	s.setImage("web", "app=v2")
+	s.asks(one, "app")
+	s.says("web", "waiting app: an update of the Deployment is in progress")
+	s.reported("Pod", "ContainerRestartWaits")
+	s.kubectl("", "annotate", "pod", one.Name, inplace.AnnotationRestartDeadline+"=2020-01-01T00:00:00Z")
+	s.says("web", "refused app: 2020-01-01T00:00:00Z has passed, and container app waited for an update of the Deployment")
+	s.asks(one, "app")
+	s.says("web", "waiting app: ")
+	s.begin("lowered", inPlace)
+	s.kubectl("", "label", "deployment", "web", partitionLabel+"-")
+	s.says("web", "restarted app=")
+	s.completes("web")
+	s.kept("web", before, restarts{"app": {1, 2}})
+}
+
+// requestNotManaged asks for restarts where Stayput updates nothing in place. Where a request was told to wait and the namespace loses its
+// label, it is refused, too.
+func requestNotManaged(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(1, workloadLabel(updateLabel, "recreate")), web(1, named("clock"), workloadLabel(partitionLabel, "1")))
+	before := s.pods("web")
+	s.begin("refused", frozenBut("clock"))
+	s.asks(firstOf(before), "app")
+	s.says("web", `refused app: not updated in place: label stayput.dev/update is "recreate"`)
+	s.kept("web", before, restarts{})
+	s.setImage("clock", "app=v2")
+	s.asks(firstOf(s.pods("clock")), "app")
+	s.says("clock", "waiting app: ")
+	s.begin("unlabelled", recreated.of("clock"))
+	s.label(updateLabel + "-")
+	s.wait("no pod to wait for an answer", of("clock", func(now workload) error {
+		for _, pod := range now.pods {
+			if pod.DeletionTimestamp == nil && strings.HasPrefix(pod.Annotations[inplace.AnnotationRestarted], "waiting ") {
+				return errors.New(pod.Name + " does")
+			}
+		}
+		return nil
+	}))
+	s.rollsOut("clock")
 }
 
 // firstOf returns the pod with the first name.
@@ -78,15 +158,8 @@ func requestRefused(t *testing.T) {
 	s.answers("", 1, []string{"has no container or sidecar ghost"}, "restart", "pod/"+pod.Name, "-c", "ghost")
 	s.answers("", 1, []string{"pods would be replaced", "the template has no container or sidecar ghost to restart"},
 		"restart", "deployment/web", "-c", "ghost")
-	s.kubectl("", "annotate", "pod", pod.Name, inplace.AnnotationRestartContainers+"=ghost")
-	s.wait("the request to be refused", of("web", func(now workload) error {
-		for _, pod := range now.pods {
-			if pod.Annotations[inplace.AnnotationRestarted] == "refused ghost: the pod has no container or sidecar ghost" {
-				return nil
-			}
-		}
-		return errors.New("it is not")
-	}))
+	s.asks(pod, "ghost")
+	s.says("web", "refused ghost: the pod has no container or sidecar ghost")
 	s.kept("web", before, restarts{})
 }
 
@@ -98,7 +171,7 @@ func requestsOfTwoPods(t *testing.T) {
 	before := s.pods("web")
 	s.begin("requests and an edit", inPlace)
 	for _, pod := range before {
-		s.kubectl("", "annotate", "pod", pod.Name, inplace.AnnotationRestartContainers+"=app")
+		s.asks(pod, "app")
 	}
 	s.wait("a pod to restart", of("web", func(now workload) error {
 		for _, pod := range now.pods {
@@ -125,6 +198,44 @@ func unmet(pods []*corev1.Pod, updated func(*corev1.Pod) bool) error {
 	return nil
 }
 
+// halfwayOnRequest returns nil if the first of two containers of a pod restarts.
+func halfwayOnRequest(now workload) error {
+	for _, pod := range now.pods {
+		if strings.Contains(pod.Annotations[inplace.AnnotationRestartContainers], "side=") && patchSeen(pod) {
+			return nil
+		}
+	}
+	return errors.New("none does")
+}
+
+// requestLeaderKilled kills the leader while containers restart on request, in a pod of each kind and each pod management policy. The next
+// leader goes on: each container restarts once, and each pod says so.
+func requestLeaderKilled(t *testing.T) {
+	long(t)
+	knobs := []knob{withSide, readyAfter("side", "9s")}
+	s := meeting{newStatefulStage(t, with(stateful, drainLabel, "500ms")), []string{"web", agents, members, caches}}
+	s.submit(web(2, knobs...))
+	s.submitDaemonSet(agent(allTemplated(knobs)...))
+	s.submitPolicies(2, allOfTemplate(knobs)...)
+	s.each(s.completes)
+	t.Cleanup(func() { mended(t) })
+	before, leader := s.podsOfEach(), s.leader()
+	s.begin("killed", frozenBut("none"))
+	s.each(func(name string) { s.asks(firstOf(before[name]), "side,app") })
+	s.wait("a container of each to restart", func(w world) error {
+		var missing error
+		for _, name := range s.names {
+			missing = errors.Join(missing, of(name, halfwayOnRequest)(w))
+		}
+		return missing
+	})
+	killProcess(s.stage, leader)
+	s.each(func(name string) {
+		s.wait("the request of "+name+" to be met", of(name, func(now workload) error { return unmet(now.pods, now.updated) }))
+		s.restartedAlone(name, before[name], firstOf(before[name]))
+	})
+}
+
 // requestWithoutManagers removes every manager when the first of two containers restarts. The pod serves again, and the next managers go
 // on.
 func requestWithoutManagers(t *testing.T) {
@@ -136,15 +247,8 @@ func requestWithoutManagers(t *testing.T) {
 	one := firstOf(before)
 	managing := s.managerProcesses()
 	s.begin("half-way", frozenBut("none"))
-	s.kubectl("", "annotate", "pod", one.Name, inplace.AnnotationRestartContainers+"=side,app")
-	s.wait("the first container to restart", of("web", func(now workload) error {
-		for _, pod := range now.pods {
-			if strings.Contains(pod.Annotations[inplace.AnnotationRestartContainers], "side=") && patchSeen(pod) {
-				return nil
-			}
-		}
-		return errors.New("it does not")
-	}))
+	s.asks(one, "side,app")
+	s.wait("the first container to restart", of("web", halfwayOnRequest))
 	for _, process := range managing {
 		kill(s, process)
 	}

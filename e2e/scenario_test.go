@@ -62,6 +62,8 @@ type stage struct {
 	before    processors
 	// afterwards undoes changes to objects outside the namespace, after the judge is done.
 	afterwards []func()
+	// deregistering: examples/deregister runs.
+	deregistering bool
 }
 
 // newStage makes a namespace. When the test ends, the judge checks all its events, and it is deleted.

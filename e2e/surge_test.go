@@ -234,8 +234,10 @@ func surgeCrowded(t *testing.T) {
 func surgeAlways(t *testing.T) {
 	s := newStage(t, alwaysSurging)
 	s.create(web(4, rolling("1", "2"), slow))
-	s.inPlaceUnder(Rules{Created: exactly(2), Deleted: exactly(2)}, "web", once, func() { s.setImage("web", "app=v2") })
-	s.met("web", moment{"restarting three at a time", func(t tally) bool { return t.moving+t.midway >= 3 }})
+	s.inPlaceUnder(Rules{Created: exactly(2), Deleted: exactly(2)}, "web", once, func() {
+		s.setImage("web", "app=v2")
+		s.reaches("web", moment{"restarting three at a time", func(t tally) bool { return t.moving+t.midway >= 3 }})
+	})
 	s.runs("web", "v2")
 }
 

@@ -59,8 +59,8 @@ const (
 	//
 	// See podstate/volumes.go.
 	AnnotationRestarts = "stayput.dev/restarting"
-	// AnnotationRestarted says on a pod what became of the last request of `stayput.dev/restart-containers`: `restarted` or `refused`, the
-	// containers with the times at which they restarted, and why it was refused.
+	// AnnotationRestarted says on a pod what becomes of the last request of `stayput.dev/restart-containers`: `restarted`, `refused` or
+	// `waiting`, the containers with the times at which they restarted, and why it was refused or waits.
 	AnnotationRestarted = "stayput.dev/restarted"
 	// AnnotationSurgePod marks a surge pod: a pod that exists only while others are updated.
 	AnnotationSurgePod = "stayput.dev/surge-pod"

@@ -33,7 +33,7 @@ var DaemonSets = revised(
 
 // nodes returns all nodes. The result is never nil: a cluster without nodes has an empty list.
 func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
-	if r.indexed() {
+	if r.Stores.present() {
 		return r.Stores.nodes.all()
 	}
 	var list corev1.NodeList
@@ -57,21 +57,4 @@ func (r Reader) IsUnreachable(ctx context.Context, pod *corev1.Pod) bool {
 	}
 	node, err := find[corev1.Node](ctx, r, types.NamespacedName{Name: pod.Spec.NodeName})
 	return err != nil || node == nil || readiness.Unreachable(node)
-}
-
-// shared returns the option with which a cache returns its own objects instead of copies. That is safe because package
-// inplace changes no object, and it matters because a workload may have thousands of pods.
-func (r Reader) shared() []client.ListOption {
-	if !r.indexed() {
-		return nil
-	}
-	return []client.ListOption{client.UnsafeDisableDeepCopy}
-}
-
-// sharedGet does the same for one object.
-func (r Reader) sharedGet() []client.GetOption {
-	if !r.indexed() {
-		return nil
-	}
-	return []client.GetOption{client.UnsafeDisableDeepCopy}
 }

@@ -105,7 +105,7 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*de
 			Fallback: policy.fallback, Rules: policy.rules},
 	}
 	of := selected{deployment, deployment.Spec.Selector}
-	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
+	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.Stores.shared()...)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (r Reader) WithBudgets(ctx context.Context, namespace string, seen *engine.
 // DisruptionBudgets returns the PodDisruptionBudgets of the namespace, trimmed.
 func (r Reader) DisruptionBudgets(ctx context.Context, namespace string) ([]*policyv1.PodDisruptionBudget, error) {
 	most := mostBudgets
-	if r.indexed() {
+	if r.Stores.present() {
 		most = math.MaxInt // the cache has all of them in memory already
 	}
 	var budgets []*policyv1.PodDisruptionBudget
@@ -53,12 +53,12 @@ func (r Reader) DisruptionBudgets(ctx context.Context, namespace string) ([]*pol
 			return fmt.Errorf("there are more than %d PodDisruptionBudgets", most)
 		}
 		one := *listed // a copy, so that the page itself can be freed
-		if !r.indexed() {
+		if !r.Stores.present() {
 			disruption.Trim(&one)
 		}
 		budgets = append(budgets, &one)
 		return nil
-	}, append(r.shared(), client.InNamespace(namespace))...)
+	}, append(r.Stores.shared(), client.InNamespace(namespace))...)
 	if err != nil {
 		return nil, fmt.Errorf("list PodDisruptionBudgets of namespace %s: %w", namespace, err)
 	}
@@ -68,7 +68,7 @@ func (r Reader) DisruptionBudgets(ctx context.Context, namespace string) ([]*pol
 // NamespacePods returns all pods of the namespace. With Stores they are the cache's own objects, some of them outlines: an
 // outline has few labels, so such a pod may count as one that no PodDisruptionBudget selects.
 func (r Reader) NamespacePods(ctx context.Context, namespace string) ([]*corev1.Pod, error) {
-	if r.indexed() {
+	if r.Stores.present() {
 		return r.Stores.pods.by(toolscache.NamespaceIndex, namespace)
 	}
 	pods, _, err := list(ctx, r, &corev1.PodList{}, func(*corev1.Pod) bool { return true }, client.InNamespace(namespace))

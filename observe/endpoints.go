@@ -21,11 +21,11 @@ const mostEndpoints = 50_000
 // lists the whole namespace. Otherwise it could not say that no slice has a pod.
 func (r Reader) Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (podstate.Endpoints, error) {
 	listed := &listing{most: mostEndpoints}
-	if r.indexed() {
+	if r.Stores.present() {
 		listed.most = math.MaxInt // the cache has all of them in memory already
 	}
 	for _, empty := range []client.ObjectList{&discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}} {
-		if err := r.eachPage(ctx, empty, listed.add, append(r.shared(), client.InNamespace(namespace))...); err != nil {
+		if err := r.eachPage(ctx, empty, listed.add, append(r.Stores.shared(), client.InNamespace(namespace))...); err != nil {
 			return nil, fmt.Errorf("list EndpointSlices and Services of namespace %s: %w", namespace, err)
 		}
 	}

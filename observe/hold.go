@@ -71,16 +71,16 @@ func (h Hold) Fallbacks(ctx context.Context) (revisions.Fallbacks, error) {
 	return fallbacks.Data, nil
 }
 
-// FallbacksOfGone returns the workloads with a persisted fallback that no longer exist.
-func (r Reader) FallbacksOfGone(ctx context.Context) ([]types.UID, error) {
-	fallbacks, err := r.Hold.Fallbacks(ctx)
+// FallbacksOfGone returns the workloads with a persisted fallback that the reader of workloads no longer has.
+func (h Hold) FallbacksOfGone(ctx context.Context, workloads client.Reader) ([]types.UID, error) {
+	fallbacks, err := h.Fallbacks(ctx)
 	if len(fallbacks) == 0 || err != nil {
 		return nil, err
 	}
 	there := sets.New[types.UID]()
 	for _, kind := range Kinds {
 		list := kind.Workload.List()
-		if err := r.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := workloads.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list %T: %w", list, err)
 		}
 		if err := apimeta.EachListItem(list, func(item runtime.Object) error {

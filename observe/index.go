@@ -45,7 +45,7 @@ func (r Reader) RestartingPods(ctx context.Context) ([]*corev1.Pod, error) {
 // VersionOf returns the resourceVersion of the pod as the reader has it; empty if the pod is gone.
 func (r Reader) VersionOf(ctx context.Context, key types.NamespacedName, uid types.UID) (string, error) {
 	pod := &corev1.Pod{}
-	if err := r.Get(ctx, key, pod, r.sharedGet()...); err != nil {
+	if err := r.Get(ctx, key, pod, r.Stores.sharedGet()...); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
 	if pod.UID != uid {
@@ -57,7 +57,7 @@ func (r Reader) VersionOf(ctx context.Context, key types.NamespacedName, uid typ
 // podsThat returns the pods that have the key in the index. Without Stores it returns the pods for which the predicate
 // is true, which are the same.
 func (r Reader) podsThat(ctx context.Context, index, key string, is func(*corev1.Pod) bool) ([]*corev1.Pod, error) {
-	if r.indexed() {
+	if r.Stores.present() {
 		return r.Stores.pods.by(index, key)
 	}
 	var list corev1.PodList

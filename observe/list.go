@@ -48,7 +48,7 @@ type selected struct {
 // an index there is one list for each controller. Without an index there is one list of everything that the workload
 // selects.
 func (r Reader) selections(of selected, controllers []types.UID) ([]client.ListOption, error) {
-	if r.indexed() {
+	if r.Stores.present() {
 		var each []client.ListOption
 		for _, uid := range controllers {
 			each = append(each, client.MatchingFields{indexController: string(uid)})
@@ -81,7 +81,7 @@ func owned[T any, P object[T]](
 		}
 		found, all = append(found, items...), listed
 	}
-	if r.indexed() {
+	if r.Stores.present() {
 		return wholes[T](ctx, r, found)
 	}
 	return found, all, nil
@@ -93,7 +93,7 @@ func (r Reader) podsOf(
 	ctx context.Context, of selected, controllers []types.UID, options ...client.ListOption,
 ) ([]*corev1.Pod, load, error) {
 	pods, all, err := r.outlines(ctx, of, controllers, options...)
-	if err != nil || !r.indexed() {
+	if err != nil || !r.Stores.present() {
 		return pods, all, err
 	}
 	return wholes(ctx, r, pods)
@@ -116,7 +116,7 @@ func (r Reader) LivePodsOf(ctx context.Context, rs *apps.ReplicaSet) (int, error
 func (r Reader) outlines(
 	ctx context.Context, of selected, controllers []types.UID, options ...client.ListOption,
 ) ([]*corev1.Pod, load, error) {
-	if !r.indexed() {
+	if !r.Stores.present() {
 		return owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, controllers, options...)
 	}
 	pods, err := r.Stores.controlledBy(of.GetNamespace(), controllers)
@@ -144,7 +144,7 @@ func list[T any, P object[T]](
 		case !ok:
 			return fmt.Errorf("%T in a %T", item, empty)
 		case !wanted(found):
-		case r.indexed():
+		case r.Stores.present():
 			kept = append(kept, found)
 		default:
 			copied := *found // a copy, so that the page itself can be freed
@@ -165,7 +165,7 @@ func list[T any, P object[T]](
 func (r Reader) eachPage(
 	ctx context.Context, empty client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption,
 ) error {
-	if !r.indexed() {
+	if !r.Stores.present() {
 		options = slices.Concat(options, []client.ListOption{client.Limit(pageOf(empty))})
 	}
 	for next := ""; ; {
@@ -179,7 +179,7 @@ func (r Reader) eachPage(
 		if err := apimeta.EachListItem(page, visit); err != nil {
 			return err
 		}
-		if next = page.GetContinue(); next == "" || r.indexed() {
+		if next = page.GetContinue(); next == "" || r.Stores.present() {
 			return nil
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -62,12 +63,15 @@ func outlineOf(object client.Object, size int) client.Object {
 	return object
 }
 
-// outlineOfPod returns an outline that has what is needed to open the pod's gate. It has all conditions, because
-// patches address conditions by their index.
+// outlineOfPod returns an outline that has what is needed to open the pod's gate, and whether its request waits for an answer.
+// It has all conditions, because patches address conditions by their index.
 func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	form := &corev1.Pod{ObjectMeta: outlineMeta(pod, size)}
 	if isCrowded(pod) {
 		form.Annotations[annotationCrowded] = strconv.Itoa(apps.ContainersOf(&pod.Spec))
+	}
+	if podstate.MayAnswer(pod, inplace.ModeNone) {
+		form.Annotations[inplace.AnnotationRestarted] = podstate.AnswersWaiting
 	}
 	form.Spec.NodeName, form.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
 	if readiness.Gated(pod) {

@@ -33,7 +33,7 @@ func (r Reader) prePullPodsOf(ctx context.Context, workload client.Object, contr
 
 // maybePrePullPods returns pods, among them all pre-pull pods of the workload.
 func (r Reader) maybePrePullPods(ctx context.Context, workload client.Object, controllers []types.UID) ([]*corev1.Pod, error) {
-	if r.indexed() {
+	if r.Stores.present() {
 		return r.Stores.controlledBy(workload.GetNamespace(), controllers)
 	}
 	every := func(*corev1.Pod) bool { return true }
@@ -48,7 +48,7 @@ func isPrePullPodOf(pod *corev1.Pod, workload client.Object, controllers []types
 
 // NodesOf returns the nodes that the pods are on. It leaves out nodes that do not exist.
 func (r Reader) NodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node, error) {
-	options := r.sharedGet()
+	options := r.Stores.sharedGet()
 	asked := map[string]bool{"": true}
 	var nodes []*corev1.Node
 	for _, pod := range pods {

@@ -40,9 +40,6 @@ type Reader struct {
 	podless, nodeless bool
 }
 
-// indexed reports whether the Reader reads a cache.
-func (r Reader) indexed() bool { return r.Stores != nil }
-
 // Excluded has the names of the namespaces that are never managed, whatever their labels say: kube-system and Stayput's
 // own namespace.
 type Excluded []string

@@ -100,7 +100,7 @@ func (k Revised) rolloutOf(ctx context.Context, r Reader, of selected) (*control
 			Fallback: policy.fallback, Rules: policy.rules},
 	}
 	revisions, load, err := owned[apps.ControllerRevision](
-		ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{of.GetUID()}, r.shared()...)
+		ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{of.GetUID()}, r.Stores.shared()...)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (d deletion) readNode(ctx context.Context, r Reader) error {
 	if err != nil {
 		return err
 	}
-	if d.Seen.Nodes, err = d.cached.nodes(ctx); err != nil || r.indexed() {
+	if d.Seen.Nodes, err = d.cached.nodes(ctx); err != nil || r.Stores.present() {
 		return err
 	}
 	return d.refresh(ctx, r, d.pod.Spec.NodeName)

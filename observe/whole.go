@@ -63,7 +63,7 @@ func (w *Whole) remember(object client.Object, size int) {
 // gone.
 func whole[T any, P object[T]](ctx context.Context, r Reader, found P) (P, error) {
 	size, isOutline := outlineSize(found)
-	if !r.indexed() || !isOutline {
+	if !r.Stores.present() || !isOutline {
 		return found, nil
 	}
 	if known, ok := r.Whole.recall(found).(P); ok {

@@ -250,14 +250,14 @@ func TestTooMuchIsNotRead(t *testing.T) {
 			size += sizeOf(set)
 		}
 		// The cache has outlines of what is too much. A list at the API server stops before it.
-		all := len(rollout.ReplicaSets) == count || !reader.indexed() && len(rollout.ReplicaSets) <= mostRead>>20+1
+		all := len(rollout.ReplicaSets) == count || !reader.Stores.present() && len(rollout.ReplicaSets) <= mostRead>>20+1
 		if !all || size > mostRead+count*(1<<10) || s.largest > revisionsAtATime {
 			t.Errorf("%s: %d ReplicaSets of %d bytes were read, %d at a time", name, len(rollout.ReplicaSets), size, s.largest)
 		}
 		if decision := rollout.Decision(); decision.Held || !slices.Contains(decision.Reasons.Codes(), inplace.CodeTooLarge) {
 			t.Errorf("%s: %+v", name, decision)
 		}
-		if reader.indexed() && s.gets > 0 {
+		if reader.Stores.present() && s.gets > 0 {
 			t.Errorf("%d large objects were read", s.gets)
 		}
 	}
@@ -313,7 +313,7 @@ func TestNoUserCanMakeAnOutline(t *testing.T) {
 	s, keep := serve(t, objects...), keepOf(t, objects...)
 	for name, reader := range map[string]Reader{"live": {Reader: s}, "indexed": cacheOf(t, s, keep, objects...)} {
 		s.gets = 0
-		if rollout := rolloutOf(t, reader); rollout.Seen.Unread != "" || len(rollout.ReplicaSets) != 1 || reader.indexed() && s.gets > 0 {
+		if rollout := rolloutOf(t, reader); rollout.Seen.Unread != "" || len(rollout.ReplicaSets) != 1 || reader.Stores.present() && s.gets > 0 {
 			t.Errorf("%s: %q, %d reads", name, rollout.Seen.Unread, s.gets)
 		}
 	}
@@ -363,7 +363,7 @@ func TestCrowdedPodsAreNotRead(t *testing.T) {
 				t.Errorf("%s: plans look at %d containers", name, len(pod.Spec.Containers))
 			}
 		}
-		if reader.indexed() && s.gets > 0 {
+		if reader.Stores.present() && s.gets > 0 {
 			t.Errorf("%d objects were read", s.gets)
 		}
 	}

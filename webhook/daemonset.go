@@ -17,7 +17,7 @@ const daemonSetController = "system:serviceaccount:kube-system:daemon-set-contro
 // daemonSetKind: the DaemonSet controller creates and deletes the pods. It deletes pods because too few of them are out of service.
 var daemonSetKind = revised(observe.DaemonSets, controllerrevisions.Rollout.ClosedGates, kind{
 	podsBy: daemonSetController,
-	stays:  Handlers.holdsDaemonPod,
+	stays:  holding.holdsDaemonPod,
 	// syncNodes in pkg/controller/daemon/daemon_controller.go takes the pod as gone, without event or back-off.
 	refuse:   notFound,
 	throttle: throttleFew,
@@ -25,7 +25,7 @@ var daemonSetKind = revised(observe.DaemonSets, controllerrevisions.Rollout.Clos
 
 // holdsDaemonPod is staysLive, but to hold a pod whose gate is closed, the cache suffices: the gate will open, or the pod will get its new
 // hash, and then the native controller looks again.
-func (h Handlers) holdsDaemonPod(ctx context.Context, pod *corev1.Pod) (bool, error) {
+func (h holding) holdsDaemonPod(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if readiness.Closed(pod) && metav1.GetControllerOfNoCopy(pod) != nil {
 		if stays, err := h.holdsDeletion(ctx, observe.DaemonSets, h.Cached, pod); stays && err == nil {
 			return true, nil

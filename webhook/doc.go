@@ -18,6 +18,14 @@
 // exception is the deletion of a DaemonSet's pod whose gate is closed. The cache may deny it: when the hold ends, a nudge makes the
 // controller look again (daemonset.go).
 //
+// # How a request flows
+//
+// A route (routes.go) leads to a handler: of template edits (workload.go), of native controllers' writes (replicaset.go, status.go,
+// deletion.go), or of new pods and their status (pod.go, podstatus.go). What a handler needs to know of a kind stands in the kind's file.
+// Whether a write is held is decided below all of them (deploymenthold.go, revised.go, hold.go). A handler reads the cache and decides, and
+// only before it allows a native write it reads the API server and decides again (Sources.cacheThenLive). No function calls one of a file
+// above its own.
+//
 // # What the webhook configurations must contain
 //
 // Every webhook has a namespaceSelector on inplace.LabelUpdate without kube-system and Stayput's own namespace, sideEffects None,

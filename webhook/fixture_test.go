@@ -85,12 +85,14 @@ func handlersWith(t *testing.T, hold, cached, live client.Reader) Handlers {
 	t.Helper()
 	excluded := []string{"kube-system", own}
 	return Handlers{
-		Cached:    observe.Reader{Reader: cached, ExcludedNamespaces: excluded},
-		Live:      observe.Reader{Reader: live, ExcludedNamespaces: excluded},
-		Hold:      observe.Hold{Reader: hold, Namespace: own},
+		Sources: Sources{
+			Cached: observe.Reader{Reader: cached, ExcludedNamespaces: excluded},
+			Live:   observe.Reader{Reader: live, ExcludedNamespaces: excluded},
+			Hold:   observe.Hold{Reader: hold, Namespace: own},
+			Log:    testr.New(t),
+		},
 		GateReady: func() bool { return true },
 		Watchdog:  &watchdog.Watchdog{},
-		Log:       testr.New(t),
 
 		holdStarts: newHoldStarts(),
 		throttled:  throttledByUser(),

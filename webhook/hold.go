@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,28 +15,29 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// held reports whether a write is held, where that depends on no pods. Without a living leader nothing is held.
-func (h Handlers) held(ctx context.Context, ask func(context.Context, observe.Reader) (bool, error)) (bool, error) {
-	if alive, err := h.alive(ctx); err != nil || !alive {
-		return false, err
-	}
-	return h.either(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) { return ask(ctx, reader.WithoutPods()) })
+// Sources are what the webhooks read.
+type Sources struct {
+	// Cached reads from informers. It must fail on a kind without an informer (a strict cache) instead of starting one.
+	Cached observe.Reader
+	// Live reads from the API server. Its client must not limit its own rate: a native controller waits for each answer.
+	Live observe.Reader
+	Hold observe.Hold
+	Log  logr.Logger
 }
 
-// either asks the cache first, and believes a "no" only from the API server: a denied write comes again, a write that was allowed cannot
-// be taken back.
-func (h Handlers) either(ctx context.Context, ask func(context.Context, observe.Reader) (bool, error)) (bool, error) {
-	for _, reader := range []observe.Reader{h.Cached, h.Live} {
-		if yes, err := ask(ctx, reader); yes || err != nil {
-			return yes, err
-		}
-	}
-	return false, nil
+// cacheThenLive returns the sources in the order in which a decision is made on them. A "yes, held" from the cache is enough: a denied
+// write comes again. A "no" is believed only from the API server: a write that was allowed cannot be taken back.
+func (s Sources) cacheThenLive() []observe.Reader { return []observe.Reader{s.Cached, s.Live} }
+
+// holding decides whether writes are held.
+type holding struct {
+	Sources
+	holdStarts *holdStarts
 }
 
 // lasts reports whether the hold on the workload's update to that revision lasts: the leader renews it, or can still be expected to
 // begin. UpdateRevision may also be another marked revision of the workload, or nil while the update revision does not exist.
-func (h Handlers) lasts(workload metav1.Object, template apps.Template, updateRevision metav1.Object) bool {
+func (h holding) lasts(workload metav1.Object, template apps.Template, updateRevision metav1.Object) bool {
 	now := time.Now()
 	var labels map[string]string
 	if updateRevision != nil {
@@ -51,7 +53,7 @@ func (h Handlers) lasts(workload metav1.Object, template apps.Template, updateRe
 
 // heldSince returns since when this replica has held writes of the update. It returns now if the leader has begun the update: the leader
 // then renews the hold itself.
-func (h Handlers) heldSince(workload metav1.Object, template apps.Template, updateRevision metav1.Object, now time.Time) time.Time {
+func (h holding) heldSince(workload metav1.Object, template apps.Template, updateRevision metav1.Object, now time.Time) time.Time {
 	if updateRevision != nil && revisions.Started(updateRevision.GetLabels()) {
 		return now
 	}
@@ -104,7 +106,7 @@ func (b *holdStarts) of(update holdStart, now time.Time) time.Time {
 	return now
 }
 
-func (h Handlers) alive(ctx context.Context) (bool, error) {
+func (h holding) alive(ctx context.Context) (bool, error) {
 	alive, why, err := h.Hold.Alive(ctx)
 	if err == nil && !alive {
 		h.Log.V(1).Info("Nothing is held", "reason", why)

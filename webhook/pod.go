@@ -4,26 +4,33 @@ import (
 	"context"
 	"errors"
 
-	"gomodules.xyz/jsonpatch/v2"
+	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/observe"
 )
 
 var errHeldCreation = errors.New("stayput updates the pods of this workload in place, and its ReplicaSet has all its pods already")
 
+// podGates gives new pods the readiness gate, and makes their Ready condition follow it.
+type podGates struct {
+	holding
+	recounts *rate.Limiter
+	// See Handlers.
+	user                string
+	gateReady           func() bool
+	apiServerOpensGates bool
+}
+
 // mutatePod adds the readiness gate to a new pod of a managed workload: gates cannot be added later. A pod of a StatefulSet that gets no
 // gate gets an annotation: one of the two shows that this webhook was asked. In every mode it also removes the marks that came with the
 // template: this pod has not moved, and it is no surge pod. It denies a pod that its ReplicaSet does not need.
-func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
+func (h podGates) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
 	kind := kindBy(req, admissionv1.Create)
 	if kind == nil {
 		return allow(), nil
@@ -49,24 +56,16 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 		return allow(), err
 	case gates:
 		return patch(gated, append(readiness.WithoutMove(pod), readiness.AddGate(pod)...)), nil
-	case workload != nil && kind.ungated != nil:
+	case workload != nil && kind.onlyAPIServerOpens:
 		return patchIfAny(readiness.Admit(pod)), nil
 	}
 	return patchIfAny(readiness.WithoutMove(pod)), nil
 }
 
-// patchIfAny returns the answer with these operations; without any, the object is allowed as it is.
-func patchIfAny(operations []jsonpatch.Operation) answer {
-	if len(operations) == 0 {
-		return allow()
-	}
-	return patch(uncounted, operations)
-}
-
 // gates reports whether a pod of the workload gets the gate: the workload is managed, this process could open the gate, and no write is
 // refused that would open it.
-func (h Handlers) gates(ctx context.Context, kind *kind, workload client.Object) (bool, error) {
-	if workload == nil || !h.GateReady() || kind.ungated != nil && kind.ungated(h) {
+func (h podGates) gates(ctx context.Context, kind *kind, workload client.Object) (bool, error) {
+	if workload == nil || !h.gateReady() || kind.onlyAPIServerOpens && !h.apiServerOpensGates {
 		return false, nil
 	}
 	fallback, err := h.Hold.PersistedFallback(ctx, workload.GetUID())
@@ -74,7 +73,7 @@ func (h Handlers) gates(ctx context.Context, kind *kind, workload client.Object)
 }
 
 // needless reports whether the ReplicaSet of the pod has all its pods already, and a leader is alive.
-func (h Handlers) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
+func (h podGates) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return false, err
 	}
@@ -83,8 +82,8 @@ func (h Handlers) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
 
 // managed returns the workload of the pod if it is managed; nil if not. It asks the cache, and the API server only about a workload that is
 // too new for the cache.
-func (h Handlers) managed(ctx context.Context, kind *kind, pod *corev1.Pod) (client.Object, error) {
-	for _, reader := range []observe.Reader{h.Cached, h.Live} {
+func (h podGates) managed(ctx context.Context, kind *kind, pod *corev1.Pod) (client.Object, error) {
+	for _, reader := range h.cacheThenLive() {
 		workload, err := reader.WorkloadOf(ctx, pod)
 		if err != nil {
 			return nil, err
@@ -100,57 +99,17 @@ func (h Handlers) managed(ctx context.Context, kind *kind, pod *corev1.Pod) (cli
 	return nil, nil
 }
 
-// validatePod holds deletions by which native controllers would replace pods that are updated in place.
-func (h Handlers) validatePod(ctx context.Context, req admission.Request) (answer, error) {
-	kind := kindBy(req, admissionv1.Delete)
-	if kind == nil {
-		return allow(), nil
+// full reports whether the ReplicaSet that a pod is created in takes part in an update and has all its pods already (deployments.Full). The
+// cache may not know of the mark yet, nor of pods that have moved there. So the mark is read from the API server. Where the cache says
+// that pods are missing, they are counted at the API server as well, as often as recounts allows.
+func (h podGates) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	rs, err := h.marked(ctx, pod)
+	if rs == nil || err != nil {
+		return false, err
 	}
-	pod, err := decodePod(req, req.OldObject)
-	if err != nil {
-		return allow(), err
+	live, err := h.Cached.LivePodsOf(ctx, rs)
+	if err == nil && !deployments.Full(rs, live) && h.recounts.Allow() {
+		live, err = h.Live.LivePodsOf(ctx, rs)
 	}
-	return h.holdDeletion(ctx, req, kind.refuse, func(ctx context.Context) (bool, error) { return kind.stays(h, ctx, pod) })
-}
-
-// validateRevision keeps revisionHistoryLimit from deleting the ControllerRevision of a partially patched pod. Native controllers take any
-// refusal as an error (cleanupHistory in pkg/controller/daemon/update.go, truncateHistory in
-// pkg/controller/statefulset/stateful_set_control.go): all else is done by then, and they retry by themselves.
-func (h Handlers) validateRevision(ctx context.Context, req admission.Request) (answer, error) {
-	kind := kindBy(req, admissionv1.Delete)
-	if kind == nil || kind.keepsRevision == nil {
-		return allow(), nil
-	}
-	revision, err := decode[apps.ControllerRevision](req.OldObject)
-	if err != nil {
-		return allow(), err
-	}
-	revision.Namespace = req.Namespace
-	return h.holdDeletion(ctx, req, kind.refuse, func(ctx context.Context) (bool, error) {
-		return h.either(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
-			return kind.keepsRevision(h, ctx, reader, revision)
-		})
-	})
-}
-
-// holdDeletion refuses the deletion of an object that is to stay, if a leader is alive.
-func (h Handlers) holdDeletion(
-	ctx context.Context, req admission.Request, refuse refusal, stays func(context.Context) (bool, error),
-) (answer, error) {
-	if alive, err := h.alive(ctx); err != nil || !alive {
-		return allow(), err
-	}
-	if stay, err := stays(ctx); err != nil || !stay {
-		return allow(), err
-	}
-	return deny(held, refuse(schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}, req.Name)), nil
-}
-
-func decodePod(req admission.Request, raw runtime.RawExtension) (*corev1.Pod, error) {
-	pod, err := decode[corev1.Pod](raw, "spec")
-	if err != nil {
-		return nil, err
-	}
-	pod.Namespace = req.Namespace
-	return pod, nil
+	return err == nil && deployments.Full(rs, live), err
 }

@@ -53,7 +53,7 @@ func TestPodDeletionHeld(t *testing.T) {
 			deleted := pod(unmarked)
 			deleted.Annotations = test.annotations
 			req := request(t, test.user, admissionv1.Delete, nil, deleted)
-			expectDenied(t, h.handle(context.Background(), req, h.validatePod), test.code, metav1.StatusReasonNotFound)
+			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), test.code, metav1.StatusReasonNotFound)
 		})
 	}
 }
@@ -75,11 +75,11 @@ func TestPodsOfAnUpdateThatFellBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, objects...), reader(t, objects...))
 			h.Hold.Reader = fallbackPersisted(t, test.workload, revisions.Fallback{Hash: "hash", Code: test.code})
-			deletion := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Delete, nil, pod(marked)), h.validatePod)
+			deletion := h.handle(t.Context(), request(t, replicaSetController, admissionv1.Delete, nil, pod(marked)), h.nativeWrites().validatePod)
 			if deletion.Allowed != test.goes {
 				t.Errorf("deletion allowed: %t", deletion.Allowed)
 			}
-			creation := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, pod(marked), nil), h.mutatePod)
+			creation := h.handle(t.Context(), request(t, replicaSetController, admissionv1.Create, pod(marked), nil), h.podGates().mutatePod)
 			if gated := len(creation.Patches) > 0; gated != test.gated {
 				t.Errorf("created with a gate: %t", gated)
 			}
@@ -126,7 +126,7 @@ func TestPodCreationHeld(t *testing.T) {
 			created := pod(full)
 			created.Name, created.UID = "", ""
 			req := request(t, test.user, admissionv1.Create, created, nil)
-			expectDenied(t, h.handle(context.Background(), req, h.mutatePod), test.code, metav1.StatusReasonConflict)
+			expectDenied(t, h.handle(context.Background(), req, h.podGates().mutatePod), test.code, metav1.StatusReasonConflict)
 		})
 	}
 }
@@ -151,7 +151,8 @@ func TestCreationsAreCountedNowAndThen(t *testing.T) {
 	for range 50 {
 		created := pod(lacking)
 		created.Name, created.UID = "", ""
-		expectDenied(t, h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, created, nil), h.mutatePod), 0, "")
+		create := request(t, replicaSetController, admissionv1.Create, created, nil)
+		expectDenied(t, h.handle(context.Background(), create, h.podGates().mutatePod), 0, "")
 	}
 	if most := recounts().Burst() + 5; asked == 0 || asked > most {
 		t.Errorf("asked %d times for 50 creations, want some, and %d at most", asked, most)
@@ -195,7 +196,7 @@ func TestPodGate(t *testing.T) {
 			created := pod(rs)
 			created.Annotations = test.annotations
 			req := request(t, test.user, admissionv1.Create, created, nil)
-			expectPatch(t, h.handle(context.Background(), req, h.mutatePod), test.patch)
+			expectPatch(t, h.handle(context.Background(), req, h.podGates().mutatePod), test.patch)
 		})
 	}
 }
@@ -241,7 +242,7 @@ func TestDaemonDeletionHeld(t *testing.T) {
 			h := handlers(t, stale, test.live)
 			h.Hold.Reader = reader(t, lease(test.age))
 			req := request(t, test.user, admissionv1.Delete, nil, test.pod)
-			expectDenied(t, h.handle(context.Background(), req, h.validatePod), test.code, metav1.StatusReasonNotFound)
+			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), test.code, metav1.StatusReasonNotFound)
 		})
 	}
 }
@@ -256,7 +257,7 @@ func TestDaemonDeletionAfterAFallback(t *testing.T) {
 		all := reader(t, namespace(inplace.ModeInPlace), agent, first, second, node, pod)
 		h := handlers(t, all, all).afterFallback(t, agent.UID, agent.Spec.Template)
 		req := request(t, daemonSetController, admissionv1.Delete, nil, pod)
-		expectDenied(t, h.handle(context.Background(), req, h.validatePod), code, metav1.StatusReasonNotFound)
+		expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), code, metav1.StatusReasonNotFound)
 	}
 }
 
@@ -294,7 +295,7 @@ func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			h.Hold.Reader = reader(t, lease(test.age))
 			req := request(t, test.user, admissionv1.Delete, nil, first)
-			expectDenied(t, h.handle(t.Context(), req, h.validateRevision), test.code, metav1.StatusReasonNotFound)
+			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), test.code, metav1.StatusReasonNotFound)
 		})
 	}
 }
@@ -307,7 +308,7 @@ func TestRevisionOfAPartiallyPatchedPodAfterAFallback(t *testing.T) {
 	all := reader(t, namespace(inplace.ModeInPlace), agent, first, second, partial)
 	h := handlers(t, all, all).afterFallback(t, agent.UID, agent.Spec.Template)
 	req := request(t, daemonSetController, admissionv1.Delete, nil, first)
-	expectDenied(t, h.handle(t.Context(), req, h.validateRevision), 404, metav1.StatusReasonNotFound)
+	expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), 404, metav1.StatusReasonNotFound)
 }
 
 // TestRevisionThatPodsAreOnTheirWayToStays: the label of a pod names the revision only once the pod has been patched for it. Until then
@@ -329,7 +330,7 @@ func TestRevisionThatPodsAreOnTheirWayToStays(t *testing.T) {
 			world := reader(t, namespace(inplace.ModeInPlace), daemonSet(t, v2Template), first, current, former, daemon("agent-x", "1"))
 			req := request(t, daemonSetController, admissionv1.Delete, nil, test.revision)
 			h := handlers(t, world, world)
-			expectDenied(t, h.handle(t.Context(), req, h.validateRevision), test.code, metav1.StatusReasonNotFound)
+			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), test.code, metav1.StatusReasonNotFound)
 		})
 	}
 }
@@ -351,7 +352,7 @@ func TestDaemonGate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			req := request(t, daemonSetController, admissionv1.Create, daemon("agent-x", "1"), nil)
-			expectPatch(t, h.handle(context.Background(), req, h.mutatePod), test.patch)
+			expectPatch(t, h.handle(context.Background(), req, h.podGates().mutatePod), test.patch)
 		})
 	}
 }
@@ -392,7 +393,7 @@ func TestClosedGatesRestOnTheCache(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			req := request(t, test.user, admissionv1.Delete, nil, test.pod)
-			expectDenied(t, h.handle(t.Context(), req, h.validatePod), test.code, metav1.StatusReasonNotFound)
+			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validatePod), test.code, metav1.StatusReasonNotFound)
 		})
 	}
 }

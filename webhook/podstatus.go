@@ -13,7 +13,7 @@ import (
 
 // mutatePodStatus stores Ready and Stayput's gate as readiness.StoredConditions says, in clusters whose API server cannot do so by
 // itself. It reads nothing from the cache or the API server: what is stored follows from the write alone.
-func (h Handlers) mutatePodStatus(_ context.Context, req admission.Request) (answer, error) {
+func (h podGates) mutatePodStatus(_ context.Context, req admission.Request) (answer, error) {
 	if req.Operation != admissionv1.Update || req.SubResource != "status" {
 		return allow(), nil
 	}
@@ -25,7 +25,7 @@ func (h Handlers) mutatePodStatus(_ context.Context, req admission.Request) (ans
 	if err != nil {
 		return allow(), err
 	}
-	writer := readiness.WriterOf(h.User, req.UserInfo.Username, req.UserInfo.Groups, sent.Spec.NodeName)
+	writer := readiness.WriterOf(h.user, req.UserInfo.Username, req.UserInfo.Groups, sent.Spec.NodeName)
 	operations := patches.SetConditions(sent.Status.Conditions, readiness.StoredConditions(old, sent, writer))
 	if len(operations) == 0 {
 		return allow(), nil

@@ -72,7 +72,7 @@ func TestPodStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), broken(t)) // the webhook reads nothing but the request
 			h.User = stayput
-			response := h.handle(context.Background(), report(t, test.user, test.sent, test.sent), h.mutatePodStatus)
+			response := h.handle(context.Background(), report(t, test.user, test.sent, test.sent), h.podGates().mutatePodStatus)
 			if len(response.Patches) != test.operations {
 				t.Errorf("%d operations, want %d: %v", len(response.Patches), test.operations, response.Patches)
 			}
@@ -95,7 +95,7 @@ func TestPodStatusKeepsTimes(t *testing.T) {
 	old, sent := ready(reported(t, "True")), ready(reported(t, "True"))
 	sent.Status.Conditions[0].LastTransitionTime = metav1.NewTime(old.Status.Conditions[0].LastTransitionTime.Add(time.Second))
 	h := handlers(t, broken(t), broken(t))
-	response := h.handle(context.Background(), report(t, "system:node:one", old, sent), h.mutatePodStatus)
+	response := h.handle(context.Background(), report(t, "system:node:one", old, sent), h.podGates().mutatePodStatus)
 	if stored := patched(t, sent, response); !equality.Semantic.DeepEqual(stored, old) {
 		t.Errorf("stored is %+v, want %+v", stored.Status, old.Status)
 	}
@@ -110,7 +110,7 @@ func TestPodStatusNotOurs(t *testing.T) {
 	broke.OldObject.Raw = []byte(`{"status":[]}`)
 	for name, req := range map[string]admission.Request{"another subresource": another, "a creation": creation, "not a pod": broke} {
 		h := handlers(t, broken(t), broken(t))
-		response := h.handle(context.Background(), req, h.mutatePodStatus)
+		response := h.handle(context.Background(), req, h.podGates().mutatePodStatus)
 		expectPatch(t, response, "")
 		if warned := len(response.Warnings) > 0; warned != (name == "not a pod") {
 			t.Errorf("%s: warnings are %v", name, response.Warnings)

@@ -10,18 +10,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/observe"
 )
+
+// nativeWrites answers the requests of native controllers that are held while Stayput updates a workload.
+type nativeWrites struct {
+	holding
+	retries *retries
+	// throttled are the objects about which answers are delayed, by the user of the native controller.
+	throttled map[string]*throttled
+}
 
 // mutateReplicaSet makes the Deployment controller create a new ReplicaSet without replicas when live pods can move to it. The controller
 // carries on: the ReplicaSet has its native name, number and annotations. Marks that a label of the template would put on it are removed.
-func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
+func (h nativeWrites) mutateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
 	if !by(req, deploymentController, admissionv1.Create) {
 		return allow(), nil
 	}
@@ -31,26 +37,37 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 	}
 	rs.Namespace = req.Namespace
 	operations := revisions.WithoutMarks(rs)
-	empty, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
-		return receives(ctx, reader, rs)
-	})
+	empty, err := h.podsMoveTo(ctx, rs)
 	if err != nil || !empty {
 		return patch(uncounted, operations), err
 	}
 	return patch(createdEmpty, append(operations, revisions.WithoutReplicas(rs)...)), nil
 }
 
-// receives reports whether the pods of the new ReplicaSet's Deployment can move to it. It decides for the template from which the
-// controller made the ReplicaSet. That need not be the Deployment's latest template, nor the one that the reader knows.
-func receives(ctx context.Context, reader observe.Reader, rs *apps.ReplicaSet) (bool, error) {
-	rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
-	if rollout == nil || err != nil {
+// podsMoveTo reports whether the pods of the new ReplicaSet's Deployment can move to it, if a leader is alive.
+func (h nativeWrites) podsMoveTo(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
+	if alive, err := h.alive(ctx); err != nil || !alive {
 		return false, err
 	}
+	for _, reader := range h.cacheThenLive() {
+		rollout, err := reader.WithoutPods().RolloutOfReplicaSet(ctx, rs)
+		if err != nil {
+			return false, err
+		}
+		if rollout != nil && receives(*rollout, rs) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// receives reports whether the pods of the rollout can move to the new ReplicaSet. It decides for the template from which the controller
+// made the ReplicaSet. That need not be the Deployment's latest template, nor the one that the reader knows.
+func receives(rollout deployments.Rollout, rs *apps.ReplicaSet) bool {
 	deployment := *rollout.Deployment
 	deployment.Spec.Template = rs.Spec.Template
 	rollout.Deployment = &deployment
-	return rollout.Decision().Held || rollout.Deleting(), nil
+	return rollout.Decision().Held || rollout.Deleting()
 }
 
 // scaled is what a ReplicaSet and its Scale have in common.
@@ -61,7 +78,7 @@ type scaled struct {
 }
 
 // validateReplicaSet holds what the Deployment controller does to a Deployment's ReplicaSets while only Stayput scales them.
-func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
+func (h nativeWrites) validateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
 	switch {
 	case by(req, deploymentController, admissionv1.Update):
 		return h.validateScaling(ctx, req)
@@ -72,23 +89,29 @@ func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request)
 }
 
 // validateScaling holds changes of the replicas.
-func (h Handlers) validateScaling(ctx context.Context, req admission.Request) (answer, error) {
+func (h nativeWrites) validateScaling(ctx context.Context, req admission.Request) (answer, error) {
 	if changes, err := scales(req); err != nil || !changes {
 		return allow(), err
 	}
-	stay, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
-		return h.moves(ctx, reader, key(req))
-	})
-	if err != nil || !stay {
+	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
-	return deny(held, h.scalingRefused(ctx, req)), nil
+	for _, reader := range h.cacheThenLive() {
+		stays, err := h.moves(ctx, reader.WithoutPods(), key(req))
+		if err != nil {
+			return allow(), err
+		}
+		if stays {
+			return deny(held, h.scalingRefused(ctx, req)), nil
+		}
+	}
+	return allow(), nil
 }
 
 // scalingRefused returns a Conflict, which the Deployment controller takes without an event. The controller retries later, unless that
 // would be too often: see retries. A refusal without a retry must be right at this moment. What ends the hold later makes the controller
 // look again. What has ended the hold already does not.
-func (h Handlers) scalingRefused(ctx context.Context, req admission.Request) *apierrors.StatusError {
+func (h nativeWrites) scalingRefused(ctx context.Context, req admission.Request) *apierrors.StatusError {
 	why := errors.New("stayput moves the pods of this Deployment in place; its replicas are held meanwhile")
 	refused := apierrors.NewConflict(appsv1.Resource("replicasets"), req.Name, why)
 	if h.retries.allow(req.Namespace, time.Now()) {
@@ -105,13 +128,17 @@ func (h Handlers) scalingRefused(ctx context.Context, req admission.Request) *ap
 // validateCleanup keeps revisionHistoryLimit from deleting a ReplicaSet to which a pod is just moving: the garbage collector would delete
 // that pod with it. The Deployment controller decides on a cache in which the ReplicaSet may still have no pods. It takes NotFound as
 // done (cleanupDeployment in pkg/controller/deployment/sync.go), and tries again with its next event.
-func (h Handlers) validateCleanup(ctx context.Context, req admission.Request) (answer, error) {
+func (h nativeWrites) validateCleanup(ctx context.Context, req admission.Request) (answer, error) {
 	rs, err := decode[apps.ReplicaSet](req.OldObject)
 	if err != nil {
 		return allow(), err
 	}
 	rs.Namespace = req.Namespace
-	return h.holdDeletion(ctx, req, notFound, func(ctx context.Context) (bool, error) { return h.markHolds(ctx, rs) })
+	if alive, err := h.alive(ctx); err != nil || !alive {
+		return allow(), err
+	}
+	stays, err := h.markHolds(ctx, rs)
+	return deletion(req, notFound, stays && err == nil), err
 }
 
 func scales(req admission.Request) (bool, error) {
@@ -126,17 +153,10 @@ func scales(req admission.Request) (bool, error) {
 	return now.Spec.Replicas != before.Spec.Replicas, nil
 }
 
-// moves reports whether Stayput moves the pods of the ReplicaSet's Deployment, or did so until the Deployment was deleted.
-func (h Handlers) moves(ctx context.Context, reader observe.Reader, key types.NamespacedName) (bool, error) {
-	rollout, err := rolloutWith(ctx, reader, key)
-	return rollout != nil && (h.holds(rollout) || rollout.Deleting()), err
-}
-
-// rolloutWith reads the rollout that the ReplicaSet is part of; nil if there is none.
-func rolloutWith(ctx context.Context, reader observe.Reader, key types.NamespacedName) (*deployments.Rollout, error) {
-	rs, err := reader.ReplicaSet(ctx, key)
-	if rs == nil || err != nil {
-		return nil, err
+// throttleScaling delays the answer to the Deployment controller while its scaling is held.
+func (h nativeWrites) throttleScaling(ctx context.Context, req admission.Request) (answer, error) {
+	if by(req, deploymentController, admissionv1.Update) {
+		h.throttled[deploymentController].wait(ctx, key(req), h.sameUpdate(key(req)))
 	}
-	return reader.RolloutOfReplicaSet(ctx, rs)
+	return allow(), nil
 }

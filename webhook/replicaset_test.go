@@ -55,7 +55,7 @@ func TestReplicaSetCreatedEmpty(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			req := request(t, test.user, admissionv1.Create, revision(t, "web-2", test.template, "1"), nil)
-			expectPatch(t, h.handle(context.Background(), req, h.mutateReplicaSet), test.patch)
+			expectPatch(t, h.handle(context.Background(), req, h.nativeWrites().mutateReplicaSet), test.patch)
 		})
 	}
 }
@@ -63,7 +63,7 @@ func TestReplicaSetCreatedEmpty(t *testing.T) {
 func TestReplicaSetIsCreatedWithoutMarks(t *testing.T) {
 	h := handlers(t, reader(t, editedTo(t, v2Template)...), broken(t))
 	req := request(t, deploymentController, admissionv1.Create, markUpdating(revision(t, "web-2", v2Template, "1")), nil)
-	expectPatch(t, h.handle(context.Background(), req, h.mutateReplicaSet),
+	expectPatch(t, h.handle(context.Background(), req, h.nativeWrites().mutateReplicaSet),
 		`[{"op":"remove","path":"/metadata/labels/stayput.dev~1updating"},{"op":"add","path":"/spec/replicas","value":0}]`)
 }
 
@@ -93,7 +93,7 @@ func TestCleanupHeld(t *testing.T) {
 			if test.hold != nil {
 				h.Hold.Reader = test.hold
 			}
-			response := h.handle(context.Background(), request(t, test.user, admissionv1.Delete, nil, test.delete), h.validateReplicaSet)
+			response := h.handle(t.Context(), request(t, test.user, admissionv1.Delete, nil, test.delete), h.nativeWrites().validateReplicaSet)
 			expectHeld(t, response.Allowed, test.held)
 			if test.held {
 				expectDenied(t, response, 404, metav1.StatusReasonNotFound)
@@ -136,7 +136,7 @@ func TestReplicasHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, test.to)
-			response := h.handle(context.Background(), request(t, test.user, admissionv1.Update, now, before), h.validateReplicaSet)
+			response := h.handle(context.Background(), request(t, test.user, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
 			expectHeld(t, response.Allowed, test.held)
 			if test.held {
 				expectDenied(t, response, 409, metav1.StatusReasonConflict)
@@ -150,7 +150,8 @@ func TestReplicasAfterAFallback(t *testing.T) {
 		web := objects[1].(*apps.Deployment)
 		h := handlers(t, reader(t, objects...), reader(t, objects...)).afterFallback(t, web.UID, web.Spec.Template)
 		before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
-		if !h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet).Allowed {
+		scaling := request(t, deploymentController, admissionv1.Update, now, before)
+		if !h.handle(t.Context(), scaling, h.nativeWrites().validateReplicaSet).Allowed {
 			t.Errorf("%s: scaling is held", name)
 		}
 	}
@@ -161,7 +162,7 @@ func TestScaleHeld(t *testing.T) {
 	before, now := scale(3), scale(0)
 	req := request(t, deploymentController, admissionv1.Update, now, before)
 	req.SubResource = "scale"
-	expectDenied(t, h.handle(context.Background(), req, h.validateReplicaSet), 409, metav1.StatusReasonConflict)
+	expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validateReplicaSet), 409, metav1.StatusReasonConflict)
 }
 
 func TestNothingHeldWithoutLeader(t *testing.T) {
@@ -175,9 +176,9 @@ func TestNothingHeldWithoutLeader(t *testing.T) {
 			h.Hold.Reader = lease
 			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
 			scaling := request(t, deploymentController, admissionv1.Update, now, before)
-			expectDenied(t, h.handle(context.Background(), scaling, h.validateReplicaSet), 0, "")
+			expectDenied(t, h.handle(context.Background(), scaling, h.nativeWrites().validateReplicaSet), 0, "")
 			creation := request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil)
-			expectPatch(t, h.handle(context.Background(), creation, h.mutateReplicaSet), "")
+			expectPatch(t, h.handle(context.Background(), creation, h.nativeWrites().mutateReplicaSet), "")
 		})
 	}
 }
@@ -205,7 +206,7 @@ func TestNothingIsHeldThatIsNotRenewed(t *testing.T) {
 			h := handlers(t, reader(t, test.objects...), reader(t, test.objects...))
 			h.holdStarts.since[holdStart{workload: "d", updateRevision: "web-2", revision: test.revision}] = time.Now().Add(-test.began)
 			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
-			response := h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet)
+			response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
 			expectHeld(t, response.Allowed, test.held)
 		})
 	}
@@ -222,7 +223,8 @@ func TestEachUpdateWithoutAnUpdateRevisionIsHeld(t *testing.T) {
 	}
 	held := func(h Handlers) bool {
 		before, now := revision(t, "web-1", v1Template, "1"), revision(t, "web-1", v1Template, "0")
-		return !h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet).Allowed
+		scaling := request(t, deploymentController, admissionv1.Update, now, before)
+		return !h.handle(t.Context(), scaling, h.nativeWrites().validateReplicaSet).Allowed
 	}
 	first := recreating(v2Template)
 	if !held(first) {
@@ -247,7 +249,7 @@ func TestReplicasOfWhatIsBeingDeletedAreHeldToTheEnd(t *testing.T) {
 	h := handlers(t, reader(t, deleting(moving(t))...), broken(t))
 	h.holdStarts.since[holdStart{workload: "d", updateRevision: "web-2"}] = time.Now().Add(-2 * time.Minute)
 	before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
-	response := h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet)
+	response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
 	expectDenied(t, response, 409, metav1.StatusReasonConflict)
 }
 
@@ -255,7 +257,7 @@ func TestReplicasOfWhatIsBeingDeletedAreHeldToTheEnd(t *testing.T) {
 func TestUndecidedIsAllowedWithWarning(t *testing.T) {
 	h := handlers(t, broken(t), broken(t))
 	req := request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil)
-	response := h.handle(context.Background(), req, h.mutateReplicaSet)
+	response := h.handle(context.Background(), req, h.nativeWrites().mutateReplicaSet)
 	if !response.Allowed || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], errRead.Error()) {
 		t.Errorf("allowed %t with warnings %q", response.Allowed, response.Warnings)
 	}

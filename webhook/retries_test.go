@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ import (
 func triesAgain(t *testing.T, h Handlers) bool {
 	t.Helper()
 	before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
-	response := h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet)
+	response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
 	expectDenied(t, response, 409, metav1.StatusReasonConflict)
 	return !apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: *response.Result}, corev1.NamespaceTerminatingCause)
 }

@@ -18,19 +18,21 @@ import (
 // pods in vain.
 func revised(k observe.Revised, state func(controllerrevisions.Rollout) string, special kind) kind {
 	special.Kind = k.Kind
-	special.decideEdit = func(h Handlers, ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
+	special.decideEdit = func(h templateEdits, ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
 		return h.decideRevised(ctx, k, req, before)
 	}
 	special.keepsRevision = func(
-		h Handlers, ctx context.Context, reader observe.Reader, revision *apps.ControllerRevision,
+		h holding, ctx context.Context, reader observe.Reader, revision *apps.ControllerRevision,
 	) (bool, error) {
 		return h.keepsRevisionOf(ctx, k, reader, revision)
 	}
-	special.futile = func(h Handlers, pod *corev1.Pod) func(context.Context) bool { return h.sameState(k, state, pod) }
+	special.futile = func(h holding, pod *corev1.Pod) func(context.Context) bool { return h.sameState(k, state, pod) }
 	return special
 }
 
-func (h Handlers) decideRevised(ctx context.Context, k observe.Revised, req admission.Request, before *workload) (editDecision, error) {
+func (h templateEdits) decideRevised(
+	ctx context.Context, k observe.Revised, req admission.Request, before *workload,
+) (editDecision, error) {
 	edited := k.Workload.Object()
 	if err := decodeInto(edited, req.Object); err != nil {
 		return editDecision{}, err
@@ -46,7 +48,7 @@ func (h Handlers) decideRevised(ctx context.Context, k observe.Revised, req admi
 // staysLive reports whether a pod stays because it is updated in place. It reads live: a deletion that is allowed by mistake loses a pod,
 // and one that is refused by mistake may not come again, or keeps the native controller from scaling down. A pod without a controller was
 // orphaned on purpose after the deletion was decided.
-func (h Handlers) staysLive(ctx context.Context, k observe.Revised, pod *corev1.Pod) (bool, error) {
+func (h holding) staysLive(ctx context.Context, k observe.Revised, pod *corev1.Pod) (bool, error) {
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return true, nil
 	}
@@ -54,7 +56,7 @@ func (h Handlers) staysLive(ctx context.Context, k observe.Revised, pod *corev1.
 }
 
 // holdsDeletion reports whether the deletion of the pod is held by what the reader reads.
-func (h Handlers) holdsDeletion(ctx context.Context, k observe.Revised, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+func (h holding) holdsDeletion(ctx context.Context, k observe.Revised, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	rollout, err := k.Deletion(ctx, reader, pod, h.Cached)
 	if rollout == nil || err != nil {
 		return false, err
@@ -66,7 +68,7 @@ func (h Handlers) holdsDeletion(ctx context.Context, k observe.Revised, reader o
 	return stay, nil
 }
 
-func (h Handlers) keepsRevisionOf(
+func (h holding) keepsRevisionOf(
 	ctx context.Context, k observe.Revised, reader observe.Reader, revision *apps.ControllerRevision,
 ) (bool, error) {
 	rollout, err := k.RolloutOfControlled(ctx, reader, revision)
@@ -81,14 +83,14 @@ func (h Handlers) keepsRevisionOf(
 }
 
 // holdsSince notes in the rollout since when this replica has held writes of the update.
-func (h Handlers) holdsSince(rollout *controllerrevisions.Rollout) {
+func (h holding) holdsSince(rollout *controllerrevisions.Rollout) {
 	workload := rollout.Kind.Workload()
 	rollout.HeldSince = h.heldSince(
 		workload.Object, workload.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Seen.Now)
 }
 
 // sameState returns a function that reports whether the pod stays, and the state of its workload is the same as at the first call.
-func (h Handlers) sameState(
+func (h holding) sameState(
 	k observe.Revised, state func(controllerrevisions.Rollout) string, pod *corev1.Pod,
 ) func(context.Context) bool {
 	before := ""

@@ -14,9 +14,10 @@ const statefulSetController = "system:serviceaccount:kube-system:statefulset-con
 
 // statefulSetKind: the StatefulSet controller creates and deletes the pods.
 var statefulSetKind = revised(observe.StatefulSets, controllerrevisions.Rollout.Progress, kind{
-	podsBy:  statefulSetController,
-	ungated: Handlers.managersOpenGates,
-	stays:   Handlers.holdsMember,
+	podsBy: statefulSetController,
+	// A gate that stays closed when all managers have ended would make the controller wait for the pod for ever. See inplace/statefulsets.
+	onlyAPIServerOpens: true,
+	stays:              holding.holdsMember,
 	// After NotFound the controller would count the pod as deleted in its status, would record SuccessfulDelete, and would not try again.
 	// After any other error it writes the status as it is, records FailedDelete with the message, and tries again later (performUpdate in
 	// pkg/controller/statefulset/stateful_set_control.go, recordPodEvent in stateful_pod_control.go).
@@ -24,10 +25,6 @@ var statefulSetKind = revised(observe.StatefulSets, controllerrevisions.Rollout.
 	throttle: throttle,
 })
 
-// managersOpenGates reports whether new pods of a StatefulSet get no gate, because only managers would open it: a gate that stays closed
-// when all of them have ended would make the controller wait for the pod for ever. See inplace/statefulsets.
-func (h Handlers) managersOpenGates() bool { return !h.APIServerOpensGates }
-
-func (h Handlers) holdsMember(ctx context.Context, pod *corev1.Pod) (bool, error) {
+func (h holding) holdsMember(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return h.staysLive(ctx, observe.StatefulSets, pod)
 }

@@ -83,7 +83,7 @@ func TestMemberDeletionHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlersWith(t, reader(t, lease(test.age)), test.live, test.live)
-			given, _ := h.validatePod(t.Context(), request(t, test.user, admissionv1.Delete, nil, test.pod))
+			given, _ := h.nativeWrites().validatePod(t.Context(), request(t, test.user, admissionv1.Delete, nil, test.pod))
 			if test.code == 0 && !given.Allowed || test.code != 0 && given.Allowed {
 				t.Fatalf("allowed is %t: %v", given.Allowed, given.Result)
 			}
@@ -109,7 +109,7 @@ func TestLoweredPartitionIsANewStage(t *testing.T) {
 		since     time.Duration
 	}{{"1", 0, 0}, {"1", time.Minute, 0}, {"0", 2 * time.Minute, 2 * time.Minute}, {"0", 3 * time.Minute, 2 * time.Minute}} {
 		set := stage(test.partition)
-		if since := h.heldSince(set, set.Spec.Template, update, began.Add(test.after)); !since.Equal(began.Add(test.since)) {
+		if since := h.holding().heldSince(set, set.Spec.Template, update, began.Add(test.after)); !since.Equal(began.Add(test.since)) {
 			t.Errorf("after %s at partition %s it is held since %s", test.after, test.partition, since.Sub(began))
 		}
 	}
@@ -133,7 +133,7 @@ func TestRevisionOfAMemberStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, world(test.pod), world(test.pod))
-			given, err := h.validateRevision(t.Context(), request(t, test.user, admissionv1.Delete, nil, first))
+			given, err := h.nativeWrites().validateRevision(t.Context(), request(t, test.user, admissionv1.Delete, nil, first))
 			if err != nil || given.Allowed != (test.code == 0) || test.code != 0 && given.Result.Code != test.code {
 				t.Errorf("allowed is %t, %v: %v", given.Allowed, given.Result, err)
 			}
@@ -183,7 +183,7 @@ func TestGateOfAMember(t *testing.T) {
 			created := member("db-0", "db-a")
 			created.Annotations = test.annotations
 			req := request(t, statefulSetController, admissionv1.Create, created, nil)
-			expectPatch(t, h.handle(t.Context(), req, h.mutatePod), test.patch)
+			expectPatch(t, h.handle(t.Context(), req, h.podGates().mutatePod), test.patch)
 		})
 	}
 }
@@ -214,7 +214,7 @@ func TestEditOfAStatefulSet(t *testing.T) {
 			edited := test.stored.DeepCopy()
 			edited.Spec.Template = *parse[apps.Template](t, test.template)
 			h := handlers(t, live, live)
-			given, err := h.validateWorkload(t.Context(), request(t, "alice", admissionv1.Update, edited, test.stored))
+			given, err := h.templateEdits().validateWorkload(t.Context(), request(t, "alice", admissionv1.Update, edited, test.stored))
 			if err != nil || given.Allowed != (test.code == 0) || test.code != 0 && given.Result.Code != test.code {
 				t.Errorf("allowed is %t, %v: %v", given.Allowed, given.Result, err)
 			}
@@ -256,7 +256,7 @@ func TestMemberDeletionWaitsForStayput(t *testing.T) {
 					return now.List(ctx, into, options...)
 				},
 			})
-			futile := statefulSetKind.futile(handlers(t, changing, changing), member("db-1", "db-a"))
+			futile := statefulSetKind.futile(handlers(t, changing, changing).holding(), member("db-1", "db-a"))
 			first := futile(t.Context())
 			now = test.then
 			if waits := [2]bool{first, futile(t.Context())}; waits != test.waits {

@@ -52,7 +52,7 @@ func TestCompletionHeld(t *testing.T) {
 			now.Generation, now.Status = 2, test.status
 			req := request(t, test.user, admissionv1.Update, now, deployment(t, v2Template))
 			req.SubResource = "status"
-			expectDenied(t, h.handle(context.Background(), req, h.validateStatus), test.code, metav1.StatusReasonConflict)
+			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validateStatus), test.code, metav1.StatusReasonConflict)
 		})
 	}
 }

@@ -66,18 +66,22 @@ func TestWhatEndsThrottling(t *testing.T) {
 		futile func(h Handlers) func(context.Context) bool
 		change client.Object
 	}{
-		"an edit":              {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, newer(deployment(t, v2Template))},
-		"the label is removed": {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, namespace("")},
+		"an edit":              {func(h Handlers) func(context.Context) bool { return h.holding().sameUpdate(web1) }, newer(deployment(t, v2Template))},
+		"the label is removed": {func(h Handlers) func(context.Context) bool { return h.holding().sameUpdate(web1) }, namespace("")},
 		"replicas for the pods": {func(h Handlers) func(context.Context) bool {
-			return h.surplusPasses(pod(revision(t, "web-1", v1Template, "3")))
+			return h.holding().surplusPasses(pod(revision(t, "web-1", v1Template, "3")))
 		},
 			markUpdating(revision(t, "web-1", v1Template, "1"))},
 		"a gate that closes": {
-			func(h Handlers) func(context.Context) bool { return daemonSetKind.futile(h, daemon("agent-x", "1")) },
+			func(h Handlers) func(context.Context) bool {
+				return daemonSetKind.futile(h.holding(), daemon("agent-x", "1"))
+			},
 			closed(daemon("agent-x", "1")),
 		},
 		"another template": {
-			func(h Handlers) func(context.Context) bool { return daemonSetKind.futile(h, daemon("agent-x", "1")) },
+			func(h Handlers) func(context.Context) bool {
+				return daemonSetKind.futile(h.holding(), daemon("agent-x", "1"))
+			},
 			newer(daemonSet(t, v2Template)),
 		},
 	} {
@@ -147,9 +151,9 @@ func TestOnlyWhatIsHeldIsThrottledAndNothingIsRefused(t *testing.T) {
 					daemonSet(t, test.daemons), controllerRevision(t, "1", v1Template), controllerRevision(t, "2", test.daemons),
 					daemon("agent-x", "1"), node)
 				h, from := handlers(t, cached, broken(t)), time.Now()
-				handler, req := h.throttleScaling, request(t, test.user, test.operation, oldRS, oldRS)
+				handler, req := h.nativeWrites().throttleScaling, request(t, test.user, test.operation, oldRS, oldRS)
 				if test.operation == admissionv1.Delete {
-					handler, req = h.throttleDeletion, request(t, test.user, test.operation, nil, deletedBy(test.user, oldRS))
+					handler, req = h.nativeWrites().throttleDeletion, request(t, test.user, test.operation, nil, deletedBy(test.user, oldRS))
 				}
 				given, err := handler(t.Context(), req)
 				if err != nil || !given.Allowed {

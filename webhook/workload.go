@@ -41,9 +41,12 @@ type editDecision struct {
 	text string
 }
 
+// templateEdits answers the requests of clients that edit a template.
+type templateEdits struct{ Sources }
+
 // mutateWorkload keeps the decision annotation true: it says what the last template edit does. It is never what a user copied from
 // another workload, or what `kubectl rollout undo` took from an old revision.
-func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (answer, error) {
+func (h templateEdits) mutateWorkload(ctx context.Context, req admission.Request) (answer, error) {
 	now, before, err := edited(req)
 	if now == nil || err != nil {
 		return allow(), err
@@ -62,7 +65,7 @@ func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (an
 }
 
 // validateWorkload rejects what the policy in-place-only forbids. It sees the template as the other webhooks have left it.
-func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (answer, error) {
+func (h templateEdits) validateWorkload(ctx context.Context, req admission.Request) (answer, error) {
 	now, before, err := edited(req)
 	if now == nil || err != nil || !edits(req, now, before) {
 		return allow(), err
@@ -116,7 +119,7 @@ func edits(req admission.Request, now, before *workload) bool {
 // decideEdit decides what a template edit will do. It reads live: template edits are rare, the answer is final, and users label a
 // namespace and edit at once. It lists what the stored workload selects and controls, whatever the request says. The decision has no text
 // if the workload is not managed.
-func (h Handlers) decideEdit(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
+func (h templateEdits) decideEdit(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
 	for _, kind := range kinds {
 		if kind.Workload.Name == req.Kind.Kind {
 			decided, err := kind.decideEdit(h, ctx, req, before)
@@ -132,7 +135,7 @@ func (h Handlers) decideEdit(ctx context.Context, req admission.Request, before 
 // aboutAutoscalers returns a line about the namespace's autoscalers if the edit restarts containers in place. No cache has autoscalers:
 // each changes its status up to four times a minute, and edits of templates are rare. A decision never waits longer for them than for other
 // asides.
-func (h Handlers) aboutAutoscalers(ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision) string {
+func (h templateEdits) aboutAutoscalers(ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision) string {
 	if !decided.InPlace() {
 		return ""
 	}
@@ -146,7 +149,7 @@ func (h Handlers) aboutAutoscalers(ctx context.Context, kind observe.Kind, req a
 }
 
 // addBudgets adds the PodDisruptionBudgets to what was observed. They are only worth a warning: a decision never waits longer for them.
-func (h Handlers) addBudgets(ctx context.Context, req admission.Request, seen *engine.Snapshot) {
+func (h templateEdits) addBudgets(ctx context.Context, req admission.Request, seen *engine.Snapshot) {
 	ctx, cancel := context.WithTimeout(ctx, asidePatience)
 	defer cancel()
 	if err := h.Live.WithBudgets(ctx, req.Namespace, seen); err != nil {

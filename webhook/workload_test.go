@@ -250,7 +250,7 @@ func TestDecisionRecorded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
-			response := h.handle(context.Background(), test.request, h.mutateWorkload)
+			response := h.handle(context.Background(), test.request, h.templateEdits().mutateWorkload)
 			expectPatch(t, response, test.patch)
 			expectWarning(t, response, test.warning)
 		})
@@ -277,7 +277,7 @@ func TestUndoKeepsTheList(t *testing.T) {
 	} {
 		req := editing(t, undone, before)
 		req.Options.Raw = []byte(`{"kind":"PatchOptions","apiVersion":"meta.k8s.io/v1","fieldManager":"` + manager + `"}`)
-		response := handlers(t, broken(t), live).handle(context.Background(), req, handlers(t, broken(t), live).mutateWorkload)
+		response := handlers(t, broken(t), live).handle(context.Background(), req, handlers(t, broken(t), live).templateEdits().mutateWorkload)
 		expectPatch(t, response, want.patch)
 		expectWarning(t, response, want.warning)
 	}
@@ -296,7 +296,7 @@ func TestUndoKeepsWhatWasSeen(t *testing.T) {
 	req := editing(t, undone, before)
 	req.Options.Raw = []byte(`{"kind":"PatchOptions","apiVersion":"meta.k8s.io/v1"}`)
 	h := handlers(t, broken(t), live)
-	expectPatch(t, h.handle(context.Background(), req, h.mutateWorkload),
+	expectPatch(t, h.handle(context.Background(), req, h.templateEdits().mutateWorkload),
 		`[{"op":"add","path":"/metadata/annotations/stayput.dev~1decision","value":"in place: restarts app"},`+
 			`{"op":"add","path":"/metadata/annotations/stayput.dev~1configuration","value":"{\"configmap/web\":\"2\"}"}]`)
 }
@@ -307,7 +307,7 @@ func TestUndoToNoAnnotations(t *testing.T) {
 	before.Annotations = map[string]string{inplace.AnnotationInPlaceAnnotations: "example.com/note"}
 	live := reader(t, namespace(inplace.ModeInPlace), before, revision(t, "web-1", v1Template, "0"), revision(t, "web-2", v2Template, "3"))
 	h := handlers(t, broken(t), live)
-	response := h.handle(context.Background(), editing(t, deployment(t, v1Template), before), h.mutateWorkload)
+	response := h.handle(context.Background(), editing(t, deployment(t, v1Template), before), h.templateEdits().mutateWorkload)
 	expectPatch(t, response, `[{"op":"add","path":"/metadata/annotations","value":`+
 		`{"stayput.dev/decision":"in place: restarts app","stayput.dev/in-place-annotations":"example.com/note"}}]`)
 }
@@ -347,7 +347,7 @@ func TestInPlaceOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
-			response := h.handle(context.Background(), test.request, h.validateWorkload)
+			response := h.handle(context.Background(), test.request, h.templateEdits().validateWorkload)
 			expectRejected(t, test.request, response, test.fields)
 			expectWarning(t, response, test.warning)
 		})
@@ -357,7 +357,7 @@ func TestInPlaceOnly(t *testing.T) {
 func TestOnlyIsAPromiseAlsoWhenReadingFails(t *testing.T) {
 	h := handlers(t, broken(t), broken(t))
 	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
-	response := h.handle(context.Background(), req, orDeny(h.validateWorkload))
+	response := h.handle(context.Background(), req, orDeny(h.templateEdits().validateWorkload))
 	if response.Allowed || response.Result.Code != http.StatusServiceUnavailable {
 		t.Errorf("answered %+v, want a denial with 503", response)
 	}
@@ -365,7 +365,7 @@ func TestOnlyIsAPromiseAlsoWhenReadingFails(t *testing.T) {
 		t.Errorf("says %q, want what to do", response.Result.Message)
 	}
 	req = editing(t, deployment(t, v1Template), deployment(t, v1Template))
-	if response := h.handle(context.Background(), req, orDeny(h.validateWorkload)); !response.Allowed {
+	if response := h.handle(context.Background(), req, orDeny(h.templateEdits().validateWorkload)); !response.Allowed {
 		t.Errorf("an edit of something else is denied: %+v", response)
 	}
 }
@@ -374,19 +374,19 @@ func TestExcludedNamespaceIsNotOurs(t *testing.T) {
 	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
 	h.Live.ExcludedNamespaces = []string{space}
 	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
-	expectRejected(t, req, h.handle(context.Background(), req, h.validateWorkload), nil)
+	expectRejected(t, req, h.handle(context.Background(), req, h.templateEdits().validateWorkload), nil)
 }
 
 func TestDecisionsCounted(t *testing.T) {
 	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
 	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
 	before, dry := counted(t), true
-	h.handle(context.Background(), req, h.validateWorkload)
+	h.handle(context.Background(), req, h.templateEdits().validateWorkload)
 	if got := counted(t); got != before+1 {
 		t.Errorf("counted %v decisions, want 1", got-before)
 	}
 	req.DryRun = &dry
-	h.handle(context.Background(), req, h.validateWorkload)
+	h.handle(context.Background(), req, h.templateEdits().validateWorkload)
 	if got := counted(t); got != before+1 {
 		t.Error("a dry run was counted")
 	}
@@ -402,7 +402,7 @@ func TestDecisionsCountedByNamespace(t *testing.T) {
 	rejections, failures := in(space, rejected), in(bynamespace.Elsewhere, failed)
 
 	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
-	h.handle(t.Context(), req, h.validateWorkload)
+	h.handle(t.Context(), req, h.templateEdits().validateWorkload)
 	if got := in(space, rejected); got != rejections+1 {
 		t.Errorf("%v rejections are counted for the namespace, want 1", got-rejections)
 	}

@@ -174,7 +174,8 @@ func TestCachedNodesTellWhatTheyHave(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, request := range edit.Resizable {
-		if few, many := podstate.TooSmall(node, pod, asks(request, "1")), podstate.TooSmall(node, pod, asks(request, "1Ti")); few != "" || many == "" {
+		few, many := podstate.TooSmall(node, pod, asks(request, "1")), podstate.TooSmall(node, pod, asks(request, "1Ti"))
+		if few != "" || many == "" {
 			t.Errorf("%s: %q, %q", request, few, many)
 		}
 	}

@@ -8,9 +8,7 @@ import (
 	"os"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
@@ -25,6 +23,7 @@ import (
 	"github.com/stayput/stayput/certs/generate"
 	"github.com/stayput/stayput/controller"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/compat"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/port"
@@ -203,15 +202,12 @@ func addComponents(
 		return err
 	}
 	admission.Register(m.GetWebhookServer(), admission.Handlers{
-		Cached: cached,
-		Live:   live,
-		Hold:   hold,
-		User:   readiness.UserOf(o.namespace, cmp.Or(os.Getenv(envAccount), readiness.ServiceAccount)),
+		Sources: admission.Sources{Cached: cached, Live: live, Hold: hold, Log: m.GetLogger().WithName("admission")},
+		User:    readiness.UserOf(o.namespace, cmp.Or(os.Getenv(envAccount), readiness.ServiceAccount)),
 		// A process that is shutting down does not open the gates of pods that are created later.
 		GateReady:           func() bool { return ctx.Err() == nil && prober.Ready() },
 		APIServerOpensGates: servesMutatingPolicies(m.GetRESTMapper()),
 		Watchdog:            dog,
-		Log:                 m.GetLogger().WithName("admission"),
 		Tracer:              tracer,
 	})
 	if err := m.AddHealthzCheck("work-ends", dog.Check); err != nil {
@@ -220,11 +216,10 @@ func addComponents(
 	return m.AddReadyzCheck("webhooks", certs.Ready(certificate, m.GetWebhookServer(), filled, once(provenBy(prober))))
 }
 
-// servesMutatingPolicies reports whether the API server serves MutatingAdmissionPolicies, as Kubernetes does from 1.36 on. Then the policy
-// of manifests/ready opens gates. If it cannot be found out, managers open them.
+// servesMutatingPolicies reports whether the API server serves MutatingAdmissionPolicies. Then the policy of manifests/ready opens gates.
+// If it cannot be found out, managers open them.
 func servesMutatingPolicies(served meta.RESTMapper) bool {
-	policy := schema.GroupKind{Group: admissionv1.GroupName, Kind: "MutatingAdmissionPolicy"}
-	_, err := served.RESTMapping(policy, admissionv1.SchemeGroupVersion.Version)
+	_, err := served.RESTMapping(compat.MutatingPolicy.GroupKind(), compat.MutatingPolicy.Version)
 	return err == nil
 }
 

@@ -40,16 +40,21 @@ type restartReader interface {
 	VersionOf(ctx context.Context, pod types.NamespacedName, uid types.UID) (string, error)
 }
 
-// Restarts is where pods of all workloads get their permission to restart, as far as limits require one. A nil Restarts has no limits.
+// Restarts is where pods of all workloads get their permission to restart, as far as limits require one, or the load of the leader. A nil
+// Restarts has no limits.
 type Restarts struct {
 	Limits concurrency.Limits
+	// Load bounds how many pods are out of service where there are no limits.
+	Load   *Load
 	Cached restartReader
 
 	lock sync.Mutex
 	// since is when this leader first made a plan.
 	since time.Time
 	// given are the pods with a permission, until the cache shows what was written to them.
-	given    map[types.UID]permission
+	given map[types.UID]permission
+	// out has since when pods are out of service.
+	out      map[types.UID]time.Time
 	requests map[types.UID]request
 	// latest has the number of the last permission, by namespace, and number the last number of all.
 	latest map[string]int
@@ -99,12 +104,12 @@ func (r *Restarts) Share(ctx context.Context, rollout kinds.Rollout) (*concurren
 		r.since = now
 	}
 	seen, err := r.seen(ctx, now)
-	return seen.ShareOf(rollout.Workload().GetUID()), err
+	return unlessAlone(seen, rollout).ShareOf(rollout.Workload().GetUID()), err
 }
 
 // seen returns what was observed of all workloads. The caller has the lock.
 func (r *Restarts) seen(ctx context.Context, now time.Time) (concurrency.Seen, error) {
-	seen := concurrency.Seen{Limits: r.Limits, Latest: r.latest, Requests: r.waiting(now)}
+	seen := concurrency.Seen{Limits: r.Limits, Bound: r.Load.bound(), Latest: r.latest, Requests: r.waiting(now)}
 	if err := r.dropShown(ctx, now); err != nil { // before pods are listed: what is dropped is then listed in that version, or a later one
 		return seen, err
 	}
@@ -120,14 +125,41 @@ func (r *Restarts) seen(ctx context.Context, now time.Time) (concurrency.Seen, e
 	byName, counted := readiness.NodesByName(known), map[types.UID]bool{}
 	for _, pod := range pods {
 		counted[pod.UID] = true
-		seen.Restarting = append(seen.Restarting, concurrency.PodOf(pod, byName[pod.Spec.NodeName]))
+		one := concurrency.PodOf(pod, byName[pod.Spec.NodeName])
+		one.Slow = concurrency.IsSlow(pod, now)
+		seen.Restarting = append(seen.Restarting, one)
 	}
 	for uid, one := range r.given {
 		if !counted[uid] {
+			counted[uid] = true
 			seen.Restarting = append(seen.Restarting, one.pod)
 		}
 	}
+	r.measure(counted, now)
 	return seen, nil
+}
+
+// measure notes which pods have come back, given those that are out of service.
+func (r *Restarts) measure(out map[types.UID]bool, now time.Time) {
+	for uid, since := range r.out {
+		if !out[uid] {
+			r.Load.cameBack(now.Sub(since))
+			delete(r.out, uid)
+		}
+	}
+}
+
+// unlessAlone returns what was observed, without the bound if no pod of another workload is out of service or waits.
+func unlessAlone(seen concurrency.Seen, rollout kinds.Rollout) concurrency.Seen {
+	own, workload := map[types.UID]bool{}, rollout.Workload().GetUID()
+	for _, pod := range rollout.Snapshot().Pods {
+		own[pod.UID] = true
+	}
+	if !slices.ContainsFunc(seen.Restarting, func(pod concurrency.Pod) bool { return !own[pod.UID] }) &&
+		!slices.ContainsFunc(seen.Requests, func(request concurrency.Request) bool { return request.Workload != workload }) {
+		seen.Bound = 0
+	}
+	return seen
 }
 
 // dropShown drops the permissions of pods of which the cache shows what was written to them.
@@ -208,7 +240,15 @@ func (r *Restarts) Start(ctx context.Context) error {
 func (r *Restarts) lookNow(ctx context.Context) error {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	return r.look(ctx, time.Now())
+	now := time.Now()
+	seen, err := r.seen(ctx, now)
+	if err != nil {
+		return err
+	}
+	quick := slices.DeleteFunc(slices.Clone(seen.Restarting), func(pod concurrency.Pod) bool { return pod.Slow })
+	r.Load.tick(len(quick), len(seen.Requests) > 0)
+	r.wake(seen.Divide(), now)
+	return nil
 }
 
 // look wakes the workloads whose pods may restart now. The caller has the lock.
@@ -284,7 +324,7 @@ func (r *Restarts) give(
 ) (map[types.UID]state, error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	if now.Sub(r.since) < settling {
+	if len(r.Limits) > 0 && now.Sub(r.since) < settling {
 		return nil, nil
 	}
 	seen, err := r.seen(ctx, now)
@@ -304,6 +344,7 @@ func (r *Restarts) give(
 	own.Promised = min(r.requests[own.Workload].promise(now), len(pods))
 	seen.Requests = slices.DeleteFunc(seen.Requests, func(other concurrency.Request) bool { return other.Workload == own.Workload })
 	seen.Requests = append(seen.Requests, own)
+	seen = unlessAlone(seen, rollout)
 	for _, pod := range seen.Divide()[own.Workload] {
 		at := slices.IndexFunc(pods, func(one *corev1.Pod) bool { return one.UID == pod.UID })
 		given[pod.UID] = inFlight
@@ -334,9 +375,10 @@ func (r *Restarts) collected(workload types.UID, given map[types.UID]state) {
 // note remembers a permission that was given.
 func (r *Restarts) note(one permission) {
 	if r.given == nil {
-		r.given, r.latest = map[types.UID]permission{}, map[string]int{}
+		r.given, r.latest, r.out = map[types.UID]permission{}, map[string]int{}, map[types.UID]time.Time{}
 	}
 	r.number++
+	r.out[one.pod.UID] = time.Now()
 	r.given[one.pod.UID], r.latest[one.pod.Namespace] = one, r.number
 }
 
@@ -350,6 +392,7 @@ func (r *Restarts) settle(ctx context.Context, given map[types.UID]state, done w
 		one := r.given[uid]
 		if one.state = stateAfter(done, uid, before); one.state == inFlight {
 			delete(r.given, uid)
+			delete(r.out, uid)
 			free = true
 			continue
 		}

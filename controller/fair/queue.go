@@ -1,7 +1,9 @@
 package fair
 
 import (
+	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -18,19 +20,29 @@ import (
 // before it has looked at everything that exists.
 type Queue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
-	share int
+	workers Workers
 
 	lock    sync.Mutex
 	changed *sync.Cond
 	lines   map[string]*line // by namespace
 	turns   []*line          // the lines that may return a request, in the order of their turns
+	working int
 	ended   bool
 }
 
-// New returns a queue that works on at most share requests of a namespace at a time.
-func New(name string, share int, limiter workqueue.TypedRateLimiter[reconcile.Request]) *Queue {
+// Workers is how many workers are for what.
+type Workers struct {
+	// Share is how many may be busy with one namespace, All how many there are. Reserved is how many of them are only for namespaces with
+	// which none is busy.
+	Share, All, Reserved int
+	// Waited is told for how long each request was due before a worker took it; nil if that does not matter.
+	Waited func(namespace string, long time.Duration)
+}
+
+// New returns a queue for these workers.
+func New(name string, workers Workers, limiter workqueue.TypedRateLimiter[reconcile.Request]) *Queue {
 	due := priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })
-	q := &Queue{PriorityQueue: due, share: share, lines: map[string]*line{}}
+	q := &Queue{PriorityQueue: due, workers: workers, lines: map[string]*line{}}
 	q.changed = sync.NewCond(&q.lock)
 	go q.sort()
 	return q
@@ -63,7 +75,7 @@ func (q *Queue) put(request reconcile.Request, priority int) {
 // letTurn appends the line to the turns, unless it is among them already, has no request, or its namespace has used its
 // share.
 func (q *Queue) letTurn(l *line) {
-	if l.turns || len(l.waiting) == 0 || len(l.working) >= q.share {
+	if l.turns || len(l.waiting) == 0 || len(l.working) >= q.workers.Share {
 		return
 	}
 	l.turns = true
@@ -75,17 +87,30 @@ func (q *Queue) letTurn(l *line) {
 func (q *Queue) GetWithPriority() (request reconcile.Request, priority int, ended bool) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
-	for len(q.turns) == 0 && !q.ended {
+	at := q.next()
+	for ; at < 0 && !q.ended; at = q.next() {
 		q.changed.Wait()
 	}
 	if q.ended {
 		return reconcile.Request{}, 0, true
 	}
-	l := q.turns[0]
-	q.turns, l.turns = q.turns[1:], false
-	request, priority = l.take()
+	l := q.turns[at]
+	q.turns, l.turns = slices.Delete(q.turns, at, at+1), false
+	request, priority, since := l.take()
+	q.working++
 	q.letTurn(l)
+	if q.workers.Waited != nil {
+		q.workers.Waited(request.Namespace, time.Since(since))
+	}
 	return request, priority, false
+}
+
+// next returns which turn is next; -1 if none is. If the last workers are reserved, it is one of a namespace with which none is busy.
+func (q *Queue) next() int {
+	if q.working < q.workers.All-q.workers.Reserved {
+		return min(0, len(q.turns)-1)
+	}
+	return slices.IndexFunc(q.turns, func(l *line) bool { return len(l.working) == 0 })
 }
 
 // Get is GetWithPriority without the priority.
@@ -99,9 +124,11 @@ func (q *Queue) Done(request reconcile.Request) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	l := q.lines[request.Namespace]
-	if l == nil {
+	if l == nil || !l.working[request] {
 		return
 	}
+	q.working--
+	q.changed.Signal()
 	if l.done(request); len(l.waiting)+len(l.working) == 0 {
 		delete(q.lines, request.Namespace)
 		return
@@ -138,6 +165,8 @@ type line struct {
 	turns bool
 	// waiting has the priorities of the requests that wait. Each of these is in first or in last.
 	waiting map[reconcile.Request]int
+	// since has since when they wait.
+	since map[reconcile.Request]time.Time
 	// first has the requests of ordinary priority and above, last the others. A request whose priority has risen may be in
 	// both.
 	first, last []reconcile.Request
@@ -148,7 +177,8 @@ type line struct {
 }
 
 func newLine() *line {
-	return &line{waiting: map[reconcile.Request]int{}, working: map[reconcile.Request]bool{}, again: map[reconcile.Request]int{}}
+	return &line{waiting: map[reconcile.Request]int{}, since: map[reconcile.Request]time.Time{},
+		working: map[reconcile.Request]bool{}, again: map[reconcile.Request]int{}}
 }
 
 func (l *line) put(request reconcile.Request, priority int) {
@@ -157,6 +187,9 @@ func (l *line) put(request reconcile.Request, priority int) {
 		return
 	}
 	before, waits := l.waiting[request]
+	if !waits {
+		l.since[request] = time.Now()
+	}
 	l.waiting[request] = raised(l.waiting, request, priority)
 	switch {
 	case isLow(priority) && !waits:
@@ -176,8 +209,8 @@ func raised(priorities map[reconcile.Request]int, request reconcile.Request, pri
 
 func isLow(priority int) bool { return priority <= handler.LowPriority }
 
-// take returns the next request. There must be one.
-func (l *line) take() (reconcile.Request, int) {
+// take returns the next request, and since when it has waited. There must be one.
+func (l *line) take() (reconcile.Request, int, time.Time) {
 	for {
 		list := &l.first
 		if len(*list) == 0 {
@@ -186,9 +219,11 @@ func (l *line) take() (reconcile.Request, int) {
 		request := (*list)[0]
 		*list = (*list)[1:]
 		if priority, waits := l.waiting[request]; waits {
+			since := l.since[request]
 			delete(l.waiting, request)
+			delete(l.since, request)
 			l.working[request] = true
-			return request, priority
+			return request, priority, since
 		}
 	}
 }

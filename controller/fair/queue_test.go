@@ -23,7 +23,7 @@ func in(namespace string, name any) reconcile.Request {
 func queueOf(t *testing.T, share int, test func(t *testing.T, q *Queue)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		q := New("test", share, workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute))
+		q := New("test", Workers{Share: share, All: 1000}, workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute))
 		defer func() {
 			if !q.ShuttingDown() {
 				q.ShutDown()
@@ -79,6 +79,58 @@ func TestNamespaceWaitsForItself(t *testing.T) {
 		expect(t, q, in("third", "web"))
 		q.Done(in("greedy", 1))
 		expect(t, q, in("greedy", 2))
+	})
+}
+
+// TestWorkersAreReserved: the last workers are only for namespaces with which none is busy.
+func TestWorkersAreReserved(t *testing.T) {
+	queueOf(t, 2, func(t *testing.T, q *Queue) {
+		q.workers.All, q.workers.Reserved = 4, 2
+		var first, second = in("a", 0), in("b", 0)
+		q.Add(first)
+		q.Add(in("a", 1))
+		q.Add(second)
+		q.Add(in("b", 1))
+		q.Add(in("c", 0))
+		for _, want := range []reconcile.Request{first, second, in("c", 0)} {
+			synctest.Wait()
+			if request, _ := q.Get(); request != want {
+				t.Fatalf("%v is handed out, want %v", request, want)
+			}
+		}
+		next := make(chan reconcile.Request)
+		go func() {
+			request, _ := q.Get()
+			next <- request
+		}()
+		synctest.Wait()
+		select {
+		case request := <-next:
+			t.Errorf("%v is handed out to a reserved worker", request)
+		default:
+		}
+		q.Done(first)
+		q.Done(second)
+		if request := <-next; request != in("a", 1) {
+			t.Errorf("%v is handed out afterwards", request)
+		}
+	})
+}
+
+// TestQueueMeasuresWaits: a request waits from when it is due until a worker takes it.
+func TestQueueMeasuresWaits(t *testing.T) {
+	queueOf(t, 1, func(t *testing.T, q *Queue) {
+		waited := map[string]time.Duration{}
+		q.workers.Waited = func(namespace string, long time.Duration) { waited[namespace] += long }
+		q.Add(in("a", 0))
+		q.AddAfter(in("b", 0), time.Second)
+		synctest.Wait()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		expect(t, q, in("a", 0), in("b", 0))
+		if waited["a"] != 3*time.Second || waited["b"] != 2*time.Second {
+			t.Errorf("waited %v", waited)
+		}
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -28,7 +29,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// These are the reasons of the events that Stayput records: on workloads, and the last three on pods. docs/reference/events.md
+// These are the reasons of the events that Stayput records: on workloads, and the last four on pods. docs/reference/events.md
 // is generated from these comments.
 const (
 	// EventStarted tells that pods begin to be moved to a new revision.
@@ -56,7 +57,7 @@ const (
 	// EventHookTimedOut tells that hooks have held a pod for `stayput.dev/pre-restart-timeout`, so that its containers restart without them.
 	EventHookTimedOut = "PreRestartHookTimedOut"
 	// EventAwaitsLimit tells, once for each limit on how many pods of all workloads restart at a time, that no pod of this one restarts
-	// because of it.
+	// because of it. Where only the load of the managers limits that, it comes after a minute.
 	EventAwaitsLimit = "InPlaceUpdateAwaitsLimit"
 	// EventFellBack tells that an update begun in place was left to the native controller, and why.
 	EventFellBack = "InPlaceUpdateFellBack"
@@ -78,6 +79,8 @@ const (
 	EventMoved = "UpdatedInPlace"
 	// EventRestarts tells, on a pod, that a container restarts because an annotation of the pod asks for it.
 	EventRestarts = "ContainerRestarts"
+	// EventRestartWaits tells, on a pod, that containers restart later, as an annotation of the pod asks, because an update is in progress.
+	EventRestartWaits = "ContainerRestartWaits"
 	// EventRestartRefused tells, on a pod, why containers do not restart although an annotation of the pod asks for it.
 	EventRestartRefused = "ContainerRestartRefused"
 )
@@ -120,6 +123,7 @@ type update struct {
 	refused        bool                    // that has taken longer than budgetPatience
 	limit          string                  // the flag of the limit that keeps pods in service; empty if none does
 	awaiting       int                     // how many pods it keeps in service
+	limitedSince   time.Time               // since when no pod is in progress because of it; zero if that is not so
 	told           map[string]bool         // what was reported once already
 	away           map[types.UID]time.Time // since when a pod has not been Ready
 }
@@ -282,7 +286,7 @@ func (n news) adopt(known *update) {
 	known.told[EventNoDryRun] = n.plan.NoDryRun != ""
 	known.told[EventBypassed] = n.plan.Bypassed != ""
 	known.told[EventNotUndone] = n.plan.NotUndone != ""
-	_, known.told[n.stage()] = atPartition[n.plan.Phase]
+	known.told[n.stage()] = n.waitsAtPartition()
 }
 
 // moves records an event on each pod that got new images, a new revision, or both.
@@ -293,7 +297,7 @@ func (n news) moves() {
 			continue
 		}
 		images := imageChanges(step.Pod, w.After.(*corev1.Pod))
-		if step.Asked != "" || step.Refuses != "" {
+		if step.Asked != "" || step.Refuses != "" || step.Waits != "" {
 			n.onRequest(step, images)
 			continue
 		}
@@ -306,10 +310,14 @@ func (n news) moves() {
 	}
 }
 
-// onRequest records on a pod that a container restarts as the pod's annotation asks, or why none does.
+// onRequest records on a pod that a container restarts as the pod's annotation asks, or why none does, or none yet.
 func (n news) onRequest(step steps.PatchPod, images string) {
-	if step.Refuses != "" {
+	switch {
+	case step.Refuses != "":
 		n.event(step.Pod, corev1.EventTypeWarning, EventRestartRefused, step.Refuses)
+		return
+	case step.Waits != "":
+		n.event(step.Pod, corev1.EventTypeNormal, EventRestartWaits, step.Waits)
 		return
 	}
 	n.event(step.Pod, corev1.EventTypeNormal, EventRestarts, images)
@@ -393,16 +401,21 @@ func (n news) mayBeCause(pod *corev1.Pod) bool {
 // are may change later, when the workload is scaled.
 func (n news) partition() {
 	known := n.current()
-	event, waits := atPartition[n.plan.Phase]
-	if known == nil || !waits || known.told[n.stage()] {
+	if known == nil || !n.waitsAtPartition() || known.told[n.stage()] {
 		return
 	}
 	known.told[n.stage()] = true
-	n.event(n.rollout.Workload(), corev1.EventTypeNormal, event, n.plan.Message)
+	if n.plan.Phase == steps.PhaseWindow {
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventWindow, n.plan.Message)
+		return
+	}
+	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventPartition, n.plan.Message)
 }
 
-// atPartition are the events of the phases in which an update waits at its partition, or for its window.
-var atPartition = map[steps.Phase]string{steps.PhasePartition: EventPartition, steps.PhaseWindow: EventWindow}
+// waitsAtPartition reports whether the update waits at its partition, or for its window.
+func (n news) waitsAtPartition() bool {
+	return n.plan.Phase == steps.PhasePartition || n.plan.Phase == steps.PhaseWindow
+}
 
 func (n news) stage() string {
 	partition := n.seen.Settings.Partition
@@ -468,6 +481,9 @@ func (n news) hookTimedOut(wait steps.HookWait) {
 	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventHookTimedOut, wait.String())
 }
 
+// adaptivePatience is how long an update may wait for the load of the leader before that is news. Usually others come back within seconds.
+const adaptivePatience = time.Minute
+
 // awaitsLimit notices how many pods a limit keeps in service, and records, once for each limit, that no pod restarts because of it.
 func (n news) awaitsLimit() {
 	known := n.current()
@@ -475,10 +491,23 @@ func (n news) awaitsLimit() {
 		return // it waits as it did
 	}
 	known.limit, known.awaiting = n.plan.AwaitsLimit.Flag, n.plan.AwaitsLimit.Count()
-	told := EventAwaitsLimit + " " + known.limit
-	if known.limit != "" && n.plan.Progress.Moving == 0 && !known.told[told] {
+	if known.limit == "" || n.plan.Progress.Moving > 0 {
+		known.limitedSince = time.Time{}
+		return
+	}
+	if known.limitedSince.IsZero() {
+		known.limitedSince = n.seen.Now
+	}
+	told, note := EventAwaitsLimit+" "+known.limit, n.plan.Message
+	if known.limit == concurrency.Adaptive {
+		if n.seen.Now.Sub(known.limitedSince) < adaptivePatience {
+			return
+		}
+		note += "; waiting for " + n.plan.AwaitsLimit.Why
+	}
+	if !known.told[told] {
 		known.told[told] = true
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsLimit, n.plan.Message)
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsLimit, note)
 	}
 }
 

@@ -377,6 +377,15 @@ func TestReportOfHooks(t *testing.T) {
 		stayput_pre_restart_hook_timeouts_total{workload_namespace="shop"} 2`, "stayput_pre_restart_hook_timeouts_total")
 }
 
+// TestReportOfARequest: each answer of a pod is an event on it.
+func TestReportOfARequest(t *testing.T) {
+	s := newStory(t)
+	pod := s.Read.Seen.Pods[0]
+	s.report(steps.Plan{}, write.Done{Step: steps.PatchPod{Pod: pod, Waits: "app waits: an update is in progress"}, Before: pod, After: pod})
+	s.report(steps.Plan{}, write.Done{Step: steps.PatchPod{Pod: pod, Refuses: "why"}, Before: pod, After: pod})
+	fixture.WantTold(t, s.Recorder, "Normal "+EventRestartWaits+" app waits: an update is in progress", "Warning "+EventRestartRefused+" why")
+}
+
 // TestReportOfAHookWithoutAnUpdate: a pod that restarts because its annotation asks for it goes on without the hook, too.
 func TestReportOfAHookWithoutAnUpdate(t *testing.T) {
 	s := newStory(t)
@@ -395,7 +404,7 @@ func TestReportOfALimit(t *testing.T) {
 	waits := func(flag string, moving int32, long time.Duration) {
 		limited := held
 		limited.Phase, limited.Message, limited.Progress.Moving = steps.PhaseLimit, "why", moving
-		limited.AwaitsLimit = steps.AwaitsLimit{Flag: flag, Pods: s.Read.Seen.Pods, Most: 2}
+		limited.AwaitsLimit = steps.AwaitsLimit{Flag: flag, Why: "others", Pods: s.Read.Seen.Pods, Most: 2}
 		s.Read.Seen.Now = s.Read.Seen.Now.Add(long)
 		s.report(limited)
 	}
@@ -413,6 +422,12 @@ func TestReportOfALimit(t *testing.T) {
 	fixture.WantTold(t, s.Recorder)
 	waits(concurrency.FlagPerNode, 0, 0)
 	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why")
+	waits(concurrency.FlagPerNode, 1, 0)
+	waits(concurrency.Adaptive, 0, 0) // the load of the managers is news after a while
+	waits(concurrency.Adaptive, 0, adaptivePatience-1)
+	fixture.WantTold(t, s.Recorder)
+	waits(concurrency.Adaptive, 0, 1)
+	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why; waiting for others")
 	s.report(held)
 	if n := s.metrics.inProgress.count()[shop].awaiting[concurrency.FlagPerNode]; n != 0 {
 		t.Errorf("%d pods wait, want none", n)

@@ -55,6 +55,8 @@ type Writer struct {
 	Live client.Reader
 	// Fallbacks names the ConfigMap with the persisted fallbacks.
 	Fallbacks types.NamespacedName
+	// Took is told how long each write took that was made; nil if that does not matter.
+	Took func(time.Duration)
 }
 
 // ErrTermOver is the cause with which a context for writes ends when the leader's Lease ends. Only a leader may make
@@ -120,19 +122,28 @@ func (w Writer) attempt(ctx context.Context, step steps.Step) (made attempt) {
 	}()
 	ctx, span := w.begin(ctx, step)
 	defer func() { tracing.End(span, made.err) }()
+	from := time.Now()
 	done, err := w.Carry(ctx, step)
+	if err == nil && w.Took != nil {
+		w.Took(time.Since(from))
+	}
 	return attempt{done, err}
 }
 
-// fail notes a failure. A refused pre-pull pod is no error, because the update goes on without it. Neither is an undo that fails: if the
-// update fell back, pods would be replaced by others that cannot become Ready either.
+// fail notes a failure. A refused pre-pull pod is no error, because the update goes on without it, and neither is a pod that may not say
+// what becomes of its request. Neither is an undo that fails: if the update fell back, pods would be replaced by others that cannot become
+// Ready either.
 func (o *Outcome) fail(step steps.Step, err error) {
 	if undo, ok := step.(steps.UndoStalled); ok {
 		o.RefusedUndo = steps.RefusedUndo{UpdateRevision: undo.UpdateRevision, Why: err.Error(), At: time.Now()}
 		return
 	}
 	creates, ok := step.(steps.CreatePrePullPod)
-	if refused := (Refusal{}); ok && errors.As(err, &refused) {
+	refused := Refusal{}
+	if patch, is := step.(steps.PatchPod); is && patch.Answers && errors.As(err, &refused) {
+		return
+	}
+	if ok && errors.As(err, &refused) {
 		o.Unpulled = prepull.Refused{UpdateRevision: creates.UpdateRevision, Why: err.Error()}
 		o.Taken = o.Taken || apierrors.IsAlreadyExists(refused.error)
 		return

@@ -114,6 +114,21 @@ func TestCarryOutGoesOnAfterARefusal(t *testing.T) {
 	}
 }
 
+// TestRefusedAnswerIsNoFailure checks that an update does not fall back because a pod may not say what becomes of its request.
+func TestRefusedAnswerIsNoFailure(t *testing.T) {
+	c := newCluster(t)
+	c.Refuse = func(client.Object, string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", fixture.ErrText("no"))
+	}
+	for _, answers := range []bool{true, false} {
+		step := steps.PatchPod{Pod: c.Snapshot().Read.Seen.Pods[0], Answers: answers,
+			Operations: []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/annotations", map[string]string{"says": "so"})}}
+		if done := c.writer().CarryOut(t.Context(), []steps.Step{step}); (done.Err == nil) != answers || len(done.Writes) > 0 {
+			t.Errorf("an answer %t: %+v", answers, done)
+		}
+	}
+}
+
 // TestRefusedUndoIsNoFailure checks that an update does not fall back when the API server does not accept its undo.
 func TestRefusedUndoIsNoFailure(t *testing.T) {
 	for name, answer := range map[string]error{

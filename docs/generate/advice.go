@@ -33,6 +33,7 @@ var adviceOnEvents = map[string]string{
 	"ConfigurationNotFollowed":  "Do what the event says: [configuration reload](../how-to/configuration-reload.md#if-nothing-restarts)",
 	"UpdatedInPlace":            nothing,
 	"ContainerRestarts":         nothing,
+	"ContainerRestartWaits":     "Nothing: the containers restart when the update is over",
 	"ContainerRestartRefused":   "Correct the request, or run `kubectl delete pod`: [one pod](../how-to/restarts.md#one-pod)",
 }
 

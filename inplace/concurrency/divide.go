@@ -14,6 +14,9 @@ import (
 // Seen is what was observed of all workloads. The zero Seen has no limits, and so allows everything.
 type Seen struct {
 	Limits Limits
+	// Bound is how many pods may be out of service besides the limits, as Load says; 0 for any number. Each namespace has its part of it, also
+	// where others have used it up.
+	Bound int
 	// Restarting are the pods that Stayput has out of service, or takes out of service at this moment.
 	Restarting []Pod
 	// Requests are of workloads whose pods wait.
@@ -39,11 +42,16 @@ type Request struct {
 type tally struct {
 	limits Limits
 	groups []map[string]int
+	// part is how many pods of a namespace may always be out of service, as far as Adaptive is concerned.
+	part int
 }
 
 func (s Seen) tally() tally {
-	t := tally{limits: s.Limits}
-	for range s.Limits {
+	t := tally{limits: s.Limits, part: s.part()}
+	if s.Bound > 0 {
+		t.limits = append(slices.Clip(s.Limits), Limit{Flag: Adaptive, Most: s.Bound})
+	}
+	for range t.limits {
 		t.groups = append(t.groups, map[string]int{})
 	}
 	for _, pod := range s.Restarting {
@@ -52,21 +60,46 @@ func (s Seen) tally() tally {
 	return t
 }
 
+// part returns the part of the bound that each namespace has, at least one pod.
+func (s Seen) part() int {
+	namespaces := map[string]bool{}
+	for _, pod := range s.Restarting {
+		namespaces[pod.Namespace] = true
+	}
+	for _, request := range s.Requests {
+		namespaces[request.Namespace] = true
+	}
+	return max(1, s.Bound/max(1, len(namespaces)))
+}
+
 func (t tally) add(pod Pod) {
 	for i, limit := range t.limits {
+		if limit.Flag == Adaptive && pod.Slow {
+			continue
+		}
 		t.groups[i][limit.groupOf(pod)]++
+		if limit.Flag == Adaptive {
+			t.groups[i][everyNamespace]++
+		}
 	}
 }
 
 // exceeded returns the limit that does not allow that the pod restarts besides those that are counted; nil if all do.
 func (t tally) exceeded(pod Pod) *Limit {
 	for i, limit := range t.limits {
-		if t.groups[i][limit.groupOf(pod)] >= limit.Most {
+		count := t.groups[i][limit.groupOf(pod)]
+		if limit.Flag == Adaptive && (count < t.part || t.groups[i][everyNamespace] < limit.Most) {
+			continue
+		}
+		if count >= limit.Most || limit.Flag == Adaptive {
 			return &t.limits[i]
 		}
 	}
 	return nil
 }
+
+// everyNamespace is the group of all pods where they are counted by namespace.
+const everyNamespace = ""
 
 // full reports whether no pod may restart besides those that are counted, wherever it is.
 func (t tally) full() bool {
@@ -203,7 +236,7 @@ type Share struct {
 
 // ShareOf returns what is left for the workload. What others may have first is not.
 func (s Seen) ShareOf(workload types.UID) *Share {
-	if len(s.Limits) == 0 {
+	if len(s.Limits) == 0 && s.Bound == 0 {
 		return nil
 	}
 	share := &Share{s.tally(), map[types.UID]bool{}}

@@ -154,6 +154,32 @@ func TestNoNamespaceStarves(t *testing.T) {
 	}
 }
 
+// TestTheBoundIsDivided: each namespace has its part of the bound, at least one pod. What one does not need others may have.
+func TestTheBoundIsDivided(t *testing.T) {
+	for name, test := range map[string]struct {
+		bound      int
+		restarting string
+		requests   []Request
+		want       string
+	}{
+		"there is room":          {3, "a/web-0", []Request{wants(1, 9, "a/web-1 a/web-2 a/web-3")}, "a/web-1 a/web-2"},
+		"it is used up":          {2, "a/web-0 a/web-1", []Request{wants(1, 9, "a/web-2")}, ""},
+		"a slow pod leaves room": {2, "a/web-0 a/web-slow", []Request{wants(1, 9, "a/web-2 a/web-3")}, "a/web-2"},
+		"another namespace begins": {4, "a/web-0 a/web-1 a/web-2 a/web-3", []Request{wants(9, 9, "a/web-4"), wants(1, 9, "b/web-0 b/web-1 b/web-2")},
+			"b/web-0 b/web-1"},
+		"more namespaces than places": {1, "a/web-0", []Request{wants(9, 9, "a/web-1"), wants(2, 9, "b/web-0 b/web-1"), wants(1, 9, "c/web-0")},
+			"b/web-0 c/web-0"},
+	} {
+		seen := Seen{Bound: test.bound, Restarting: on(test.restarting), Requests: test.requests}
+		for i := range seen.Restarting {
+			seen.Restarting[i].Slow = strings.HasSuffix(string(seen.Restarting[i].UID), "-slow")
+		}
+		if got := seen.Divide().names(); got != test.want {
+			t.Errorf("%s: %q may restart, want %q", name, got, test.want)
+		}
+	}
+}
+
 func TestPerTopology(t *testing.T) {
 	limit, err := PerTopology("topology.kubernetes.io/zone=3")
 	if err != nil || limit != (Limit{FlagPerTopology, zone, 3}) {

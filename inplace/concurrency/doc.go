@@ -17,7 +17,11 @@
 // namespace it is one of the update that began first. So no update waits for ever, and a namespace with many workloads does not delay
 // others. A permission that is not used yet is kept for its pod.
 //
-// A Limit is only a number for some pods. One that follows from measurements could stand beside those of the flags.
+// # Without limits
+//
+// More pods out of service than come back at once only wait there. So there is one more bound, which follows from how late the leader is:
+// see Load. Each namespace has its part of it, at least one pod, also where others have used it up: a tenant that begins waits for none of
+// the pods of others. A workload that is alone is not bound.
 //
 // # What it must not know
 //

@@ -22,7 +22,16 @@ type Pod struct {
 	Namespace, Node string
 	// Labels are those of its node.
 	Labels map[string]string
+	// Slow: the pod has been out of service for longer than SlowAfter.
+	Slow bool
 }
+
+// SlowAfter is after what time a pod that is out of service tells nothing about the leader: it takes that long by itself, or does not come
+// back. Such pods leave room for others, as far as Load is concerned.
+const SlowAfter = time.Minute
+
+// IsSlow reports whether a pod that is out of service has been for longer than SlowAfter.
+func IsSlow(pod *corev1.Pod, now time.Time) bool { return now.Sub(readiness.OutSince(pod)) > SlowAfter }
 
 // PodOf returns the pod as limits see it, given its node; nil if that is not known.
 func PodOf(pod *corev1.Pod, node *corev1.Node) Pod {

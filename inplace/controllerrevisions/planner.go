@@ -47,9 +47,9 @@ func (p planner) NeedsDryRun() bool {
 
 // AskDryRun implements engine.Planner. The pod of the dry run is in place of one that is to be updated.
 func (p planner) AskDryRun() podstate.Turns {
-	turns := podstate.Turns{}
+	turns := p.stopping()
 	for _, m := range p.live {
-		turns[&m.State] = m.StillStopping() || !m.Undrained && m.Restarts() && readiness.Closed(m.Pod)
+		turns[&m.State] = turns[&m.State] || !m.Undrained && m.Restarts() && readiness.Closed(m.Pod)
 	}
 	if p.updating() {
 		p.renewHold()
@@ -71,22 +71,31 @@ func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
 	switch {
 	case p.updateRevision == nil:
 		plan.Phase(steps.PhaseWaiting, "the "+p.update.Workload.Kind+" controller has not created the update revision")
-		return nil, nil
+		return p.stopping(), nil
 	case !p.updating():
 		plan.Phase(steps.PhaseUpdating, "mark the update revision")
 		marks := p.marking()
 		marks.begin(p.observed)
 		marks.write(p.observed)
-		return nil, nil
+		return p.stopping(), nil
 	}
 	p.renewHold()
 	plan.Result.Bypassed = p.bypass.String()
 	if over, wait := p.bypass.over(); !over {
 		plan.Again(wait)
 		plan.Phase(steps.PhaseWaiting, plan.Result.Bypassed)
-		return nil, nil
+		return p.stopping(), nil
 	}
 	return p.movePods(), nil
+}
+
+// stopping returns the pods that were patched while they served, and whose containers stop. They may have been before the update began.
+func (p planner) stopping() podstate.Turns {
+	turns := podstate.Turns{}
+	for _, m := range p.live {
+		turns[&m.State] = m.StillStopping()
+	}
+	return turns
 }
 
 func (p planner) renewHold() {

@@ -3,6 +3,7 @@ package daemonsets_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // TestRequestOfOnePod: the container restarts in a turn of the pod. The revision stays, and so does every other pod.
@@ -28,14 +30,14 @@ func TestRequestOfOnePod(t *testing.T) {
 	}
 }
 
-// TestRequestWaitsForAnUpdate: the update goes first, and the pod restarts once more.
+// TestRequestWaitsForAnUpdate: the update goes first, and the pod says so once. Then the pod restarts once more.
 func TestRequestWaitsForAnUpdate(t *testing.T) {
 	f := fixture.NewFleet(t, 1)
 	metav1.SetMetaDataAnnotation(&f.Seen.Pods[0].ObjectMeta, inplace.AnnotationRestartContainers, "app")
 	f.Edit(fixture.App{Image: "v2"})
 	f.Rest()
-	f.Expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1", "mark 2 false false",
-		"renew p1", "close p1", "p1 is 2 app=docker.io/library/v2:latest")
+	f.Expect("mark 2 true false", "p1 waits", "close p1", "p1 is 2 app=v2", "open p1", "mark 2 false false",
+		"p1 waits no longer", "renew p1", "close p1", "p1 is 2 app=docker.io/library/v2:latest")
 }
 
 // TestRequestsOfPodsThatDoNotServe: they cost no budget, and go first.
@@ -66,5 +68,75 @@ func TestRequestWaitsForItsTurnOfAll(t *testing.T) {
 	plan := f.Plan()
 	if got := fixture.Brief(plan.Steps); got != "" || plan.AwaitsLimit.Count() != 1 {
 		t.Errorf("steps %q, %d pods wait for the limit, want 1", got, plan.AwaitsLimit.Count())
+	}
+}
+
+// TestWaitingRequest: while the update waits for an image, the pod says that its request does, too. What ends the wait ends that answer.
+func TestWaitingRequest(t *testing.T) {
+	const waits = "waiting app: an update of the DaemonSet is in progress"
+	for name, test := range map[string]struct {
+		change func(f *fixture.Fleet, pod *corev1.Pod)
+		want   string
+		left   bool // the request
+	}{
+		"nothing changes": {func(*fixture.Fleet, *corev1.Pod) {}, waits, true},
+		"its deadline has passed": {func(f *fixture.Fleet, pod *corev1.Pod) {
+			pod.Annotations[inplace.AnnotationRestartDeadline] = f.Seen.Now.UTC().Format(time.RFC3339)
+		}, "refused app: 1970-01-12T13:", false},
+		"it is withdrawn": {func(_ *fixture.Fleet, pod *corev1.Pod) {
+			delete(pod.Annotations, inplace.AnnotationRestartContainers)
+		}, "", false},
+		"it asks for more": {func(_ *fixture.Fleet, pod *corev1.Pod) {
+			pod.Annotations[inplace.AnnotationRestartContainers] = "app,ghost"
+		}, "refused app,ghost: the pod has no container or sidecar ghost", false},
+		"the namespace loses its label": {func(f *fixture.Fleet, _ *corev1.Pod) { f.Seen.Mode = inplace.ModeNone },
+			"refused app: not updated in place: the namespace has no label stayput.dev/update, or its value is not known", false},
+		"the DaemonSet is no longer to be updated in place": {func(f *fixture.Fleet, _ *corev1.Pod) { f.Seen.Mode = inplace.ModeRecreate },
+			`refused app: not updated in place: label stayput.dev/update is "recreate"`, false},
+		"the update falls back": {func(f *fixture.Fleet, _ *corev1.Pod) {
+			f.Seen.Fallback = revisions.Fallback{Hash: f.DaemonSet.Spec.Template.Hash(), Code: inplace.CodeRefused}
+		}, waits, true},
+		"the update is undone": {func(f *fixture.Fleet, _ *corev1.Pod) {
+			f.Edit(fixture.App{Image: "v1"})
+			f.Sick = ""
+		}, "restarted app=", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture.NewFleet(t, 2)
+			f.Says = true
+			f.Ail("p1") // so the update does not come to p2
+			pod := f.Seen.Pods[1]
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, "app")
+			f.Edit(fixture.App{Image: "v2"})
+			f.Rest()
+			if says := pod.Annotations[inplace.AnnotationRestarted]; says != waits {
+				t.Fatalf("before, the pod says %q", says)
+			}
+			test.change(f, pod)
+			f.Rest()
+			_, left := pod.Annotations[inplace.AnnotationRestartContainers]
+			if says := pod.Annotations[inplace.AnnotationRestarted]; !strings.HasPrefix(says, test.want) || left != test.left {
+				t.Errorf("the pod says %q, want %q, and has its request: %t", says, test.want, left)
+			}
+		})
+	}
+}
+
+// TestRequestsThatAreNotManaged: in a labelled namespace the pod says why nothing restarts. Elsewhere Stayput writes nothing to it.
+func TestRequestsThatAreNotManaged(t *testing.T) {
+	for mode, want := range map[inplace.Mode]string{
+		inplace.ModeRecreate: `refused app: not updated in place: label stayput.dev/update is "recreate"`,
+		inplace.ModeNotOptedIn: "refused app: not updated in place: StatefulSets need the label stayput.dev/statefulsets: in-place, " +
+			"on themselves or on their namespace",
+		inplace.ModeNone: "",
+	} {
+		f := fixture.NewFleet(t, 2)
+		f.Seen.Mode = mode
+		metav1.SetMetaDataAnnotation(&f.Seen.Pods[0].ObjectMeta, inplace.AnnotationRestartContainers, "app")
+		f.Rest()
+		_, left := f.Seen.Pods[0].Annotations[inplace.AnnotationRestartContainers]
+		if says := f.Seen.Pods[0].Annotations[inplace.AnnotationRestarted]; says != want || left != (want == "") {
+			t.Errorf("%s: the pod says %q, want %q, and has its request: %t", mode, says, want, left)
+		}
 	}
 }

@@ -46,6 +46,7 @@ func (r Rollout) MaySurge() bool {
 		return d.MaxSurge() > 0
 	case inplace.SurgeNeeded:
 		return d.MaxUnavailable() == 0
+	case inplace.SurgeNever:
 	}
 	return false
 }

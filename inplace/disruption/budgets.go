@@ -122,15 +122,16 @@ func (r Refusal) String() string {
 
 // Take counts the pod as taken out of service if all PodDisruptionBudgets that select it allow that. If not, it returns the refusal.
 func (b Budgets) Take(s Seen, pod *corev1.Pod, now time.Time) Refusal {
-	if !s.needsAllowance(pod, now) {
+	needs, counted := s.needsAllowance(pod, now)
+	if !needs {
 		return Refusal{}
 	}
-	if refused := b.refusal(pod); refused != (Refusal{}) {
+	if refused := b.refusal(pod, counted); refused != (Refusal{}) {
 		return refused
 	}
 	for _, one := range b {
 		if one.selects(pod) {
-			one.taken++
+			one.taken += counted
 		}
 	}
 	return Refusal{}
@@ -138,30 +139,38 @@ func (b Budgets) Take(s Seen, pod *corev1.Pod, now time.Time) Refusal {
 
 // Refusal returns why the pod may not be taken out of service now; the zero Refusal if it may, or is taken already.
 func (b Budgets) Refusal(s Seen, pod *corev1.Pod, now time.Time) Refusal {
-	if !s.needsAllowance(pod, now) {
+	needs, counted := s.needsAllowance(pod, now)
+	if !needs {
 		return Refusal{}
 	}
-	return b.refusal(pod)
+	return b.refusal(pod, counted)
 }
 
-// needsAllowance reports whether the pod serves, and is not taken already.
-func (s Seen) needsAllowance(pod *corev1.Pod, now time.Time) bool {
-	healthy, _ := s.healthy(pod, now)
-	return healthy && !s.Taken[pod.UID]
+// needsAllowance reports whether the pod serves, and is not taken already. Counted is how many healthy pods it counts as: none if its
+// kubelet has not confirmed its Ready. An eviction may be granted on such a Ready, too.
+func (s Seen) needsAllowance(pod *corev1.Pod, now time.Time) (needs bool, counted int) {
+	if out, _ := readiness.TakenOut(pod, now); out || !readiness.Live(pod) || !apps.IsTrue(pod, corev1.PodReady) || s.Taken[pod.UID] {
+		return false, 0
+	}
+	if healthy, _ := s.healthy(pod, now); healthy {
+		counted = 1
+	}
+	return true, counted
 }
 
 // refusal returns why a pod that serves may not be taken out of service now.
-func (b Budgets) refusal(pod *corev1.Pod) Refusal {
+func (b Budgets) refusal(pod *corev1.Pod, counted int) Refusal {
 	for _, one := range b {
-		if why := one.refuses(pod); why != "" {
+		if why := one.refuses(pod, counted); why != "" {
 			return Refusal{Budget: one.Name, Why: why, Again: one.again}
 		}
 	}
 	return Refusal{}
 }
 
-// refuses returns why the pod may not be taken out of service now; empty if it may, or is none of those that the budget selects.
-func (b *budget) refuses(pod *corev1.Pod) string {
+// refuses returns why the pod may not be taken out of service now; empty if it may, or is none of those that the budget selects. A pod that
+// does not count as healthy is one of the doubtful ones, which are taken off already.
+func (b *budget) refuses(pod *corev1.Pod, counted int) string {
 	switch {
 	case !b.selects(pod) || b.surplus(pod):
 		return ""
@@ -169,9 +178,9 @@ func (b *budget) refuses(pod *corev1.Pod) string {
 		return "the disruption controller has yet to see its last change"
 	case b.failed() != "":
 		return "the disruption controller cannot count its pods: " + b.failed()
-	case b.healthy-b.taken <= int(b.Status.DesiredHealthy):
+	case b.healthy-b.taken-counted < int(b.Status.DesiredHealthy):
 		return fmt.Sprintf("%d of %d required pods are healthy", b.healthy-b.taken, b.Status.DesiredHealthy)
-	case int(b.Status.DisruptionsAllowed)-b.taken-b.doubtful <= 0:
+	case int(b.Status.DisruptionsAllowed)-b.taken-b.doubtful-counted < 0:
 		return fmt.Sprintf("the disruption controller has counted %d of %d required pods as healthy", b.Status.CurrentHealthy,
 			b.Status.DesiredHealthy)
 	}

@@ -85,7 +85,17 @@ func TestTake(t *testing.T) {
 		"a pod is not Ready, not counted yet":   {required: 2, counted: 3, change: on(2, unready), why: enough},
 		"a pod is Ready again, not counted yet": {required: 2, counted: 2, why: stale},
 		"a pod is Ready ahead of its kubelet":   {required: 2, counted: 3, change: on(2, ahead), why: enough},
-		"a pod is deleted, not counted yet":     {required: 2, counted: 3, why: enough, change: on(2, deleted)},
+		"the first is Ready ahead of its kubelet, and required": {required: 3, counted: 3, change: on(0, ahead),
+			why: "2 of 3 required pods are healthy"},
+		"the first is Ready ahead of its kubelet, and not required": {required: 2, counted: 3, change: on(0, ahead), taken: 1, why: enough},
+		"the first is Ready ahead of its kubelet, not counted yet":  {required: 2, counted: 2, change: on(0, ahead), why: stale},
+		"an eviction was granted on a Ready ahead of its kubelet": {required: 2, counted: 3, why: "1 of 2 required pods are healthy",
+			change: func(s *Seen) {
+				ahead(s.Pods[0])
+				s.Budgets[0].Status.DisruptedPods = map[string]metav1.Time{"web-2": {}}
+				s.Budgets[0].Status.DisruptionsAllowed = 0
+			}},
+		"a pod is deleted, not counted yet": {required: 2, counted: 3, why: enough, change: on(2, deleted)},
 		"a pod was evicted, and is not deleted yet": {required: 2, counted: 3, why: enough, change: status(func(b *policyv1.PodDisruptionBudget) {
 			b.Status.DisruptedPods = map[string]metav1.Time{"web-2": {}}
 		})},

@@ -12,6 +12,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // model is a namespace in which several workers take pods of one PodDisruptionBudget, users evict pods, and the disruption controller
@@ -69,6 +71,7 @@ func (m *model) store(pod *corev1.Pod, change func(*corev1.Pod)) {
 	next := pod.DeepCopy()
 	change(next)
 	m.log = append(m.log, next)
+	m.logf("%s: serves %t, ahead %t, deleted %t", next.Name, serves(next), readiness.IsAhead(next), next.DeletionTimestamp != nil)
 }
 
 // sync is trySync of pkg/controller/disruption.
@@ -132,7 +135,7 @@ func (m *model) allow() {
 		seen.Taken[uid] = seen.Taken[uid] || version[uid] < reached
 	}
 	pod := cached[m.rng.Intn(len(cached))]
-	if healthy, _ := seen.healthy(pod, now); !healthy || seen.Taken[pod.UID] {
+	if !serves(pod) || seen.Taken[pod.UID] {
 		return
 	}
 	if refused := seen.Of(cached, now).Take(seen, pod, now); refused == (Refusal{}) {
@@ -166,15 +169,21 @@ func (m *model) healthy() int {
 	healthy := 0
 	for _, pod := range all {
 		_, evicted := m.budget.Status.DisruptedPods[pod.Name]
-		if ready, _ := (Seen{}).healthy(pod, now); ready && !evicted {
+		if serves(pod) && !evicted {
 			healthy++
 		}
 	}
 	return healthy
 }
 
+// serves reports whether the pod is Ready, as evictions count it, and its gate is open.
+func serves(pod *corev1.Pod) bool {
+	ready := pod.Status.Conditions[0].Status == corev1.ConditionTrue
+	return ready && pod.DeletionTimestamp == nil && len(pod.Status.Conditions) == 1
+}
+
 // kubelet moves a pod on: one that is closed is not Ready, or serves again; a new one becomes Ready; one that is deleted goes, and another
-// one comes.
+// one comes. A pod that serves again may be Ready before its kubelet says so. Here kubelets confirm that.
 func (m *model) kubelet() {
 	pod := m.any()
 	_, evicted := m.budget.Status.DisruptedPods[pod.Name]
@@ -187,9 +196,13 @@ func (m *model) kubelet() {
 	case len(pod.Status.Conditions) > 1 && pod.Status.Conditions[0].Status == corev1.ConditionTrue:
 		m.store(pod, unready)
 	default:
+		before := m.rng.Intn(2) == 0 && pod.Status.Conditions[0].Status != corev1.ConditionTrue
 		m.store(pod, func(pod *corev1.Pod) {
 			pod.Status.Conditions = pod.Status.Conditions[:1]
-			pod.Status.Conditions[0].Status = corev1.ConditionTrue
+			pod.Status.Conditions[0].Status, pod.Status.Conditions[0].Message = corev1.ConditionTrue, ""
+			if before {
+				ahead(pod)
+			}
 		})
 	}
 }
@@ -202,8 +215,10 @@ func (m *model) tick() {
 		m.write()
 	case n < 13:
 		m.seen = min(len(m.log), m.seen+1+m.rng.Intn(3))
+		m.logf("the cache has %d of %d", m.seen, len(m.log))
 	case n < 15:
 		m.counted = min(len(m.log), m.counted+1+m.rng.Intn(3))
+		m.logf("the disruption controller's cache has %d", m.counted)
 		m.budget = m.budget.DeepCopy()
 		m.sync()
 	case n < 16:

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/internal/sample"
 	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 func TestSameTemplateKnowsNewerFields(t *testing.T) {

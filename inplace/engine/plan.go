@@ -84,6 +84,7 @@ func FallBack(p Planner, why inplace.Reason) steps.Plan {
 // finish returns the plan, with what every plan has: the decision, the progress and the phase.
 func finish(p Planner, turns podstate.Turns) steps.Plan {
 	u := p.Base()
+	u.answerRequests(p)
 	u.Plan.Arrange()
 	u.lookAtWindow()
 	u.Plan.Result.Decision, u.Plan.Result.NoDryRun = u.Decided, u.NewPods.Unknown

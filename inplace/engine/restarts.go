@@ -1,33 +1,28 @@
 package engine
 
 import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
-
-// request is a pod whose annotation asks for restarts.
-type request struct {
-	podstate.Request
-	pod *podstate.State
-	// asked is the pod as one whose next container has yet to restart.
-	asked *podstate.State
-}
 
 // restarts makes the next steps for pods whose annotations ask for restarts (podstate/request.go), and returns those that have their turn.
 // They wait while an update is in progress, whichever controller makes it. Pods that do not serve go first and cost no budget.
 func (u *Update) restarts(p Planner) podstate.Turns {
-	turns, requests := podstate.Turns{}, u.requests()
+	turns := u.drainStopping()
+	requests := u.requests(p)
 	if len(requests) == 0 {
 		return turns
 	}
-	budget, never := p.Budget()
+	budget, _ := p.Budget()
 	for _, serving := range []bool{false, true} {
 		for _, r := range requests {
 			switch {
-			case r.pod.Available != serving:
-			case serving && never != "":
-				u.Plan.Step(r.pod.RefuseRequest(r.Request, never))
-			case serving && budget <= 0:
+			case r.Pod.Available != serving, serving && budget <= 0:
 			case u.restart(r, turns) && serving:
 				budget--
 			}
@@ -37,79 +32,126 @@ func (u *Update) restarts(p Planner) podstate.Turns {
 	return turns
 }
 
-// requests returns the requests that can be met, in the order of the pods, and refuses the others.
-func (u *Update) requests() []request {
+// drainStopping takes pods out of service that were patched on request while they served, and returns the pods whose containers stop: see
+// readiness/stopping.go.
+func (u *Update) drainStopping() podstate.Turns {
+	turns := podstate.Turns{}
 	if u.Decided.Native() || u.seen.Unmanaged(u.Workload) != nil {
+		return turns
+	}
+	for s := range u.Pods() {
+		if s.MayDrainStopping() {
+			u.Plan.Result.OnRequest = true
+			u.Plan.Step(podstate.DrainStopping(s.Pod, u.seen.Now))
+			turns[s] = true
+		}
+		turns[s] = turns[s] || s.StillStopping()
+	}
+	return turns
+}
+
+// requests returns the requests that can be met now, in the order of the pods.
+func (u *Update) requests(p Planner) []podstate.Asking {
+	asking := u.asking()
+	if len(asking) == 0 {
 		return nil
 	}
-	var all []request
+	c := u.circumstances(p)
+	return slices.DeleteFunc(asking, func(a podstate.Asking) bool { return !a.MayBegin(c) })
+}
+
+// asking returns the pods with requests that Stayput answers, and with answers to take back.
+func (u *Update) asking() []podstate.Asking {
+	var all []podstate.Asking
 	for s := range u.Pods() {
-		asked, has := podstate.RequestOf(s.Pod)
-		if !has {
-			continue
+		if podstate.MayAnswer(s.Pod, u.seen.Mode) {
+			all = append(all, podstate.AskingOf(s))
 		}
-		if why := u.whyRefused(s, asked); why != "" {
-			if !readiness.Closed(s.Pod) { // otherwise the gate opens first
-				u.Plan.Step(s.RefuseRequest(asked, why))
-			}
-			continue
-		}
-		if !asked.Deadline.IsZero() {
-			u.Plan.Again(asked.Deadline.Sub(u.seen.Now))
-		}
-		all = append(all, request{Request: asked, pod: s, asked: s.AskedBy(asked)})
 	}
 	return all
 }
 
-func (u *Update) whyRefused(s *podstate.State, r podstate.Request) string {
-	if why := s.WhyRefused(r, u.seen.Rules, u.seen.Now); why != "" {
-		return why
+// circumstances returns what decides, besides the pods themselves, what becomes of their requests.
+func (u *Update) circumstances(p Planner) podstate.Circumstances {
+	c := podstate.Circumstances{Rules: u.seen.Rules, Nodes: u.NodesByName, Now: u.seen.Now, Unmanaged: u.seen.Unmanaged(u.Workload)}
+	if u.Decided.Held || u.Decided.Native() {
+		c.Update = "an update of the " + u.Workload.Kind
+	} else {
+		_, c.Never = p.Budget()
 	}
-	if reason := podstate.CannotRestart(u.NodesByName[s.Pod.Spec.NodeName], s.Pod, s.AskedBy(r).Containers); reason != nil {
-		return reason.Message
+	return c
+}
+
+// answerRequests has pods say what becomes of their requests. A pod with another step says so later: both writes name its version.
+func (u *Update) answerRequests(p Planner) {
+	asking := u.asking()
+	if len(asking) == 0 {
+		return
 	}
-	return ""
+	c := u.circumstances(p)
+	for _, a := range asking {
+		if u.writes(a.Pod.Pod) {
+			continue
+		}
+		if step, has := a.Answer(c); has {
+			u.Plan.Step(step)
+		} else if !a.Deadline.IsZero() {
+			u.Plan.Again(max(0, a.Deadline.Sub(u.seen.Now)))
+		}
+	}
+}
+
+// writes reports whether the plan has a step for the pod.
+func (u *Update) writes(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(u.Plan.Result.Steps, func(step steps.Step) bool {
+		switch s := step.(type) {
+		case steps.PatchPod:
+			return s.Pod == pod
+		case steps.SetGate:
+			return s.Pod == pod
+		}
+		return false
+	})
 }
 
 // restart makes the pod's next step, and reports whether the pod uses up the budget, if it serves.
-func (u *Update) restart(r request, turns podstate.Turns) bool {
-	starting, grownIn := r.pod.Starting(u.seen.Now)
+func (u *Update) restart(r podstate.Asking, turns podstate.Turns) bool {
+	starting, grownIn := r.Pod.Starting(u.seen.Now)
 	switch {
-	case !u.Reachable(r.pod.Pod), r.pod.StopsNow(), r.asked.Postponed() != "":
+	case !u.Reachable(r.Pod.Pod), r.StopsNow(), r.Next.Postponed() != "":
 		return false
-	case readiness.Closed(r.pod.Pod):
+	case readiness.Closed(r.Pod.Pod):
 		u.drain(r, turns)
 		return false
 	case starting:
 		u.Plan.Again(grownIn)
 		return false
-	case r.Begun() && !r.pod.Available, r.pod.Available && !u.TakeAllowance(r.pod):
+	case r.Begun() && !r.Pod.Available, r.Pod.Available && !u.TakeAllowance(r.Pod):
 		return false
-	case r.asked.VolumesFresh(u.Plan, u.seen.Now):
+	case r.Next.VolumesFresh(u.Plan, u.seen.Now):
 		u.start(r, turns)
 	}
 	return true
 }
 
 // start takes the pod out of service first if it can be drained.
-func (u *Update) start(r request, turns podstate.Turns) {
+func (u *Update) start(r podstate.Asking, turns podstate.Turns) {
 	u.Plan.Result.OnRequest = true
-	if !r.asked.Drains() {
-		u.Plan.Step(r.asked.Restart(r.Request, false, u.seen.Now))
+	if !r.Next.Drains() {
+		u.Plan.Step(r.Restart(false, u.seen.Now))
 		return
 	}
-	turns[r.pod] = true
-	u.Plan.Step(podstate.CloseGate(r.pod.Pod, u.seen.Now, "restart "+r.Container()+", as its annotation asks"))
+	turns[r.Pod] = true
+	u.Plan.Step(r.CloseGate(u.seen.Now))
 }
 
 // drain has the pod keep its turn, and restarts the container once the drain is over.
-func (u *Update) drain(r request, turns podstate.Turns) {
-	turns[r.pod] = true
-	drain := u.DrainState(r.asked, podstate.Turns{r.asked: true})
+func (u *Update) drain(r podstate.Asking, turns podstate.Turns) {
+	turns[r.Pod] = true
+	drain := u.DrainState(r.Next, podstate.Turns{r.Next: true})
 	u.Plan.Again(drain.Left)
 	if drain.Over {
 		u.Plan.Result.OnRequest = true
-		u.Plan.Step(r.asked.Restart(r.Request, true, u.seen.Now))
+		u.Plan.Step(r.Restart(true, u.seen.Now))
 	}
 }

@@ -62,9 +62,11 @@ type Snapshot struct {
 	Share *concurrency.Share
 }
 
-// Untouched reports whether the mode does not manage the workload and nothing of Stayput is left, except perhaps on its revisions.
+// Untouched reports whether the mode does not manage the workload, no pod waits for an answer, and nothing of Stayput is left, except
+// perhaps on its revisions.
 func (s Snapshot) Untouched() bool {
-	return !s.Mode.Manages() && len(s.Pull.PrePullPods) == 0 && s.Fallback.Hash == "" && !slices.ContainsFunc(s.Pods, readiness.HasMarks)
+	touched := func(pod *corev1.Pod) bool { return readiness.HasMarks(pod) || podstate.MayAnswer(pod, s.Mode) }
+	return !s.Mode.Manages() && len(s.Pull.PrePullPods) == 0 && s.Fallback.Hash == "" && !slices.ContainsFunc(s.Pods, touched)
 }
 
 // Unmanaged returns why Stayput leaves the workload alone, whatever the update is; nil if it does not.

@@ -59,10 +59,19 @@ func (s *State) servesOn() time.Duration {
 	return shortest
 }
 
-// MayDrainStopping reports whether the pod was patched while it served, and may be taken out of service until its containers stop. Where
-// more is to be patched it serves on: its containers may not stop for the last patch.
+// MayDrainStopping reports whether the pod was patched while it served, and may be taken out of service until its containers stop.
 func (s *State) MayDrainStopping() bool {
-	return s.Undrained && s.PartiallyPatched() && !s.Restarts() && readiness.MayDrainStopping(s.Pod) && s.awaitsMoved()
+	return s.stopsUndrained() && readiness.MayDrainStopping(s.Pod) && s.awaitsMoved()
+}
+
+// StillStopping reports whether the gate of such a pod stays closed.
+func (s *State) StillStopping() bool { return s.stopsUndrained() && readiness.StillStopping(s.Pod) }
+
+// stopsUndrained reports whether containers of the pod have yet to restart for a patch that was made while it served: of an update, which
+// leaves the pod partially patched, or for a request of the pod itself. Where the update has more to patch the pod serves on: its
+// containers may not stop for the last patch.
+func (s *State) stopsUndrained() bool {
+	return s.Undrained && !s.Applied && (!s.PartiallyPatched() || !s.Restarts())
 }
 
 // awaitsMoved reports whether the user waits for a container that was patched.
@@ -73,9 +82,4 @@ func (s *State) awaitsMoved() bool {
 		}
 	}
 	return false
-}
-
-// StillStopping reports whether the gate of such a pod stays closed.
-func (s *State) StillStopping() bool {
-	return s.Undrained && s.PartiallyPatched() && !s.Restarts() && readiness.StillStopping(s.Pod)
 }

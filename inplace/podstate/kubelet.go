@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	versions "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-helpers/resource"
 
 	"github.com/stayput/stayput/inplace"
@@ -12,14 +11,10 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// sidecarKubelet is the first kubelet version that restarts a sidecar for another image (kubernetes#126525). An API server of 1.34
-// may have an older kubelet.
-var sidecarKubelet = versions.MustParseGeneric("1.32")
-
 // CannotRestart returns why the kubelet of the pod's node would not restart a container for its change. It is nil if the kubelet
 // would, or if the node is not known.
 func CannotRestart(node *corev1.Node, pod *corev1.Pod, changes edit.ContainerChanges) *inplace.Reason {
-	if node == nil || !compat.OlderThan(sidecarKubelet, node.Status.NodeInfo.KubeletVersion) {
+	if node == nil || compat.RestartsSidecars(node.Status.NodeInfo.KubeletVersion) {
 		return nil
 	}
 	for container := range changes.Restarting() {

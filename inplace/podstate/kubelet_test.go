@@ -16,7 +16,8 @@ func TestTooSmall(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: cpu("1")},
 		{Name: "side", Resources: cpu("1")}}}}
 	to := func(amount string) edit.ContainerChanges {
-		return edit.ContainerChanges{{Container: "app", Resources: edit.ResourceChange{From: edit.AmountsOf(cpu("1")), To: edit.AmountsOf(cpu(amount))}}}
+		resources := edit.ResourceChange{From: edit.AmountsOf(cpu("1")), To: edit.AmountsOf(cpu(amount))}
+		return edit.ContainerChanges{{Container: "app", Resources: resources}}
 	}
 	of := func(amount string) *corev1.Node {
 		node := &corev1.Node{Status: corev1.NodeStatus{Allocatable: cpu(amount).Requests}}

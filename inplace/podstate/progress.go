@@ -39,11 +39,11 @@ func (s *State) Progress(replaces, before string) PodProgress {
 }
 
 func (s *State) progress(replaces, before string) (PodPhase, string) {
-	switch {
+	switch asking := AskingOf(s); {
 	case s.Removing:
 		return Updating, "its removal, as a surge pod"
-	case s.Updated && s.asks() != "":
-		return s.progressOnRequest()
+	case s.Updated && asking.Next != nil:
+		return asking.progress()
 	case s.Updated && !s.Needs().Left() && s.Available:
 		return Updated, ""
 	case s.Kept, s.AtPartition && replaces == "":
@@ -60,25 +60,6 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 		return Waiting, before
 	}
 	return Waiting, "its turn"
-}
-
-// progressOnRequest returns the progress of a pod whose annotation asks for restarts.
-func (s *State) progressOnRequest() (PodPhase, string) {
-	switch {
-	case s.Available:
-		return Waiting, "the restart of " + s.asks() + ", which its annotation asks for"
-	case readiness.Closed(s.Pod) && !s.StopsNow():
-		return Updating, s.awaitsPatch()
-	}
-	return Updating, s.awaits()
-}
-
-// asks returns the container that restarts next because the pod's annotation asks for it; empty if none does.
-func (s *State) asks() string {
-	if r, has := RequestOf(s.Pod); has && r.flaw == "" {
-		return r.Container()
-	}
-	return ""
 }
 
 // replacement returns what a pod waits for that is replaced. Without a controller that replaces it now, other pods come first, or its turn

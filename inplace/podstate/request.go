@@ -19,8 +19,9 @@ import (
 // each container gets another name of the image that it has. So there is nothing to hold and nothing to go back to, whatever ends in
 // between.
 //
-// Each container has a turn of its own: drain, patch, and Ready for minReadySeconds before the next one. The patch that restarts a
-// container also notes that in the annotation. So no restart happens twice, and each manager knows from the pod alone what is next.
+// Each container has a turn of its own: drain, patch, and Ready for minReadySeconds before the next one. Where no gate may be closed on a pod
+// that waits for its patch, the pod drains right after it, as in an update (readiness/stopping.go). The patch that restarts a container also
+// notes that in the annotation. So no restart happens twice, and each manager knows from the pod alone what is next.
 
 // Request is what such an annotation asks for.
 type Request struct {
@@ -98,77 +99,61 @@ func (r Request) Begun() bool { return r.next() > 0 }
 // containers returns the containers that have yet to restart.
 func (r Request) containers() []string { return r.entries[r.next():] }
 
-// entriesAfter returns the annotations of the pod once the next container has restarted.
-func (r Request) entriesAfter(now time.Time) [][2]string {
-	entries, next := slices.Clone(r.entries), r.next()
-	entries[next] += "=" + now.UTC().Format(time.RFC3339)
-	if next < len(entries)-1 {
-		return [][2]string{{inplace.AnnotationRestartContainers, strings.Join(entries, ",")}}
-	}
-	return ended("restarted " + strings.Join(entries, ","))
+// Asking is a pod whose annotation asks for restarts.
+type Asking struct {
+	Request
+	// Pod is the pod as it is.
+	Pod *State
+	// Next is the pod as one whose next container has yet to restart, and which needs nothing else; nil if the request has a flaw, or if the
+	// pod has no such container.
+	Next *State
+	// none: the request was withdrawn.
+	none bool
 }
 
-// ended returns the annotations of a pod whose request has come to an end.
-func ended(result string) [][2]string {
-	return [][2]string{{inplace.AnnotationRestartContainers, ""}, {inplace.AnnotationRestartDeadline, ""},
-		{inplace.AnnotationRestarted, result}}
+// AskingOf returns the pod with its request.
+func AskingOf(s *State) Asking {
+	r, has := RequestOf(s.Pod)
+	if !has || r.flaw != "" || edit.Named(&s.Pod.Spec, r.Container()) == nil {
+		return Asking{Request: r, Pod: s, none: !has}
+	}
+	next, container := *s, r.Container()
+	next.Containers = edit.ContainerChanges{edit.RestartOf(s.Pod, s.TemplateContainers, container, runs(s.Pod)(container))}
+	next.Updated = false // for Drains
+	return Asking{Request: r, Pod: s, Next: &next}
 }
 
-// RefuseRequest returns the step that drops the request, and says why.
-func (s *State) RefuseRequest(r Request, why string) steps.PatchPod {
-	result := "refused " + why
-	if r.flaw == "" {
-		result = fmt.Sprintf("refused %s: %s", strings.Join(r.entries, ","), why)
-	}
-	step := s.Annotated("the request for a restart is refused: "+why, ended(result)...)
-	step.Refuses = why
+// Restart returns the patch by which the next container restarts. If the API server refuses it, so is the request.
+func (a Asking) Restart(drained bool, now time.Time) steps.PatchPod {
+	pod, does := a.Pod.Pod, edit.Change{Containers: a.Next.Containers}
+	mark := a.Pod.Move.Next(pod, revisionLabel(pod), a.Pod.Move.Pending(pod, now), does, now)
+	noted := patches.SetEntries("annotations", pod.Annotations, a.entriesAfter(now)...)
+	step := a.Next.Patch(Write{Does: does, Ends: EndsBack}, drained, mark, noted, a.why())
+	step.Asked = a.Container()
+	step.Instead = a.refuse
 	return step
 }
 
-// WhyRefused returns why the request cannot be met, now or later; empty if it can. The rules are those of the workload.
-func (s *State) WhyRefused(r Request, rules inplace.Rules, now time.Time) string {
-	if r.flaw != "" {
-		return r.flaw
-	}
-	for _, container := range r.containers() {
-		if reasons := edit.ForbidsRestart(&s.Pod.Spec, container, rules); len(reasons) > 0 {
-			return reasons.String()
-		}
-	}
-	if asked := s.AskedBy(r); asked.noOtherName() != "" && runs(s.Pod)(r.Container()) != "" {
-		return asked.noOtherName()
-	}
-	if !r.Deadline.IsZero() && !now.Before(r.Deadline) {
-		return fmt.Sprintf("%s has passed, and container %s waited for %s", r.Deadline.UTC().Format(time.RFC3339), r.Container(), s.waitedFor())
-	}
-	return ""
+// CloseGate takes the pod out of service before its next container restarts.
+func (a Asking) CloseGate(now time.Time) steps.SetGate { return CloseGate(a.Pod.Pod, now, a.why()) }
+
+func (a Asking) why() string { return "restart " + a.Container() + ", as its annotation asks" }
+
+// StopsNow reports whether the pod was patched after its gate had closed, or just before. Then the gate opens before anything else happens
+// to the pod.
+func (a Asking) StopsNow() bool {
+	return readiness.Closed(a.Pod.Pod) && a.Pod.Move.PatchedSinceGate(a.Pod.Pod)
 }
 
-func (s *State) waitedFor() string {
-	if s.Available {
-		return "its turn"
+// progress returns the progress of the pod.
+func (a Asking) progress() (PodPhase, string) {
+	switch {
+	case a.Pod.Available:
+		return Waiting, "the restart of " + a.Container() + ", which its annotation asks for"
+	case readiness.Closed(a.Pod.Pod) && !a.StopsNow():
+		return Updating, a.Pod.awaitsPatch()
 	}
-	return s.awaits()
-}
-
-// AskedBy returns the pod as one whose next container of the request has yet to restart, and which needs nothing else.
-func (s *State) AskedBy(r Request) *State {
-	asked, container := *s, r.Container()
-	asked.Containers = edit.ContainerChanges{edit.RestartOf(s.Pod, s.TemplateContainers, container, runs(s.Pod)(container))}
-	asked.Updated = false // for Drains
-	return &asked
-}
-
-// Restart returns the patch by which the next container of the request restarts: AskedBy has returned this state. If the API server refuses
-// it, so is the request.
-func (s *State) Restart(r Request, drained bool, now time.Time) steps.PatchPod {
-	does := edit.Change{Containers: s.Containers}
-	mark := s.Move.Next(s.Pod, revisionLabel(s.Pod), s.Move.Pending(s.Pod, now), does, now)
-	noted := patches.SetEntries("annotations", s.Pod.Annotations, r.entriesAfter(now)...)
-	step := s.Patch(Write{Does: does, Ends: EndsBack}, drained, mark, noted, "restart "+r.Container()+", as its annotation asks")
-	step.Asked = r.Container()
-	step.Instead = func(why string) steps.PatchPod { return s.RefuseRequest(r, why) }
-	return step
+	return Updating, a.Pod.awaits()
 }
 
 // revisionLabel returns the label by which the pod names its revision.
@@ -178,6 +163,3 @@ func revisionLabel(pod *corev1.Pod) string {
 	}
 	return pod.Labels[inplace.LabelRevisionHash]
 }
-
-// StopsNow reports whether the pod was patched after its gate had closed. Then the gate opens before it closes for the next container.
-func (s *State) StopsNow() bool { return readiness.Closed(s.Pod) && s.Move.PatchedSinceGate(s.Pod) }

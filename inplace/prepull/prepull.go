@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	versions "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -301,7 +300,7 @@ func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wa
 	case pullsLater(node, s):
 		return "", true, 0
 	}
-	if why := CannotMount(node); why != "" {
+	if why := compat.CannotMount(node); why != "" {
 		return fmt.Sprintf("node %s: %s", name, why), true, 0
 	}
 	stuckTerminating, gone := p.stuckTerminating(name)
@@ -353,15 +352,11 @@ func (p *PrePull) stuckTerminating(node string) (bool, time.Duration) {
 // startTimeout is how long a kubelet may take to give a pre-pull pod its sandbox and network, or to finish its deletion.
 const startTimeout = time.Minute
 
-// sandboxKubelet is the first kubelet version that sets PodReadyToStartContainers as soon as the sandbox is ready (OnPodSandboxReady
-// in pkg/kubelet/kubelet.go). Older kubelets leave the condition False while they pull.
-var sandboxKubelet = versions.MustParseGeneric("1.36")
-
 // cannotStart returns the state of a pre-pull pod whose kubelet does not get as far as pulling, because the node has network problems
 // or no free addresses. A pod that already runs there may need neither to restart.
 func (p *PrePull) cannotStart(prePullPod *corev1.Pod, node *corev1.Node) (podState, string, time.Duration) {
 	sandbox := apps.Condition(prePullPod, corev1.PodReadyToStartContainers)
-	if compat.OlderThan(sandboxKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
+	if !compat.ReportsSandbox(node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
 		return podWorks, "", 0
 	}
 	if over, wait := inplace.Since(prePullPod.CreationTimestamp.Time, startTimeout, p.Now); !over {

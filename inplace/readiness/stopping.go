@@ -12,6 +12,7 @@ import (
 // closes afterwards, only as long as an old container certainly is about to stop. The kubelet stops that container whatever else happens.
 // With each of the kubelet's reports the API server opens the gate, unless the report shows that such a container still runs (ready.go).
 // The report need not prove that the restart is the patch's: no controller counts the pod as updated, so the gate may open at any moment.
+// A pod that restarts on request keeps its identity, which is true all the time. So there the same holds.
 
 // MayDrainStopping reports whether the gate of such a pod may close now: the pod serves, all its old containers run, and its kubelet's next
 // reports have a generation. The gate closes once after each patch: it must not have moved since.

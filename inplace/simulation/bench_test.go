@@ -100,7 +100,8 @@ func deploymentPartial(pods int) deployments.Rollout {
 	r := fixture.New(int32(pods), fixture.App{Image: "v2"})
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.Parse("10%"))
 	r.Deployment.Spec.Template = furnished("v2")
-	r.Seen.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism, Surge: inplace.SurgeNeeded}
+	r.Seen.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism,
+		Surge: inplace.SurgeNeeded}
 	for i := range 9 { // the history
 		old := fixture.ReplicaSetOf(r, fmt.Sprint("h", i), fixture.App{Image: "v1"}, 0)
 		old.Spec.Template = furnished(fmt.Sprint("h", i))

@@ -19,8 +19,8 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/internal/sample"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 // deploymentController is pkg/controller/deployment of Kubernetes 1.36, on caches that lag.

@@ -17,9 +17,9 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/internal/sample"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 // pullFixture returns a Deployment of 4 with pods p1 … p4 on nodes n1 … n4 that is edited from app:1 to app:2. Two nodes pull at a time,

@@ -12,9 +12,9 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/internal/sample"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/internal/sample"
 )
 
 // aRestart returns a lockstep whose API server sets Ready.

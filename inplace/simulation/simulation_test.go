@@ -282,7 +282,7 @@ func (j *invariants) ended(w *world, s steps.PatchReplicaSet, err error) {
 		available, _ := readiness.AvailableAt(pod, now.Spec.MinReadySeconds, w.now)
 		return metav1.IsControlledBy(pod, now) && available
 	})
-	if int(now.Status.AvailableReplicas) > available {
+	if int(now.Status.AvailableReplicas) > available && now.Status.AvailableReplicas >= apps.Desired(w.deployment()) {
 		w.violated("the update ended when the status of %s counted %d available pods of %d", now.Name, now.Status.AvailableReplicas, available)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
@@ -282,7 +283,7 @@ func (e *ensemble) check() string {
 		if want, has := template.Typed().Spec.Containers[0].Image, pod.Spec.Containers[0].Image; want != fixture.Plain.Replace(has) {
 			return fmt.Sprintf("%s is %s with %s", pod.Name, label, has)
 		}
-		if e.StatefulSet.Ordered() && readiness.Closed(pod) {
+		if e.StatefulSet.Ordered() && readiness.DrainsFirst(pod) {
 			return "the gate of " + pod.Name + " is closed"
 		}
 	}
@@ -430,4 +431,82 @@ func TestStatefulSetsUndoABadImage(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// asks writes a request to a pod, now and then.
+func (e *ensemble) asks() {
+	if len(e.Fleet.Seen.Pods) == 0 || e.random.IntN(6) > 0 {
+		return
+	}
+	pod := e.Fleet.Seen.Pods[e.random.IntN(len(e.Fleet.Seen.Pods))]
+	e.trace("user: asks for a restart of %s", pod.Name)
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, "app")
+}
+
+// unanswered returns a pod that still has a request, or says that one waits; empty if none does.
+func (e *ensemble) unanswered() string {
+	for _, pod := range e.Fleet.Seen.Pods {
+		if podstate.MayAnswer(pod, inplace.ModeInPlace) {
+			return fmt.Sprintf("%s has annotations %v", pod.Name, pod.Annotations)
+		}
+	}
+	return ""
+}
+
+// TestStatefulSetsMeetRequests: whatever else happens, no pod is deleted, no more than one is unavailable, and each request has its answer.
+func TestStatefulSetsMeetRequests(t *testing.T) {
+	forEnsembles(t, func(e *ensemble) string {
+		e.others = append(e.others, e.asks)
+		kept := func() string {
+			if len(e.deleted) > 0 || e.ready() < 2 {
+				return fmt.Sprintf("deleted: %q, %d are Ready", e.deleted, e.ready())
+			}
+			return e.check()
+		}
+		for _, image := range []string{"v2", "v1"}[:e.random.IntN(3)] {
+			for range e.random.IntN(120) {
+				if e.act(); kept() != "" {
+					return kept()
+				}
+			}
+			e.Edit(fixture.App{Image: image})
+		}
+		e.others = nil
+		for range 5000 {
+			if e.act(); kept() != "" {
+				return kept()
+			}
+			if e.unanswered() == "" && e.complete() == "" {
+				return ""
+			}
+		}
+		return e.unanswered() + e.complete()
+	})
+}
+
+// TestStatefulSetsWithoutManagersDuringRequests: all managers are killed for good at any moment. Under OrderedReady every pod serves in the
+// end. A pod of policy Parallel may stay drained, as its managers left it.
+func TestStatefulSetsWithoutManagersDuringRequests(t *testing.T) {
+	runs, killed := 0, 0
+	runSeeds(t, func(seed int64, _ bool) outcome {
+		runs++
+		e := newEnsemble(t, 4*uint64(seed)+2)
+		e.others = append(e.others, e.asks, e.user)
+		for range e.random.IntN(60) {
+			e.act()
+		}
+		for range 200 {
+			if e.act(); slices.ContainsFunc(e.Fleet.Seen.Pods, readiness.DrainsStopping) {
+				killed++
+				break
+			}
+		}
+		e.stayput(e.random.IntN(3))
+		e.alive, e.others = false, []func(){e.user}
+		e.trace("all managers are killed")
+		return outcome{e.until(3000, func() string { return "" }), "", e.traces}
+	})
+	if runs > 100 && killed < runs/2 {
+		t.Errorf("a gate was closed in only %d of %d runs", killed, runs)
+	}
 }

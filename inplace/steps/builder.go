@@ -97,14 +97,17 @@ func (d *PlanBuilder) Refuse(budget, why string, after time.Duration) {
 // look.
 const limitedLook = 10 * time.Second
 
-// AwaitLimit notes that the limit of that flag keeps a pod in service. Why is what the pod waits for, one clause.
-func (d *PlanBuilder) AwaitLimit(pod *corev1.Pod, flag, why string) {
+// AwaitLimit notes that the limit of that flag keeps a pod in service. Why is what the pod waits for, one clause. Silent: it is not worth
+// telling for now.
+func (d *PlanBuilder) AwaitLimit(pod *corev1.Pod, flag, why string, silent bool) {
 	awaits := &d.Result.AwaitsLimit
-	awaits.Flag = cmp.Or(awaits.Flag, flag)
+	awaits.Flag, awaits.Why = cmp.Or(awaits.Flag, flag), cmp.Or(awaits.Why, why)
 	if len(awaits.Pods) < mostAwaiting {
 		awaits.Pods = append(awaits.Pods, pod)
 	}
-	d.Waiting = cmp.Or(d.Waiting, "waiting for "+why)
+	if !silent {
+		d.Waiting = cmp.Or(d.Waiting, "waiting for "+why)
+	}
 	d.Again(limitedLook)
 }
 

@@ -82,8 +82,8 @@ type Plan struct {
 
 // AwaitsLimit are pods of a workload that only a limit on how many pods of all workloads restart at a time keeps in service.
 type AwaitsLimit struct {
-	// Flag is the flag that sets the limit; empty if there are no such pods.
-	Flag string
+	// Flag is the flag that sets the limit; empty if there are no such pods. Why is what they wait for, one clause.
+	Flag, Why string
 	// Pods are in the order in which they are to restart, at most mostAwaiting. Most is how many of them could restart now.
 	Pods []*corev1.Pod
 	Most int

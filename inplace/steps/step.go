@@ -61,8 +61,10 @@ type PatchPod struct {
 	Resizes bool
 	// Asked is the container that restarts because an annotation of the pod asks for it; empty if the patch is one of an update.
 	Asked string
-	// Refuses is why such a request is dropped; empty if it is not.
-	Refuses string
+	// Refuses is why such a request is dropped, Waits why it waits, one clause each; empty if it does not.
+	Refuses, Waits string
+	// Answers: the pod only says what becomes of such a request.
+	Answers bool
 	// Instead returns the step to take if the API server refuses this one, and why; nil if there is none.
 	Instead func(why string) PatchPod
 	// ServesOn is how long those containers go on serving after the patch.

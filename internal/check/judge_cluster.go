@@ -6,28 +6,19 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	versions "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/stayput/stayput/inplace/compat"
-	"github.com/stayput/stayput/inplace/prepull"
-)
-
-// Releases of Kubernetes: docs/reference/kubernetes-versions.md says what each gives.
-var (
-	leastKubernetes = versions.MustParseGeneric("1.34")
-	withVolumes     = versions.MustParseGeneric("1.35")
-	withPolicies    = versions.MustParseGeneric("1.36")
 )
 
 func judgeKubernetes(f Facts, v *verdict) string {
 	switch {
-	case compat.OlderThan(leastKubernetes, f.Version):
-		v.wrong(fmt.Sprintf("the API server is Kubernetes %s, and Stayput needs %s", f.Version, leastKubernetes),
-			fmt.Sprintf("upgrade the cluster to Kubernetes %s or newer", leastKubernetes))
+	case !compat.Supported(f.Version):
+		v.wrong(fmt.Sprintf("the API server is Kubernetes %s, and Stayput needs %s", f.Version, compat.Least),
+			fmt.Sprintf("upgrade the cluster to Kubernetes %s or newer", compat.Least))
 		return ""
-	case compat.OlderThan(withVolumes, f.Version):
+	case !compat.ServesImageVolumes(f.Version):
 		return f.Version + ": containers stop before their new image is pulled; managers open readiness gates"
-	case compat.OlderThan(withPolicies, f.Version):
+	case !compat.ServesMutatingPolicies(f.Version):
 		return f.Version + ": nodes can pull images before containers stop; managers open readiness gates"
 	}
 	return f.Version + ": nodes can pull images before containers stop; the API server opens readiness gates"
@@ -91,7 +82,7 @@ func credentialsIn(command []string) bool {
 
 // judgeImages asks which nodes can pull an image before a container stops. Where the release cannot, judgeKubernetes says so.
 func judgeImages(f Facts, v *verdict) string {
-	if compat.OlderThan(withVolumes, f.Version) {
+	if !compat.ServesImageVolumes(f.Version) {
 		return ""
 	}
 	const then = "containers stop before their new image is pulled"
@@ -103,7 +94,7 @@ func judgeImages(f Facts, v *verdict) string {
 	var cannot []string
 	why := ""
 	for i := range f.Nodes {
-		if reason := prepull.CannotMount(&f.Nodes[i]); reason != "" {
+		if reason := compat.CannotMount(&f.Nodes[i]); reason != "" {
 			cannot, why = append(cannot, f.Nodes[i].Name), reason
 		}
 	}

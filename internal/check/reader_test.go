@@ -125,7 +125,7 @@ func serveManagers(t *testing.T, cluster client.Reader, certificate tls.Certific
 	t.Helper()
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{})
 	reader := observe.Reader{Reader: cluster, ExcludedNamespaces: []string{own}}
-	admission.Register(server, admission.Handlers{Cached: reader, Live: reader, Watchdog: &watchdog.Watchdog{}})
+	admission.Register(server, admission.Handlers{Sources: admission.Sources{Cached: reader, Live: reader}, Watchdog: &watchdog.Watchdog{}})
 	managers := httptest.NewUnstartedServer(server.WebhookMux())
 	managers.Config.ErrorLog = nil
 	managers.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13, ClientAuth: callers}

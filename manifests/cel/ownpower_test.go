@@ -124,6 +124,19 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 			delete(pod.Annotations, inplace.AnnotationRestarts)
 		}, false, ""},
 		"unlabelled, completely patched": {partial(nil), toMesh2, false, "partially patched"},
+		"unlabelled, a request that waits, refused": {asking("waiting mesh: an update"), func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationRestarted: "refused mesh: no"}
+		}, false, ""},
+		"unlabelled, a request that waits, withdrawn": {asking("waiting mesh: an update"), func(pod *corev1.Pod) {
+			delete(pod.Annotations, inplace.AnnotationRestarted)
+		}, false, ""},
+		"unlabelled, a request that waits, changed": {asking("waiting mesh: an update"), func(pod *corev1.Pod) {
+			pod.Annotations[inplace.AnnotationRestartContainers] = "setup"
+		}, false, "takes its marks off"},
+		"unlabelled, a request that does not wait": {asking("restarted mesh"), func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationRestarted: "refused mesh: no"}
+		}, false, "takes its marks off"},
+		"unlabelled, a request that waits, carried out": {asking("waiting mesh: an update"), toMesh2, false, "partially patched"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := podWithSidecar()
@@ -182,6 +195,14 @@ func TestOwnPowerOverWhatVariablesRead(t *testing.T) {
 		if got := policy.of(old, sent, &corev1.Namespace{}, byStayput); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 			t.Errorf("%s: refused for %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// asking gives a pod a request, and what it says of it.
+func asking(says string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{inplace.AnnotationRestartContainers: "mesh",
+			inplace.AnnotationRestartDeadline: "2030-01-01T00:00:00Z", inplace.AnnotationRestarted: says}
 	}
 }
 

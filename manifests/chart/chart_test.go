@@ -217,7 +217,7 @@ func TestManagerOptions(t *testing.T) {
 			"nodes":        pod.Spec.NodeSelector["pool"] == "a" && pod.Spec.Tolerations[0].Operator == "Exists",
 			"labels":       pod.Labels["team"] == "x" && pod.Annotations["note"] == "y",
 			"resources":    manager.Resources.Requests.Cpu().String() == "1" && !manager.Resources.Limits.Memory().IsZero(),
-			"memory limit": manager.Env[2].Value == "1GiB",
+			"memory limit": manager.Env[2].Value == "1GiB" && manager.Env[3].Value == "100",
 		} {
 			if !right {
 				t.Errorf("%s: not as the values say: %+v", what, deployment.Spec)

@@ -70,6 +70,9 @@ func TestRestartOfAPod(t *testing.T) {
 			pod.Annotations = map[string]string{inplace.AnnotationRestarted: "refused app: no"}
 		}, "until", "pod/a: refused: app: no"},
 		"late": {"in-place", "app", "", nil, "until", "pod/a: not over after 2s"},
+		"waiting": {"in-place", "app", "", func(pod *corev1.Pod) {
+			pod.Annotations[inplace.AnnotationRestarted] = "waiting app: an update of the Deployment is in progress"
+		}, "\npod/a: waiting app: an update of the Deployment is in progress\n", "pod/a: not over after 2s"},
 		"recreated": {"in-place", "app", "", func(pod *corev1.Pod) { pod.UID, pod.Annotations = "another", nil }, "until",
 			"pod/a was deleted meanwhile"},
 		"no such container":   {"in-place", "ghost", "", nil, "", "pod/a has no container or sidecar ghost"},

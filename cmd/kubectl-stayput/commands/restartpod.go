@@ -18,6 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -46,6 +47,8 @@ type podRestart struct {
 	out   io.Writer
 	// before is the pod as it was before the request.
 	before corev1.Pod
+	// told is the last answer that was printed, before the request has ended.
+	told string
 }
 
 // ask writes the request, unless it is clear that it would be refused or not seen.
@@ -129,6 +132,7 @@ func (r *podRestart) look(ctx context.Context) (over bool, err error) {
 	result := pod.Annotations[inplace.AnnotationRestarted]
 	switch why, refused := strings.CutPrefix(result, "refused "); {
 	case waits:
+		r.tell(result)
 		return false, nil
 	case refused:
 		return false, fmt.Errorf("pod/%s: refused: %s", r.key.Name, why)
@@ -137,6 +141,14 @@ func (r *podRestart) look(ctx context.Context) (over bool, err error) {
 	}
 	_, err = fmt.Fprintf(r.out, "pod/%s: %s\n", r.key.Name, result)
 	return true, err
+}
+
+// tell prints, once, what the request waits for.
+func (r *podRestart) tell(result string) {
+	if strings.HasPrefix(result, podstate.AnswersWaiting) && result != r.told {
+		fmt.Fprintf(r.out, "pod/%s: %s\n", r.key.Name, result)
+		r.told = result
+	}
 }
 
 // restarted reports whether each of the containers is another one than before.

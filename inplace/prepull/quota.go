@@ -3,37 +3,9 @@ package prepull
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	versions "k8s.io/apimachinery/pkg/util/version"
-
-	"github.com/stayput/stayput/inplace/compat"
 )
-
-// Image volumes are on by default from Kubernetes 1.35 (ImageVolume in pkg/features/kube_features.go). These kubelets and runtimes
-// mount them.
-var (
-	mountingKubelet  = versions.MustParseGeneric("1.35")
-	mountingRuntimes = map[string]*versions.Version{"containerd": versions.MustParseGeneric("2.1"), "cri-o": versions.MustParseGeneric("1.31")}
-)
-
-// CannotMount returns why pods on the node cannot have images as volumes. It is empty if they can.
-func CannotMount(node *corev1.Node) string {
-	info := node.Status.NodeInfo
-	if info.OperatingSystem == string(corev1.Windows) {
-		return "Windows"
-	}
-	if compat.OlderThan(mountingKubelet, info.KubeletVersion) {
-		return fmt.Sprintf("kubelet %q is not %s or newer", info.KubeletVersion, mountingKubelet)
-	}
-	name, number, _ := strings.Cut(info.ContainerRuntimeVersion, "://")
-	least, known := mountingRuntimes[name]
-	if !known || compat.OlderThan(least, number) {
-		return fmt.Sprintf("container runtime %q is neither containerd 2.1 nor cri-o 1.31 or newer", info.ContainerRuntimeVersion)
-	}
-	return ""
-}
 
 // quotaLeft returns how many more pre-pull pods the quotas admit if the reserve is kept free. It also returns the message for that
 // limit. Quotas that count anything but pods are found only when they refuse a pod.

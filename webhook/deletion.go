@@ -1,0 +1,74 @@
+package webhook
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
+)
+
+// validatePod holds deletions by which native controllers would replace pods that are updated in place.
+func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (answer, error) {
+	kind := kindBy(req, admissionv1.Delete)
+	if kind == nil {
+		return allow(), nil
+	}
+	pod, err := decodePod(req, req.OldObject)
+	if err != nil {
+		return allow(), err
+	}
+	if alive, err := h.alive(ctx); err != nil || !alive {
+		return allow(), err
+	}
+	stays, err := kind.stays(h.holding, ctx, pod)
+	return deletion(req, kind.refuse, stays && err == nil), err
+}
+
+// validateRevision keeps revisionHistoryLimit from deleting the ControllerRevision of a partially patched pod. Native controllers take any
+// refusal as an error (cleanupHistory in pkg/controller/daemon/update.go, truncateHistory in
+// pkg/controller/statefulset/stateful_set_control.go): all else is done by then, and they retry by themselves.
+func (h nativeWrites) validateRevision(ctx context.Context, req admission.Request) (answer, error) {
+	kind := kindBy(req, admissionv1.Delete)
+	if kind == nil || kind.keepsRevision == nil {
+		return allow(), nil
+	}
+	revision, err := decode[apps.ControllerRevision](req.OldObject)
+	if err != nil {
+		return allow(), err
+	}
+	revision.Namespace = req.Namespace
+	if alive, err := h.alive(ctx); err != nil || !alive {
+		return allow(), err
+	}
+	for _, reader := range h.cacheThenLive() {
+		if stays, err := kind.keepsRevision(h.holding, ctx, reader, revision); stays || err != nil {
+			return deletion(req, kind.refuse, stays && err == nil), err
+		}
+	}
+	return allow(), nil
+}
+
+// throttleDeletion delays the answer to the native controller of the pod while its deletion is held.
+func (h nativeWrites) throttleDeletion(ctx context.Context, req admission.Request) (answer, error) {
+	kind := kindBy(req, admissionv1.Delete)
+	if kind == nil {
+		return allow(), nil
+	}
+	pod, err := decodePod(req, req.OldObject)
+	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || deployments.MayBeDeleted(pod) {
+		return allow(), err
+	}
+	h.throttled[kind.podsBy].wait(ctx, ownerOf(pod), kind.futile(h.holding, pod))
+	return allow(), nil
+}
+
+// ownerOf returns the namespace and name of the object that controls the pod.
+func ownerOf(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: metav1.GetControllerOfNoCopy(pod).Name}
+}

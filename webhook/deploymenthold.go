@@ -1,0 +1,118 @@
+package webhook
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/observe"
+)
+
+// holds reports whether native writes are held because the Deployment's pods are moved.
+func (h holding) holds(rollout *deployments.Rollout) bool {
+	decided := rollout.Decision()
+	return decided.Held && h.lasts(rollout.Deployment, rollout.Deployment.Spec.Template, decided.UpdateRevision)
+}
+
+// updating reports whether a pod stays because its ReplicaSet takes part in an update. A surge pod that Stayput removes does not stay. A
+// deletion, unlike an update, does not come again after a denial. So the mark is read live before a denial, too: the removal of the mark
+// makes the controller look again, and an answer from an older cache would come after that. A closed gate does not replace the live read:
+// on an unreachable node it stays closed.
+func (h holding) updating(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if deployments.MayBeDeleted(pod) {
+		return false, nil
+	}
+	rs, err := h.marked(ctx, pod)
+	return rs != nil, err
+}
+
+// marked returns the pod's ReplicaSet as the API server has it; nil if its mark does not hold.
+func (h holding) marked(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet, error) {
+	rs, err := h.Live.ReplicaSetOf(ctx, pod)
+	if rs == nil || err != nil {
+		return nil, err
+	}
+	if holds, err := h.markHolds(ctx, rs); err != nil || !holds {
+		return nil, err
+	}
+	return rs, nil
+}
+
+// markHolds reports whether the mark on a ReplicaSet, as the API server has it, holds deletions.
+func (h holding) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
+	if !revisions.Updating(rs) {
+		return false, nil
+	}
+	// A ReplicaSet that a user made from the manifest of another one has the mark, and Stayput never removes it.
+	deployment, err := h.Live.DeploymentOf(ctx, rs)
+	if deployment == nil || err != nil || !h.lasts(deployment, deployment.Spec.Template, rs) {
+		return false, err
+	}
+	// When the update fell back, Stayput may not have been able to remove the mark.
+	fallback, err := h.Hold.PersistedFallback(ctx, deployment.UID)
+	return fallback == (revisions.Fallback{}), err
+}
+
+// moves reports whether Stayput moves the pods of the ReplicaSet's Deployment, or did so until the Deployment was deleted.
+func (h holding) moves(ctx context.Context, reader observe.Reader, key types.NamespacedName) (bool, error) {
+	rollout, err := rolloutWith(ctx, reader, key)
+	return rollout != nil && (h.holds(rollout) || rollout.Deleting()), err
+}
+
+// rolloutWith reads the rollout that the ReplicaSet is part of; nil if there is none.
+func rolloutWith(ctx context.Context, reader observe.Reader, key types.NamespacedName) (*deployments.Rollout, error) {
+	rs, err := reader.ReplicaSet(ctx, key)
+	if rs == nil || err != nil {
+		return nil, err
+	}
+	return reader.RolloutOfReplicaSet(ctx, rs)
+}
+
+// sameUpdate returns a function that reports whether Stayput still moves the pods of the ReplicaSet's Deployment, and the Deployment has
+// not been edited since the first call.
+func (h holding) sameUpdate(key types.NamespacedName) func(context.Context) bool {
+	generation := int64(-1)
+	return func(ctx context.Context) bool {
+		rollout := h.cachedRollout(ctx, key)
+		if rollout == nil {
+			return false
+		}
+		if generation < 0 {
+			generation = rollout.Deployment.Generation
+		}
+		return rollout.Deployment.Generation == generation && h.holds(rollout)
+	}
+}
+
+// cachedRollout reads the rollout that the ReplicaSet is part of from the cache, without its pods. It returns nil if there is none, or no
+// living leader to move its pods.
+func (h holding) cachedRollout(ctx context.Context, key types.NamespacedName) *deployments.Rollout {
+	if alive, err := h.alive(ctx); err != nil || !alive {
+		return nil
+	}
+	rollout, err := rolloutWith(ctx, h.Cached.WithoutPods(), key)
+	if err != nil {
+		return nil
+	}
+	return rollout
+}
+
+// surplusPasses returns a function that reports whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line.
+// The function is called again and again, and there may be thousands of pods: it only counts them.
+func (h holding) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		if alive, err := h.alive(ctx); err != nil || !alive {
+			return false
+		}
+		rs, err := h.Cached.ReplicaSetOf(ctx, pod)
+		if rs == nil || err != nil {
+			return false
+		}
+		live, err := h.Cached.LivePodsOf(ctx, rs)
+		return err == nil && deployments.SurplusPasses(rs, live)
+	}
+}
