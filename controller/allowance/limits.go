@@ -2,6 +2,7 @@ package allowance
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ const (
 	lookEvery = time.Second
 	// wakeAgain is how long after a workload was woken it may be woken again.
 	wakeAgain = 100 * time.Millisecond
+	// mostLatest is of how many namespaces the number of the last permission is remembered at least.
+	mostLatest = 10_000
 )
 
 // restartReader reads the cache; see observe.Reader.
@@ -246,7 +249,7 @@ func (r *Restarts) lookNow(ctx context.Context) error {
 		return err
 	}
 	quick := slices.DeleteFunc(slices.Clone(seen.Restarting), func(pod concurrency.Pod) bool { return pod.Slow })
-	r.Load.tick(len(quick), len(seen.Requests) > 0)
+	r.Load.tick(len(seen.Restarting), len(quick), len(seen.Requests) > 0)
 	r.wake(seen.Divide(), now)
 	return nil
 }
@@ -380,6 +383,9 @@ func (r *Restarts) note(one permission) {
 	r.number++
 	r.out[one.pod.UID] = time.Now()
 	r.given[one.pod.UID], r.latest[one.pod.Namespace] = one, r.number
+	if len(r.latest) > 2*mostLatest { // a namespace that is forgotten comes before all others, as it did
+		maps.DeleteFunc(r.latest, func(_ string, number int) bool { return number <= r.number-mostLatest })
+	}
 }
 
 // settle notes how far the pods are that were permitted, given how far they were before. One that was certainly not written has its

@@ -30,14 +30,15 @@ func (l *Load) Wrote(long time.Duration) {
 	l.measured.Wrote(long)
 }
 
-// cameBack notes for how long a pod was out of service.
+// cameBack notes for how long a pod was out of service: SlowAfter at most, for as long it takes up room. One that is out for Patience has
+// not come back.
 func (l *Load) cameBack(long time.Duration) {
-	if l == nil || long > concurrency.SlowAfter {
+	if l == nil || long >= concurrency.Patience {
 		return
 	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	l.measured.CameBack(long)
+	l.measured.CameBack(min(long, concurrency.SlowAfter))
 }
 
 // bound returns how many pods may be out of service at a time; 0 for any number.
@@ -50,13 +51,13 @@ func (l *Load) bound() int {
 	return l.measured.Bound()
 }
 
-// tick moves the bound, given how many pods are out of service, and whether others wait.
-func (l *Load) tick(out int, more bool) {
+// tick moves the bound, given how many pods are out of service, how many of these are not slow, and whether others wait.
+func (l *Load) tick(out, quick int, more bool) {
 	if l == nil {
 		return
 	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	l.measured.Tick(out, more)
+	l.measured.Tick(quick, more)
 	l.Tell(out, l.measured.Bound())
 }

@@ -91,3 +91,49 @@ func TestALeaderWithoutLimitsBeginsAtOnce(t *testing.T) {
 		t.Error("it waits")
 	}
 }
+
+// TestPodsThatStartSlowlyAreMeasured: where pods take longer than SlowAfter, that is known, as SlowAfter. Otherwise the bound would compare
+// how late the leader is with pods of another update, which came back within seconds. Pods that do not come back tell nothing.
+func TestPodsThatStartSlowlyAreMeasured(t *testing.T) {
+	for long, want := range map[time.Duration]time.Duration{
+		2 * time.Second:           2 * time.Second,
+		90 * time.Second:          concurrency.SlowAfter,
+		concurrency.Patience:      0,
+		2 * concurrency.Patience:  0,
+		concurrency.SlowAfter + 1: concurrency.SlowAfter,
+	} {
+		load, measured := &Load{}, concurrency.Load{}
+		load.cameBack(long)
+		if want > 0 {
+			measured.CameBack(want)
+		}
+		if fmt.Sprint(load.measured) != fmt.Sprint(measured) {
+			t.Errorf("%s: measured %+v, want %+v", long, load.measured, measured)
+		}
+	}
+}
+
+// TestPodsThatDoNotComeBackAreTold: a pod that is out of service for long leaves room for others, but the metric has it.
+func TestPodsThatDoNotComeBackAreTold(t *testing.T) {
+	r, pods := unlimited(2, 3)
+	pods[0].Status.Conditions[1].LastTransitionTime.Time = time.Now().Add(-2 * concurrency.SlowAfter)
+	told := 0
+	r.Load.Tell = func(out, _ int) { told = out }
+	if err := r.lookNow(t.Context()); err != nil || told != 2 {
+		t.Errorf("%d pods are told, want 2, %v", told, err)
+	}
+}
+
+// TestNamespacesAreForgotten: in a cluster where namespaces come and go, only those with the latest permissions are remembered.
+func TestNamespacesAreForgotten(t *testing.T) {
+	r := &Restarts{}
+	for i := range 3 * mostLatest {
+		r.note(permission{pod: concurrency.Pod{Namespace: fmt.Sprint(i)}})
+	}
+	if has := len(r.latest); has > 2*mostLatest {
+		t.Errorf("%d are remembered", has)
+	}
+	if last := 3*mostLatest - 1; r.latest[fmt.Sprint(last)] != last+1 || r.latest[fmt.Sprint(last-mostLatest+1)] == 0 {
+		t.Error("one of the latest is forgotten")
+	}
+}

@@ -35,7 +35,8 @@ type Workers struct {
 	// Share is how many may be busy with one namespace, All how many there are. Reserved is how many of them are only for namespaces with
 	// which none is busy.
 	Share, All, Reserved int
-	// Waited is told for how long each request was due before a worker took it; nil if that does not matter.
+	// Waited is told for how long each request was due before a worker took it, unless it has low priority and so waits for all others; nil
+	// if that does not matter.
 	Waited func(namespace string, long time.Duration)
 }
 
@@ -99,7 +100,7 @@ func (q *Queue) GetWithPriority() (request reconcile.Request, priority int, ende
 	request, priority, since := l.take()
 	q.working++
 	q.letTurn(l)
-	if q.workers.Waited != nil {
+	if q.workers.Waited != nil && !isLow(priority) {
 		q.workers.Waited(request.Namespace, time.Since(since))
 	}
 	return request, priority, false
@@ -165,7 +166,7 @@ type line struct {
 	turns bool
 	// waiting has the priorities of the requests that wait. Each of these is in first or in last.
 	waiting map[reconcile.Request]int
-	// since has since when they wait.
+	// since has since when they wait: those whose priority was raised from low, since then.
 	since map[reconcile.Request]time.Time
 	// first has the requests of ordinary priority and above, last the others. A request whose priority has risen may be in
 	// both.
@@ -187,7 +188,7 @@ func (l *line) put(request reconcile.Request, priority int) {
 		return
 	}
 	before, waits := l.waiting[request]
-	if !waits {
+	if !waits || isLow(before) && !isLow(priority) {
 		l.since[request] = time.Now()
 	}
 	l.waiting[request] = raised(l.waiting, request, priority)

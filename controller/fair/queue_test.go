@@ -262,3 +262,22 @@ func TestNothingIsLost(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatMayWaitIsNotMeasured: requests of low priority wait for all others, as those of all that exists do at a new leader. That says
+// nothing about how late it is with changes.
+func TestWhatMayWaitIsNotMeasured(t *testing.T) {
+	queueOf(t, 2, func(t *testing.T, q *Queue) {
+		waited := map[string]time.Duration{}
+		q.workers.Waited = func(namespace string, long time.Duration) { waited[namespace] += long }
+		q.addLow(in("a", 0), in("b", 0), in("b", 1))
+		synctest.Wait()
+		time.Sleep(3 * time.Second)
+		q.Add(in("b", 1)) // now it must not wait
+		synctest.Wait()
+		time.Sleep(time.Second)
+		expect(t, q, in("a", 0), in("b", 1), in("b", 0))
+		if len(waited) != 1 || waited["b"] != time.Second {
+			t.Errorf("waited %v", waited)
+		}
+	})
+}

@@ -168,9 +168,13 @@ func (t *turn) next(counted tally, more func(*queued) bool) (*queued, Pod) {
 		for len(one.Pods) > 0 && more(one) {
 			pod := one.Pods[0]
 			one.Pods = one.Pods[1:]
-			if counted.exceeded(pod) == nil {
+			exceeded := counted.exceeded(pod)
+			if exceeded == nil {
 				one.permitted++
 				return one, pod
+			}
+			if exceeded.Flag == Adaptive { // it keeps all pods of the namespace
+				return nil, Pod{}
 			}
 		}
 	}

@@ -191,3 +191,30 @@ func TestPerTopology(t *testing.T) {
 		}
 	}
 }
+
+// TestANamespaceWithoutPartIsPassed: if a namespace has used up its part of the bound, its other pods are not looked at one by one. Where
+// thousands wait, the leader would be late with just that, in each plan.
+func TestANamespaceWithoutPartIsPassed(t *testing.T) {
+	waiting := func() *turn {
+		return Seen{Requests: []Request{wants(9, 3, "a/old-1 a/old-2 a/old-3"), wants(1, 2, "a/new-1 a/new-2")}}.turns()[0]
+	}
+	for name, test := range map[string]struct {
+		seen Seen
+		left int
+	}{
+		"its part is used up":        {Seen{Bound: 1, Restarting: on("a/x b/x")}, 4},
+		"another limit keeps it":     {Seen{Limits: Limits{{Flag: FlagPerNode, Most: 2}}, Restarting: on("a/x b/x")}, 0},
+		"another limit, and no part": {Seen{Bound: 1, Limits: Limits{{Flag: FlagTotal, Most: 3}}, Restarting: on("a/x b/x")}, 4},
+	} {
+		one, left := waiting(), 0
+		if _, pod := one.next(test.seen.tally(), (*queued).any); pod.UID != "" {
+			t.Errorf("%s: %s may restart", name, pod.UID)
+		}
+		for _, request := range one.requests {
+			left += len(request.Pods)
+		}
+		if left != test.left {
+			t.Errorf("%s: %d pods were not looked at, want %d", name, left, test.left)
+		}
+	}
+}
