@@ -222,7 +222,7 @@ func TestCheck(t *testing.T) {
 		"of another CA":        {checked{otherCA: true}, []Topic{Certificate}, "unknown authority"},
 		"no CA":                {checked{noBundle: true}, []Topic{Certificate}, "certificates.caBundle"},
 		"a path not served":    {checked{path: "-2"}, []Topic{Webhooks}, "404"},
-		"no leader":            {checked{age: time.Minute}, []Topic{Managers}, "the Lease was renewed 1m0s ago"},
+		"no leader":            {checked{age: time.Minute}, []Topic{Managers}, "the Lease was renewed 1m"},
 		"API servers only":     {checked{callers: tls.RequireAnyClientCert}, nil, "all 13 answer"},
 		"a firewall":           {checked{firewall: true}, []Topic{Webhooks}, "i/o timeout"},
 		"a right less":         {checked{withoutRight: "patch pods"}, []Topic{Rights}, "may not patch pods"},
