@@ -157,3 +157,27 @@ func TestAuxiliaryContainersNeedAllowance(t *testing.T) {
 		}
 	}
 }
+
+// TestBudgetThatNoSurgePodHelps: there are no more surge pods than pods beyond those that may be unavailable. Where there are none, an edit
+// tells that a PodDisruptionBudget never allows a restart.
+func TestBudgetThatNoSurgePodHelps(t *testing.T) {
+	for name, test := range map[string]struct {
+		maxUnavailable, maxSurge, required int32
+		warns                              bool
+	}{
+		"one surge pod":            {3, 2, 4, false},
+		"no surge pod":             {4, 2, 4, true},
+		"as many as pods":          {0, 9, 7, false},
+		"as many as pods, too few": {0, 9, 8, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := protected(test.required, 4)
+			r.Seen.Settings.Surge = inplace.SurgeAlways
+			rolling := r.Deployment.Spec.Strategy.RollingUpdate
+			rolling.MaxUnavailable, rolling.MaxSurge = new(intstr.FromInt32(test.maxUnavailable)), new(intstr.FromInt32(test.maxSurge))
+			if told := r.DecideEdit(r.ReplicaSets[0].Spec.Template).Budget; (told != "") != test.warns {
+				t.Errorf("it tells %q", told)
+			}
+		})
+	}
+}

@@ -2,11 +2,13 @@ package deployments_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/deployments"
@@ -163,5 +165,24 @@ func TestDaemonFallbackPersisted(t *testing.T) {
 	f.Edit(fixture.App{Image: "v3"})
 	if f.Once(); f.Seen.Fallback.Hash != "" {
 		t.Error("the persisted fallback is about an old template")
+	}
+}
+
+// TestRequestWhenUninstalled: Stayput does not return, so a request is refused. It must not wait for ever.
+func TestRequestWhenUninstalled(t *testing.T) {
+	for code, want := range map[string]string{inplace.CodeUninstalled: "refused app: why", inplace.CodeFailing: "waiting app: "} {
+		r := fixture.Updating()
+		pod := r.Seen.Pods[0]
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, "app")
+		for _, step := range r.FallBack(inplace.Reason{Code: code, Message: "why"}).Steps {
+			if patch, is := step.(steps.PatchPod); is && patch.Pod == pod {
+				if err := fixture.Apply(pod, patch.Operations); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if said := pod.Annotations[inplace.AnnotationRestarted]; !strings.HasPrefix(said, want) {
+			t.Errorf("%s: it says %q", code, said)
+		}
 	}
 }

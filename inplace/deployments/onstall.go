@@ -115,7 +115,7 @@ func (o *observed) mayBeUndone() bool {
 		!HasDeadline(o.Deployment) {
 		return false
 	}
-	if Overdue(o.Deployment) && o.timeLeft() == 0 { // it is tried again
+	if o.hasStalled() { // it is tried again
 		return o.refusedUndo(newRS.Rs) != ""
 	}
 	return true

@@ -278,6 +278,11 @@ func TestUpdateThatMayBeUndoneDoesNotEnd(t *testing.T) {
 			hadItsTime(r, r.ReplicaSets[1])
 			r.Deployment.Annotations[inplace.AnnotationUndone] = "web-b"
 		}, true},
+		"it has just made progress": {func(r *deployments.Rollout) {
+			timesOut(r, "web-b")
+			hadItsTime(r, r.ReplicaSets[1])
+			r.Deployment.Status.UpdatedReplicas = 0
+		}, false},
 		"only the deadline of an update before has passed": {func(r *deployments.Rollout) { timesOut(r, "web-b") }, false},
 		"not accepted for now": {func(r *deployments.Rollout) {
 			timesOut(r, "web-b")
@@ -311,7 +316,7 @@ func allMoved() *deployments.Rollout {
 	}
 	r.ReplicaSets[0].Labels[inplace.LabelCurrent] = fixture.Begun
 	fixture.PodOf(r, "p", r.ReplicaSets[1], fixture.Unready)
-	r.Deployment.Status.ObservedGeneration = 1
+	r.Deployment.Status.ObservedGeneration, r.Deployment.Status.Replicas, r.Deployment.Status.UpdatedReplicas = 1, 1, 1
 	r.Deployment.Status.Conditions = append(r.Deployment.Status.Conditions,
 		deployments.NewCondition("Progressing", corev1.ConditionTrue, deployments.ReasonUpdated, "", fixture.Start))
 	return r

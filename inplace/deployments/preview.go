@@ -26,12 +26,12 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	return decided
 }
 
-// mostSurge returns how many surge pods an update may have.
+// mostSurge returns how many surge pods an update may have: see surger.toAdd.
 func (r Rollout) mostSurge() int {
 	if !r.MaySurge() {
 		return 0
 	}
-	return int(r.Deployment.MaxSurge())
+	return max(0, min(int(r.Deployment.MaxSurge()), int(apps.Desired(r.Deployment)-r.Deployment.MaxUnavailable())))
 }
 
 // Preview returns what happens to the pods if the Deployment, which is not stored yet, replaces the one with the template before. It

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
@@ -78,6 +79,9 @@ func (u *Update) circumstances(p Planner) podstate.Circumstances {
 		c.Update = "an update of the " + u.Workload.Kind
 	} else {
 		_, c.Never = p.Budget()
+	}
+	if reasons := u.Decided.Reasons; len(reasons) > 0 && reasons[0].Code == inplace.CodeUninstalled { // nothing answers later
+		c.Unmanaged = &reasons[0]
 	}
 	return c
 }
