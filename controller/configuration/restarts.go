@@ -179,8 +179,8 @@ func (r *Restarts) restart(
 	return reconcile.Result{}, nil
 }
 
-// write makes one guarded write for what is wanted, and returns the workload after it; nil if it was not made. A write that was refused is not tried again for
-// a while unless it is another one.
+// write makes one guarded write for what is wanted, and returns the workload after it; nil if it was not made. A write that was refused
+// is not tried again for a while unless it is another one.
 func (r *Restarts) write(
 	ctx context.Context, workload client.Object, what string, operations []jsonpatch.Operation,
 ) (after client.Object, result reconcile.Result, err error) {

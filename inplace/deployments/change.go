@@ -213,7 +213,7 @@ func (c *changer) giveUpSurge(removed Ledger) {
 	if newRS := c.sets.New; removed.Of(newRS.Rs.Name).By() == -newRS.Surge {
 		c.marks[newRS].Surge = NoSurge
 	}
-	c.update.Plan.Phase(steps.PhaseStalled, c.surge.whyNone+"; pods restart one at a time")
+	c.update.Plan.Phase(steps.PhaseStalled, c.surge.whyNone+"; the update goes on without them")
 }
 
 // end ends the update once startup probes have run, pods that went back to their revision have restarted, and the statuses of ReplicaSets

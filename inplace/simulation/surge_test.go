@@ -155,7 +155,7 @@ func TestNoCapacityForSurge(t *testing.T) {
 				t.Fatalf("a pod was updated before the deadline: %q", s.steps)
 			}
 			s.wait(2 * time.Minute)
-			if !strings.HasPrefix(s.stalled, "no room for surge pods") || !strings.HasSuffix(s.stalled, "; pods restart one at a time") {
+			if !strings.HasPrefix(s.stalled, "no room for surge pods") || !strings.HasSuffix(s.stalled, "; the update goes on without them") {
 				t.Errorf("after the deadline it says %q", s.stalled)
 			}
 			s.intact(before)
