@@ -73,8 +73,8 @@ func (s *stage) recipe() string {
 	return rarely.Replace(recipe)
 }
 
-// promotedByCronJob checks that a Job of the recipe's CronJob, inside the cluster, lets an update go on to its last stage. Its image has the
-// plugin and nothing else. So it runs the recipe's last line, and the query before it is left out.
+// promotedByCronJob checks that a Job of the recipe's CronJob, inside the cluster, lets an update go on to its last stage. Its image has
+// the plugin and nothing else. So it runs the recipe's last line, and the query before it is left out.
 func promotedByCronJob(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2))

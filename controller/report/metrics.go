@@ -12,8 +12,8 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// Metrics has the metrics of updates in place. Durations are in seconds. Each metric has the label bynamespace.Label, unless it is about all
-// namespaces together.
+// Metrics has the metrics of updates in place. Durations are in seconds. Each metric has the label bynamespace.Label, unless it is about
+// all namespaces together.
 type Metrics struct {
 	started     *prometheus.CounterVec
 	completed   *prometheus.CounterVec

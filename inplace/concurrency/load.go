@@ -23,9 +23,9 @@ const (
 // Load derives how many pods of all workloads may be out of service at a time from how late the leader is. More pods than come back at once
 // only wait out of service, and the leader and the API server get slower with each of them. The zero Load has measured nothing.
 //
-// By Little's law, pods that come back at a rate, each after some time, are rate x time pods out of service. If the leader is late, the rate
-// is as high as it gets. Then the same rate needs only rate x the time that pods would be out if the leader were not late. So the bound goes
-// there, in small steps, and rises as long as the leader is not late and pods wait.
+// By Little's law, pods that come back at a rate, each after some time, are rate x time pods out of service. If the leader is late, the
+// rate is as high as it gets. Then the same rate needs only rate x the time that pods would be out if the leader were not late. So the
+// bound goes there, in small steps, and rises as long as the leader is not late and pods wait.
 type Load struct {
 	// waits, writes and outs are what was measured since the last Tick. Waits are by namespace.
 	waits        map[string]mean

@@ -133,15 +133,10 @@ func (f StatusFormula) setProgress(status *appsv1.DeploymentStatus) {
 	case current != nil && current.Reason == ReasonComplete && status.Replicas == status.UpdatedReplicas, Complete(f.Deployment, *status):
 		// the rollout is complete, or will be in a moment
 	case f.setStage(status, current):
-	case current != nil && current.Reason == ReasonPaused && !progressed(f.Deployment.Status, *status):
-		f.resume(status) // checkPausedConditions in sync.go comes first: the time of a pause does not count
 	case progressed(f.Deployment.Status, *status):
-		updated := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonUpdated, f.subject()+" is progressing.", f.Now)
-		if current != nil && current.Status == corev1.ConditionTrue {
-			updated.LastTransitionTime = current.LastTransitionTime
-		}
-		RemoveCondition(status, appsv1.DeploymentProgressing)
-		SetCondition(status, updated)
+		f.setUpdated(status, current)
+	case current != nil && current.Reason == ReasonPaused:
+		f.resume(status) // checkPausedConditions in sync.go comes first: the time of a pause does not count
 	case f.New != nil && current != nil && current.Reason == ReasonComplete:
 		// The native controller replaces the condition of the last update when it creates the new ReplicaSet (getNewReplicaSet in
 		// sync.go) or when that gets its first pod. Stayput's status may be written before the former, and the latter may come late. A
@@ -156,6 +151,15 @@ func (f StatusFormula) setProgress(status *appsv1.DeploymentStatus) {
 		RemoveCondition(status, appsv1.DeploymentProgressing)
 		SetCondition(status, renewed)
 	}
+}
+
+func (f StatusFormula) setUpdated(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) {
+	updated := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonUpdated, f.subject()+" is progressing.", f.Now)
+	if current != nil && current.Status == corev1.ConditionTrue {
+		updated.LastTransitionTime = current.LastTransitionTime
+	}
+	RemoveCondition(status, appsv1.DeploymentProgressing)
+	SetCondition(status, updated)
 }
 
 // renews reports whether the condition must say that the deadline runs from a later moment. In a native rollout another pod starts

@@ -58,8 +58,8 @@ func TestAClosedWindowHolds(t *testing.T) {
 	}
 }
 
-// TestAStageIsReachedWhateverTheWindowSays: two of four pods are updated when the window closes. Where the partition keeps the others anyway,
-// the update goes on to wait at its partition. Where pods still have to move, it waits for the window.
+// TestAStageIsReachedWhateverTheWindowSays: two of four pods are updated when the window closes. Where the partition keeps the others
+// anyway, the update goes on to wait at its partition. Where pods still have to move, it waits for the window.
 func TestAStageIsReachedWhateverTheWindowSays(t *testing.T) {
 	const atWindow = "waiting for the maintenance window, which opens on "
 	for partition, want := range map[string]struct {

@@ -16,8 +16,8 @@
 // the cache is older than the disruption controller's, the status has all that the cache has. If it is newer, the cache has all that the
 // status has, since both follow the same watch.
 //
-// The API server may say Ready before a kubelet does, and an eviction may be granted on that. Such a pod does not count as healthy, since its
-// Ready may be revoked, and yet it needs an allowance.
+// The API server may say Ready before a kubelet does, and an eviction may be granted on that. Such a pod does not count as healthy, since
+// its Ready may be revoked, and yet it needs an allowance.
 //
 // A pod that is not Ready needs no allowance: nothing is lost with it, and an undo must always be possible.
 //

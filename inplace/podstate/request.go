@@ -19,9 +19,9 @@ import (
 // each container gets another name of the image that it has. So there is nothing to hold and nothing to go back to, whatever ends in
 // between.
 //
-// Each container has a turn of its own: drain, patch, and Ready for minReadySeconds before the next one. Where no gate may be closed on a pod
-// that waits for its patch, the pod drains right after it, as in an update (readiness/stopping.go). The patch that restarts a container also
-// notes that in the annotation. So no restart happens twice, and each manager knows from the pod alone what is next.
+// Each container has a turn of its own: drain, patch, and Ready for minReadySeconds before the next one. Where no gate may be closed on a
+// pod that waits for its patch, the pod drains right after it, as in an update (readiness/stopping.go). The patch that restarts a
+// container also notes that in the annotation. So no restart happens twice, and each manager knows from the pod alone what is next.
 
 // Request is what such an annotation asks for.
 type Request struct {
