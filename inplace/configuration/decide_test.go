@@ -132,8 +132,8 @@ func TestALongWaitEndsWhenAllIsCalm(t *testing.T) {
 	}
 }
 
-// TestANewLeaderKeepsThePace has what the workload says of the last restart, in text, and what a new leader does about a change that it sees
-// ten minutes later.
+// TestANewLeaderKeepsThePace has what the workload says of the last restart, in text, and what a new leader does about a change that it
+// sees ten minutes later.
 func TestANewLeaderKeepsThePace(t *testing.T) {
 	at := time.Date(2026, 11, 28, 12, 10, 0, 0, time.UTC)
 	for said, want := range map[string]string{

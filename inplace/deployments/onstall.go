@@ -48,7 +48,8 @@ func (o *observed) undoOnStall() (*steps.UndoStalled, string) {
 		Operations: undoing(o.Deployment, newRS, before)}, ""
 }
 
-// hasStalled reports whether the status says that the deadline is exceeded, and will go on to say so, and the update has had that much time.
+// hasStalled reports whether the status says that the deadline is exceeded, and will go on to say so, and the update has had that much
+// time.
 func (o *observed) hasStalled() bool {
 	d := o.Deployment
 	if o.update.Plan.Result.OnlyWaits || d.Status.ObservedGeneration < d.Generation || !o.formula().StaysOverdue() {

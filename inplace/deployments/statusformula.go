@@ -193,7 +193,8 @@ func (f StatusFormula) lastProgress(progressing *appsv1.DeploymentCondition) tim
 	return progressing.LastUpdateTime.Time
 }
 
-// These are the reasons of a Deployment's condition Progressing while only the partition, or a closed maintenance window, stops the rollout.
+// These are the reasons of a Deployment's condition Progressing while only the partition, or a closed maintenance window, stops the
+// rollout.
 const (
 	ReasonPartition = "WaitingAtPartition"
 	ReasonWindow    = "WaitingForWindow"

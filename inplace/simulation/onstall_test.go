@@ -64,7 +64,7 @@ func (s *stayput) keptBack(r deployments.Rollout) bool {
 		return true
 	case s.settings.PrePullParallelism > 0 || s.pull.Parallel > 0 || len(r.Seen.Pods) != wanted || old == 0 || newRS == nil:
 		return false
-	case deployments.Surging(newRS): // it waits for surge pods, for which there may be no room
+	case r.MaySurge(): // it may wait for surge pods, for which there may be no room
 		return false
 	}
 	partition := r.Seen.Settings.Partition.Keeps(wanted) >= wanted
