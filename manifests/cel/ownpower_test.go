@@ -124,19 +124,19 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 			delete(pod.Annotations, inplace.AnnotationRestarts)
 		}, false, ""},
 		"unlabelled, completely patched": {partial(nil), toMesh2, false, "partially patched"},
-		"unlabelled, a request that waits, refused": {asking("waiting mesh: an update"), func(pod *corev1.Pod) {
+		"unlabelled, a request that waits, refused": {requesting("waiting mesh: an update"), func(pod *corev1.Pod) {
 			pod.Annotations = map[string]string{inplace.AnnotationRestarted: "refused mesh: no"}
 		}, false, ""},
-		"unlabelled, a request that waits, withdrawn": {asking("waiting mesh: an update"), func(pod *corev1.Pod) {
+		"unlabelled, a request that waits, withdrawn": {requesting("waiting mesh: an update"), func(pod *corev1.Pod) {
 			delete(pod.Annotations, inplace.AnnotationRestarted)
 		}, false, ""},
-		"unlabelled, a request that waits, changed": {asking("waiting mesh: an update"), func(pod *corev1.Pod) {
+		"unlabelled, a request that waits, changed": {requesting("waiting mesh: an update"), func(pod *corev1.Pod) {
 			pod.Annotations[inplace.AnnotationRestartContainers] = "setup"
 		}, false, "takes its marks off"},
-		"unlabelled, a request that does not wait": {asking("restarted mesh"), func(pod *corev1.Pod) {
+		"unlabelled, a request that does not wait": {requesting("restarted mesh"), func(pod *corev1.Pod) {
 			pod.Annotations = map[string]string{inplace.AnnotationRestarted: "refused mesh: no"}
 		}, false, "takes its marks off"},
-		"unlabelled, a request that waits, carried out": {asking("waiting mesh: an update"), toMesh2, false, "partially patched"},
+		"unlabelled, a request that waits, carried out": {requesting("waiting mesh: an update"), toMesh2, false, "partially patched"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := podWithSidecar()
@@ -198,8 +198,8 @@ func TestOwnPowerOverWhatVariablesRead(t *testing.T) {
 	}
 }
 
-// asking gives a pod a request, and what it says of it.
-func asking(says string) func(*corev1.Pod) {
+// requesting gives a pod a request, and what it says of it.
+func requesting(says string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{inplace.AnnotationRestartContainers: "mesh",
 			inplace.AnnotationRestartDeadline: "2030-01-01T00:00:00Z", inplace.AnnotationRestarted: says}
