@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -139,8 +140,9 @@ func (r race) sides(t *testing.T) []*side {
 		sides = append(sides, &side{way: "native", stage: newStage(t, unlabelled), edit: (*side).editTemplate})
 	}
 	if r.service && r.native {
-		surging := newStage(t, with(labels, surgeLabel, "always"))
-		sides = append(sides, &side{way: "in place, surge", stage: surging, edit: (*side).editTemplate, drain: r.drain})
+		always := maps.Clone(labels)
+		always[surgeLabel] = "always"
+		sides = append(sides, &side{way: "in place, surge", stage: newStage(t, always), edit: (*side).editTemplate, drain: r.drain})
 	}
 	return append(sides,
 		&side{way: "in place", stage: newStage(t, labels), edit: (*side).editTemplate, drain: r.drain},
