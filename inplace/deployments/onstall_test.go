@@ -100,8 +100,8 @@ func TestStalledUpdatesAreUndone(t *testing.T) {
 	}
 }
 
-// TestOnlyItsOwnTimeCounts has, minute by minute, what changes in a stalled update, and whether a leader undoes it then. Its deadline is ten
-// minutes. The status says all the time that it is exceeded. The leader begins in minute 0.
+// TestOnlyItsOwnTimeCounts has, minute by minute, what changes in a stalled update, and whether a leader undoes it then. Its deadline is
+// ten minutes. The status says all the time that it is exceeded. The leader begins in minute 0.
 func TestOnlyItsOwnTimeCounts(t *testing.T) {
 	type minute struct {
 		at     int

@@ -183,8 +183,12 @@ func TestUnhindered(t *testing.T) {
 		}
 	}
 	u, now := Unhindered{"b", start}, start.Add(3*time.Minute)
-	for want, left := range map[time.Duration]time.Duration{0: u.Left("b", time.Minute, now), 7 * time.Minute: u.Left("b", 10*time.Minute, now),
-		4 * time.Minute: u.Left("c", 4*time.Minute, now), 5 * time.Minute: Unhindered{}.Left("b", 5*time.Minute, now)} {
+	for want, left := range map[time.Duration]time.Duration{
+		0:               u.Left("b", time.Minute, now),
+		7 * time.Minute: u.Left("b", 10*time.Minute, now),
+		4 * time.Minute: u.Left("c", 4*time.Minute, now),
+		5 * time.Minute: Unhindered{}.Left("b", 5*time.Minute, now),
+	} {
 		if left != want {
 			t.Errorf("%s are left, want %s", left, want)
 		}
