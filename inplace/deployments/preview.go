@@ -1,8 +1,6 @@
 package deployments
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace/apps"
@@ -20,8 +18,7 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	decided.Hooks = steps.AboutHooks(r.Deployment.Annotations, decided.Change, r.Seen.Settings.PreRestartTimeout, true)
 	if decided.Change.Restarts() && HasDeadline(r.Deployment) {
 		grace := readiness.GracePeriod(&corev1.Pod{Spec: r.Deployment.Spec.Template.Decoded().Spec})
-		deadline := time.Duration(*r.Deployment.Spec.ProgressDeadlineSeconds) * time.Second
-		decided.Deadline = steps.AboutDeadline(r.Seen.Settings.Drain, grace, deadline)
+		decided.Deadline = steps.AboutDeadline(r.Seen.Settings.Drain, grace, Deadline(r.Deployment))
 	}
 	return decided
 }
