@@ -154,15 +154,29 @@ func (r *Restarts) measure(out map[types.UID]bool, now time.Time) {
 
 // unlessAlone returns what was observed, without the bound if no pod of another workload is out of service or waits.
 func unlessAlone(seen concurrency.Seen, rollout kinds.Rollout) concurrency.Seen {
-	own, workload := map[types.UID]bool{}, rollout.Workload().GetUID()
-	for _, pod := range rollout.Snapshot().Pods {
-		own[pod.UID] = true
-	}
-	if !slices.ContainsFunc(seen.Restarting, func(pod concurrency.Pod) bool { return !own[pod.UID] }) &&
-		!slices.ContainsFunc(seen.Requests, func(request concurrency.Request) bool { return request.Workload != workload }) {
+	if seen.Bound > 0 && alone(seen, rollout) {
 		seen.Bound = 0
 	}
 	return seen
+}
+
+// alone reports whether all that was observed is about the workload. Its own pods, of which there may be thousands, are looked at last.
+func alone(seen concurrency.Seen, rollout kinds.Rollout) bool {
+	workload := rollout.Workload().GetUID()
+	if slices.ContainsFunc(seen.Requests, func(request concurrency.Request) bool { return request.Workload != workload }) {
+		return false
+	}
+	others := map[types.UID]bool{}
+	for _, pod := range seen.Restarting {
+		others[pod.UID] = true
+	}
+	for _, pod := range rollout.Snapshot().Pods {
+		if len(others) == 0 {
+			break
+		}
+		delete(others, pod.UID)
+	}
+	return len(others) == 0
 }
 
 // dropShown drops the permissions of pods of which the cache shows what was written to them.
