@@ -217,12 +217,12 @@ func (r *Restarts) Planned(ctx context.Context, rollout kinds.Rollout, plan step
 	workload, now := rollout.Workload().GetUID(), time.Now()
 	before := r.requests[workload]
 	delete(r.requests, workload)
-	next := slices.DeleteFunc(next(plan, now), func(pod *corev1.Pod) bool { _, has := r.given[pod.UID]; return has })
-	if most := len(next) + plan.AwaitsLimit.Count(); most > 0 {
+	taken := slices.DeleteFunc(next(plan, now), func(pod *corev1.Pod) bool { _, has := r.given[pod.UID]; return has })
+	if most := len(taken) + plan.AwaitsLimit.Count(); most > 0 {
 		if r.requests == nil {
 			r.requests = map[types.UID]request{}
 		}
-		made := request{requestOf(rollout, plan, append(next, plan.AwaitsLimit.Pods...), most), now, before.woken, len(next) > 0, wake}
+		made := request{requestOf(rollout, plan, append(taken, plan.AwaitsLimit.Pods...), most), now, before.woken, len(taken) > 0, wake}
 		made.Promised = min(before.Promised, most)
 		r.requests[workload] = made
 	}
@@ -382,7 +382,8 @@ func (r *Restarts) collected(workload types.UID, given map[types.UID]state) {
 		one.taking, one.woken = false, time.Time{} // so that it is woken for what it did not get
 	}
 	one.Pods = slices.DeleteFunc(slices.Clone(one.Pods), func(pod concurrency.Pod) bool { _, has := given[pod.UID]; return has })
-	one.Most, one.Promised = one.Most-(before-len(one.Pods)), max(0, one.Promised-(before-len(one.Pods)))
+	collected := before - len(one.Pods)
+	one.Most, one.Promised = one.Most-collected, max(0, one.Promised-collected)
 	r.requests[workload] = one
 	if one.Most <= 0 || len(one.Pods) == 0 {
 		delete(r.requests, workload)

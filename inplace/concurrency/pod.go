@@ -26,8 +26,8 @@ type Pod struct {
 	Slow bool
 }
 
-// SlowAfter is after what time a pod that is out of service tells nothing about the leader: it takes that long by itself, or does not come
-// back. Such pods leave room for others, as far as Load is concerned.
+// SlowAfter is after what time a pod that is out of service leaves room for others, as far as Load is concerned: it takes that long by
+// itself, or does not come back. When it comes back, it counts as having been out for that long.
 const SlowAfter = time.Minute
 
 // IsSlow reports whether a pod that is out of service has been for longer than SlowAfter.
