@@ -53,7 +53,8 @@ func configurationChanged(t *testing.T, of kindOfWorkload) {
 		}
 	}
 	seen := s.workload(of.name).GetAnnotations()[configurationAnnotation]
-	if want := s.seenOf("configmap", "conf", ".metadata.resourceVersion"); !strings.HasPrefix(seen, `{"configmap/conf":"`+want+`","restarts":`) {
+	want := s.seenOf("configmap", "conf", ".metadata.resourceVersion")
+	if !strings.HasPrefix(seen, `{"configmap/conf":"`+want+`","restarts":`) {
 		t.Errorf("the workload says %s, the version is %s", seen, want)
 	}
 	s.inPlace(of.name, once, func() { s.rollout("undo", of.name) })

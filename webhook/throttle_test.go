@@ -66,7 +66,8 @@ func TestWhatEndsThrottling(t *testing.T) {
 		futile func(h Handlers) func(context.Context) bool
 		change client.Object
 	}{
-		"an edit":              {func(h Handlers) func(context.Context) bool { return h.holding().sameUpdate(web1) }, newer(deployment(t, v2Template))},
+		"an edit": {func(h Handlers) func(context.Context) bool { return h.holding().sameUpdate(web1) },
+			newer(deployment(t, v2Template))},
 		"the label is removed": {func(h Handlers) func(context.Context) bool { return h.holding().sameUpdate(web1) }, namespace("")},
 		"replicas for the pods": {func(h Handlers) func(context.Context) bool {
 			return h.holding().surplusPasses(pod(revision(t, "web-1", v1Template, "3")))

@@ -36,7 +36,8 @@ func TestTheLoadBounds(t *testing.T) {
 	if kept, _ := permit(t, r, update("same", last), last); len(kept) > 0 {
 		t.Errorf("%v may restart beyond the bound", kept)
 	}
-	if share, err := r.Share(t.Context(), update("same", last)); err != nil || share.Refusal(last, nil, time.Now()).Flag != concurrency.Adaptive {
+	share, err := r.Share(t.Context(), update("same", last))
+	if err != nil || share.Refusal(last, nil, time.Now()).Flag != concurrency.Adaptive {
 		t.Errorf("its plan is not told so, %v", err)
 	}
 	other := pod("other")

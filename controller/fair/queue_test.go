@@ -23,7 +23,8 @@ func in(namespace string, name any) reconcile.Request {
 func queueOf(t *testing.T, share int, test func(t *testing.T, q *Queue)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		q := New("test", Workers{Share: share, All: 1000}, workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute))
+		limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute)
+		q := New("test", Workers{Share: share, All: 1000}, limiter)
 		defer func() {
 			if !q.ShuttingDown() {
 				q.ShutDown()

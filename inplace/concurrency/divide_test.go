@@ -165,8 +165,8 @@ func TestTheBoundIsDivided(t *testing.T) {
 		"there is room":          {3, "a/web-0", []Request{wants(1, 9, "a/web-1 a/web-2 a/web-3")}, "a/web-1 a/web-2"},
 		"it is used up":          {2, "a/web-0 a/web-1", []Request{wants(1, 9, "a/web-2")}, ""},
 		"a slow pod leaves room": {2, "a/web-0 a/web-slow", []Request{wants(1, 9, "a/web-2 a/web-3")}, "a/web-2"},
-		"another namespace begins": {4, "a/web-0 a/web-1 a/web-2 a/web-3", []Request{wants(9, 9, "a/web-4"), wants(1, 9, "b/web-0 b/web-1 b/web-2")},
-			"b/web-0 b/web-1"},
+		"another namespace begins": {4, "a/web-0 a/web-1 a/web-2 a/web-3",
+			[]Request{wants(9, 9, "a/web-4"), wants(1, 9, "b/web-0 b/web-1 b/web-2")}, "b/web-0 b/web-1"},
 		"more namespaces than places": {1, "a/web-0", []Request{wants(9, 9, "a/web-1"), wants(2, 9, "b/web-0 b/web-1"), wants(1, 9, "c/web-0")},
 			"b/web-0 c/web-0"},
 	} {

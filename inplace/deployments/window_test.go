@@ -67,11 +67,13 @@ func TestAStageIsReachedWhateverTheWindowSays(t *testing.T) {
 		reason, begins string
 		stage          steps.Stage
 	}{
-		"2":          {steps.PhasePartition, "WaitingAtPartition", "waiting at partition 2: 2 of 4 pods updated", steps.Stage{Kept: 2, Pods: 4, Reached: true}},
-		"100percent": {steps.PhasePartition, "WaitingAtPartition", "waiting at partition 100percent: ", steps.Stage{Kept: 4, Pods: 4, Reached: true}},
-		"1":          {steps.PhaseWindow, "WaitingForWindow", atWindow, steps.Stage{Kept: 1, Pods: 4}},
-		"":           {steps.PhaseWindow, "WaitingForWindow", atWindow, steps.Stage{Kept: 0, Pods: 4}},
-		"half":       {steps.PhaseWindow, "WaitingForWindow", atWindow, steps.Stage{Kept: 4, Pods: 4}},
+		"2": {steps.PhasePartition, "WaitingAtPartition", "waiting at partition 2: 2 of 4 pods updated",
+			steps.Stage{Kept: 2, Pods: 4, Reached: true}},
+		"100percent": {steps.PhasePartition, "WaitingAtPartition", "waiting at partition 100percent: ",
+			steps.Stage{Kept: 4, Pods: 4, Reached: true}},
+		"1":    {steps.PhaseWindow, "WaitingForWindow", atWindow, steps.Stage{Kept: 1, Pods: 4}},
+		"":     {steps.PhaseWindow, "WaitingForWindow", atWindow, steps.Stage{Kept: 0, Pods: 4}},
+		"half": {steps.PhaseWindow, "WaitingForWindow", atWindow, steps.Stage{Kept: 4, Pods: 4}},
 	} {
 		now := twoOfFour(nil, nil, nil, nil).Seen.Now.UTC()
 		r := during(inplace.Window(now.Add(time.Hour).Format("15:04") + "-" + now.Add(2*time.Hour).Format("15:04")))
