@@ -37,20 +37,21 @@ func (r Rollout) observed() *observed {
 		o.update.NewPods = r.Seen.DryRun.Of(newRS.UID, newRS.Spec.Template, edit.Living(&spec))
 		whyAlone = readiness.WhyNoSurge(spec, o.update.NewPods.Claim)
 	}
+	o.surge = r.surgeOf(newRS, whyAlone)
+	o.update.NoneUnavailable = o.surge.substitutes
 	o.addPods()
 	o.sets.CountSurge()
 	o.update.Partition = podstate.PartitionBudgetOf(partition, wanted, o.update.Pods())
 	for _, m := range o.sets.Pods {
 		m.ToReplace = m.Unreachable && m.WaitsForKubelet(m.Owner == o.sets.New)
 	}
-	o.surge, o.bypass = r.surgeOf(o.sets, whyAlone), bypassOf(o.sets, r.Seen.Now)
+	o.surge, o.bypass = o.surge.withRoom(r, o.sets), bypassOf(o.sets, r.Seen.Now)
 	return o
 }
 
 func (r Rollout) workload() engine.Workload {
 	return engine.Workload{Object: r.Deployment, Kind: "Deployment", Template: r.Deployment.Spec.Template,
-		Replicas: int(apps.Desired(r.Deployment)), MinReadySeconds: r.Deployment.Spec.MinReadySeconds,
-		NoneUnavailable: r.noneUnavailable()}
+		Replicas: int(apps.Desired(r.Deployment)), MinReadySeconds: r.Deployment.Spec.MinReadySeconds}
 }
 
 func (o *observed) addPods() {

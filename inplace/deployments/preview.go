@@ -35,7 +35,7 @@ func (r Rollout) mostSurge() int {
 // needs no Pods.
 func (r Rollout) Preview(before apps.Template) steps.Preview {
 	o, template := r.observed(), r.Deployment.Spec.Template
-	o.surge = r.surgeOf(o.sets, readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim)) // the new ReplicaSet need not exist yet
+	o.surge = r.surgeOf(r.UpdateRevision(), readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim)) // the new ReplicaSet need not exist yet
 	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: o.sets.Wanted, AtPartition: o.sets.Kept}
 	if o.surge.used {
 		preview.SurgePods = min(o.maxSurge(), max(0, preview.Moving()-o.maxUnavailable()))

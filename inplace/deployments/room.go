@@ -25,6 +25,8 @@ const NoSurge = "0"
 type surge struct {
 	// used: the update may use surge pods, and there may be room for them. givenUp: it is noted that there was none.
 	used, givenUp bool
+	// substitutes: no pod may be unavailable, so surge pods serve in place of those that restart.
+	substitutes bool
 	// whyAlone is why a surge pod may find no node beside the other pods; empty if no reason is known.
 	whyAlone string
 	// whyNone is why there can be no surge pod; empty if there can be one.
@@ -51,16 +53,19 @@ func (r Rollout) MaySurge() bool {
 	return false
 }
 
-// noneUnavailable reports whether no pod may be unavailable, so surge pods serve in place of those that restart.
-func (r Rollout) noneUnavailable() bool { return r.MaySurge() && r.Deployment.MaxUnavailable() == 0 }
+// surgeOf returns whether the update to the new ReplicaSet uses surge pods.
+func (r Rollout) surgeOf(newRS *apps.ReplicaSet, whyAlone string) surge {
+	s := surge{whyAlone: whyAlone, givenUp: newRS != nil && newRS.Labels[inplace.LabelSurgeReplicas] == NoSurge}
+	s.used = r.MaySurge() && !s.givenUp && (whyAlone == "" || apps.ExplicitZero(r.Deployment))
+	s.substitutes = s.used && r.Deployment.MaxUnavailable() == 0
+	return s
+}
 
-func (r Rollout) surgeOf(sets Sets, whyAlone string) surge {
-	s := surge{whyAlone: whyAlone, whyNone: whyNoSurgePod(sets),
-		givenUp: sets.New != nil && sets.New.Rs.Labels[inplace.LabelSurgeReplicas] == NoSurge}
-	waits := apps.ExplicitZero(r.Deployment)
-	s.used = r.MaySurge() && !s.givenUp && (whyAlone == "" || waits)
+// withRoom adds whether there is room for surge pods.
+func (s surge) withRoom(r Rollout, sets Sets) surge {
+	s.whyNone = whyNoSurgePod(sets)
 	switch {
-	case !s.used || !sets.AnyToRestart() || waits:
+	case !s.used || !sets.AnyToRestart() || apps.ExplicitZero(r.Deployment):
 	case Overdue(r.Deployment):
 		s.noRoom = true
 	default:

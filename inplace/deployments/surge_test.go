@@ -12,6 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // oneAndSurge is a Deployment of one pod, none of which may be unavailable, whose pod has the update revision. So the surge pod is to be
@@ -99,5 +100,29 @@ func TestSurgePodsLetMorePodsRestart(t *testing.T) {
 				t.Errorf("planned %q, want %q", planned, test.want)
 			}
 		})
+	}
+}
+
+// TestOneAtATimeWaitsForNoKubelet: where there is no room for a surge pod, one pod restarts at a time, and the next one waits only until
+// Ready has lasted, as where one pod may be unavailable.
+func TestOneAtATimeWaitsForNoKubelet(t *testing.T) {
+	for note, want := range map[string]string{"": "", deployments.NoSurge: "close 2"} {
+		r := fixture.New(2, fixture.App{Image: "v2"})
+		r.Seen.Settings.Surge = inplace.SurgeNeeded
+		r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("25%"))
+		a, b := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
+		a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
+		b.Labels[inplace.LabelSurgeReplicas] = note
+		fixture.PodOf(r, "1", b, fixture.AheadSince(fixture.Start.Add(-readiness.Lasts-time.Second)))
+		fixture.PodOf(r, "2", a)
+		var closes []steps.Step
+		for _, step := range r.Plan().Steps {
+			if steps.Closes(step) {
+				closes = append(closes, step)
+			}
+		}
+		if planned := fixture.Brief(closes); planned != want {
+			t.Errorf("surge replicas %q: planned %q, want %q", note, planned, want)
+		}
 	}
 }

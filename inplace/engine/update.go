@@ -27,6 +27,8 @@ type Update struct {
 	Workload Workload
 	// Decided is whether Stayput makes the update.
 	Decided steps.Decision
+	// NoneUnavailable: no pod may be unavailable, so surge pods serve in place of those that restart.
+	NoneUnavailable bool
 	// NewPods is what is known of new pods of the update revision.
 	NewPods dryrun.NewPods
 	// Partition is the partition budget.
@@ -62,8 +64,6 @@ type Workload struct {
 	Replicas int
 	// MinReadySeconds is how long a pod must be Ready to be available.
 	MinReadySeconds int32
-	// NoneUnavailable: no pod may be unavailable, so surge pods serve in place of those that restart.
-	NoneUnavailable bool
 	// Kept is why pods that are not updated in place keep their revision; nil if the native controller replaces them.
 	Kept *inplace.Reason
 }
@@ -107,7 +107,7 @@ func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstat
 
 // readyLasts returns how long a Ready that is ahead of its kubelet must be seen.
 func (u *Update) readyLasts() time.Duration {
-	if u.Workload.NoneUnavailable {
+	if u.NoneUnavailable {
 		return readiness.LastsUnconfirmed
 	}
 	return readiness.Lasts
