@@ -37,7 +37,7 @@ func (r *Reconciler) planOf(ctx context.Context, workload types.NamespacedName, 
 	seen := rollout.Snapshot()
 	seen.Endpoints, seen.Ahead, seen.Marks, seen.Batches = endpoints, remembered.Ahead, remembered.Marks, remembered.Batches
 	seen.Fallback, seen.RefusedUndo = remembered.KnownFallback(seen.Fallback), remembered.RefusedUndo
-	seen.Unhindered = remembered.Unhindered
+	seen.Unhindered, seen.WriteTakes = remembered.Unhindered, r.restarts.WriteTakes()
 	if seen.Disruption, err = r.allowances.Seen(ctx, rollout); err != nil {
 		return steps.Plan{}, err
 	}

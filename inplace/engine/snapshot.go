@@ -46,6 +46,8 @@ type Snapshot struct {
 	// carries out the steps of a plan needs them, as it does Ahead and Batches.
 	Endpoints podstate.Endpoints
 	Ahead     readiness.Ahead
+	// WriteTakes is how long a write took lately, 0 if the caller has measured none.
+	WriteTakes time.Duration
 	// Marks are those marks of pods that the caller has parsed before; nil if it remembers none.
 	Marks readiness.Marks
 	// Batches has since when steps are deferred. If nil, nothing is deferred.

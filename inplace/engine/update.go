@@ -110,7 +110,7 @@ func (u *Update) readyLasts() time.Duration {
 	if u.NoneUnavailable {
 		return readiness.LastsUnconfirmed
 	}
-	return readiness.Lasts
+	return readiness.LastsWhere(u.seen.WriteTakes)
 }
 
 // Reachable reports whether the kubelet of the pod's node would act on a patch. Otherwise the pod would not be what its identity says, for

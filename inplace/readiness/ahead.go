@@ -25,9 +25,15 @@ import (
 // The update of a Deployment does not end before that either: while its marks are there, no status says that the rollout is complete
 // (Planner.end in inplace/deployments). Other kinds have no status that Stayput could hold.
 
-// Lasts is how long a Ready that is ahead of its kubelet must be seen: several times the interval between two writes of a kubelet.
-// If nothing reports Ready ahead of kubelets, native controllers act at once on the first Ready.
+// Lasts is how long a Ready that is ahead of its kubelet must be seen at least: several times the interval between two writes of a
+// kubelet. If nothing reports Ready ahead of kubelets, native controllers act at once on the first Ready.
 const Lasts = 100 * time.Millisecond
+
+// LastsWhere returns how long it must be seen where a write takes that long: as long as three writes. A kubelet that revokes it needs one,
+// and one or two of its other writes may come before.
+func LastsWhere(writeTakes time.Duration) time.Duration {
+	return min(LastsUnconfirmed, max(Lasts, 3*writeTakes))
+}
 
 // LastsUnconfirmed is how long it must be seen where no pod may be unavailable: until the kubelet itself says Ready, which nothing delayed
 // revokes any more. On a busy node, a sync that began before the probe had answered is written later than Lasts. The kubelet says Ready

@@ -70,10 +70,33 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 	}
 }
 
+// TestReadyLastsLongerWhereWritesAreSlow: a kubelet revokes it by a write, which takes as long as others.
+func TestReadyLastsLongerWhereWritesAreSlow(t *testing.T) {
+	for write, want := range map[time.Duration]time.Duration{
+		0:                      readiness.Lasts,
+		10 * time.Millisecond:  readiness.Lasts,
+		100 * time.Millisecond: 300 * time.Millisecond,
+		time.Minute:            readiness.LastsUnconfirmed,
+	} {
+		if lasts := readiness.LastsWhere(write); lasts != want {
+			t.Errorf("where a write takes %s it must last %s, want %s", write, lasts, want)
+		}
+	}
+}
+
 // TestNextTurnWaitsForReadyToLast has three pods of which one may be unavailable. One of them has just become Ready again.
 func TestNextTurnWaitsForReadyToLast(t *testing.T) {
-	for seen, closes := range map[time.Duration]int{time.Millisecond: 0, readiness.Lasts: 1} {
+	for _, test := range []struct {
+		seen, writeTakes time.Duration
+		closes           int
+	}{
+		{seen: time.Millisecond},
+		{seen: readiness.Lasts, closes: 1},
+		{seen: readiness.Lasts, writeTakes: 200 * time.Millisecond},
+		{seen: 600 * time.Millisecond, writeTakes: 200 * time.Millisecond, closes: 1},
+	} {
 		f := fixture.NewFleet(t, 3)
+		f.Seen.WriteTakes = test.writeTakes
 		f.Edit(fixture.App{Image: "v2"})
 		f.Once()
 		back := f.Seen.Pods[0]
@@ -81,15 +104,15 @@ func TestNextTurnWaitsForReadyToLast(t *testing.T) {
 		back.Labels[inplace.LabelRevisionHash] = f.UpdateRevision().Labels[inplace.LabelRevisionHash]
 		fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionTrue)(back)
 		fixture.AheadSince(f.Seen.Now)(back)
-		f.Seen.Ahead = readiness.Ahead{back.UID: f.Seen.Now.Add(-seen)}
+		f.Seen.Ahead = readiness.Ahead{back.UID: f.Seen.Now.Add(-test.seen)}
 		got := 0
 		for _, step := range f.Plan().Steps {
 			if steps.Closes(step) {
 				got++
 			}
 		}
-		if got != closes {
-			t.Errorf("seen for %s: %d gates close, want %d", seen, got, closes)
+		if got != test.closes {
+			t.Errorf("seen for %s, a write takes %s: %d gates close, want %d", test.seen, test.writeTakes, got, test.closes)
 		}
 	}
 }
