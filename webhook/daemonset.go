@@ -20,7 +20,7 @@ var daemonSetKind = revised(observe.DaemonSets, controllerrevisions.Rollout.Clos
 	stays:  holding.holdsDaemonPod,
 	// syncNodes in pkg/controller/daemon/daemon_controller.go takes the pod as gone, without event or back-off.
 	refuse:   notFound,
-	throttle: throttleFew,
+	throttle: throttling{throttleFew, 1},
 })
 
 // holdsDaemonPod is staysLive, but to hold a pod whose gate is closed, the cache suffices: the gate will open, or the pod will get its new

@@ -28,7 +28,7 @@ var deploymentKind = kind{
 	stays:      holding.updating,
 	refuse:     notFound, // manageReplicas in pkg/controller/replicaset/replica_set.go takes the pod as gone, without event or back-off
 	futile:     holding.surplusPasses,
-	throttle:   throttle,
+	throttle:   throttling{throttle, throttleTwo},
 }
 
 func (h templateEdits) decideDeployment(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -30,6 +29,6 @@ type kind struct {
 	keepsRevision func(h holding, ctx context.Context, reader observe.Reader, revision *apps.ControllerRevision) (bool, error)
 	// futile returns a function that reports whether podsBy achieves nothing by deleting the pod: see throttle.go.
 	futile func(h holding, pod *corev1.Pod) func(context.Context) bool
-	// throttle is how long podsBy then waits for the answer.
-	throttle time.Duration
+	// throttle is how podsBy then waits for the answer.
+	throttle throttling
 }

@@ -19,7 +19,7 @@ func kindBy(req admission.Request, operation admissionv1.Operation) *kind {
 }
 
 func throttledByUser() map[string]*throttled {
-	by := map[string]*throttled{deploymentController: newThrottled(throttle)}
+	by := map[string]*throttled{deploymentController: newThrottled(throttling{throttle, 1})}
 	for _, kind := range kinds {
 		by[kind.podsBy] = newThrottled(kind.throttle)
 	}

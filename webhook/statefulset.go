@@ -22,7 +22,7 @@ var statefulSetKind = revised(observe.StatefulSets, controllerrevisions.Rollout.
 	// After any other error it writes the status as it is, records FailedDelete with the message, and tries again later (performUpdate in
 	// pkg/controller/statefulset/stateful_set_control.go, recordPodEvent in stateful_pod_control.go).
 	refuse:   conflict,
-	throttle: throttle,
+	throttle: throttling{throttle, 1},
 })
 
 func (h holding) holdsMember(ctx context.Context, pod *corev1.Pod) (bool, error) {

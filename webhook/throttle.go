@@ -25,22 +25,28 @@ const (
 	// lookEvery is how often a waiting request checks whether Stayput has acted. A check is slow where there are thousands of pods. Then
 	// checks take a tenth of the time.
 	lookEvery = 20 * time.Millisecond
-	// mostThrottled is the number of objects of a kind about which answers are delayed at a time. Each delayed answer blocks one worker of
-	// the native controller. It has five (concurrent-deployment-syncs, concurrent-replicaset-syncs, concurrent-statefulset-syncs) or two
-	// (concurrent-daemonset-syncs), and there are two managers.
-	mostThrottled = 1
+	// throttleTwo is the number of objects of a kind about which answers are delayed at a time, where the native controller has five workers:
+	// the ReplicaSet that pods leave, and the one to which they come. Each delayed answer blocks one worker, and there are two managers.
+	throttleTwo = 2
 )
+
+// throttling says how long the answers to one native controller are delayed, and about how many objects at a time. It has five workers
+// (concurrent-deployment-syncs, concurrent-replicaset-syncs, concurrent-statefulset-syncs) or two (concurrent-daemonset-syncs).
+type throttling struct {
+	longest time.Duration
+	objects int
+}
 
 // throttled are the objects about which an answer is delayed. Of several requests about one object, only one is delayed: the controller
 // waits for all of them.
 type throttled struct {
-	longest time.Duration
-	lock    sync.Mutex
-	objects sets.Set[types.NamespacedName]
+	throttling
+	lock  sync.Mutex
+	about sets.Set[types.NamespacedName]
 }
 
-func newThrottled(longest time.Duration) *throttled {
-	return &throttled{longest: longest, objects: sets.New[types.NamespacedName]()}
+func newThrottled(how throttling) *throttled {
+	return &throttled{throttling: how, about: sets.New[types.NamespacedName]()}
 }
 
 // wait returns when the request is no longer futile, or has waited long enough.
@@ -63,15 +69,15 @@ func (t *throttled) wait(ctx context.Context, object types.NamespacedName, futil
 func (t *throttled) enter(object types.NamespacedName) bool {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if t.objects.Has(object) || t.objects.Len() >= mostThrottled {
+	if t.about.Has(object) || t.about.Len() >= t.objects {
 		return false
 	}
-	t.objects.Insert(object)
+	t.about.Insert(object)
 	return true
 }
 
 func (t *throttled) leave(object types.NamespacedName) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	t.objects.Delete(object)
+	t.about.Delete(object)
 }

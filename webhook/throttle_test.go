@@ -17,7 +17,7 @@ import (
 )
 
 func TestThrottleWaits(t *testing.T) {
-	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}
+	one, two, three := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}, types.NamespacedName{Name: "three"}
 	always := func(context.Context) bool { return true }
 	for name, test := range map[string]struct {
 		inside []types.NamespacedName
@@ -27,11 +27,12 @@ func TestThrottleWaits(t *testing.T) {
 		"as long as it may":             {nil, always, throttle},
 		"until it is no longer futile":  {nil, until(3), 3 * lookEvery},
 		"another about the same object": {[]types.NamespacedName{one}, always, 0},
-		"no more workers are blocked":   {[]types.NamespacedName{two}, always, 0},
+		"beside another object":         {[]types.NamespacedName{two}, until(3), 3 * lookEvery},
+		"no more workers are blocked":   {[]types.NamespacedName{two, three}, always, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newThrottled(throttle)
+				d := newThrottled(throttling{throttle, 2})
 				for _, object := range test.inside {
 					d.enter(object)
 				}
