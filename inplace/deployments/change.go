@@ -166,20 +166,43 @@ func (c *changer) movePods() {
 // cache (Full).
 func (c *changer) moveFrom(s *Set) {
 	plan, name, leaving := c.update.Plan, s.Rs.Name, c.leaving[s]
-	stay, left := s.Staying(len(leaving)), plan.CanWait(steps.DeferMove, steps.BatchWindow, c.Seen.Now)
-	switch {
-	case s.Size() > stay && len(leaving) > 0 && c.anySoon && left > 0:
+	lowered := min(len(leaving), s.Lowered())
+	more, left := toLower(len(leaving), lowered), plan.CanWait(steps.DeferMove, steps.BatchWindow, c.Seen.Now)
+	switch stay := s.Staying(len(leaving)); {
+	case more > 0 && lowered == 0 && c.anySoon && left > 0:
 		plan.Defer(steps.DeferMove, left)
-	case s.Size() > stay && len(leaving) > 0:
+	case more > 0:
 		c.ledger.Post(name, -s.Missing(), CausePassedOn)
-		c.ledger.Post(name, stay-s.Size()+s.Missing(), CauseMoved)
+		c.ledger.Post(name, -more, CauseMoved)
 	case s.Size() < stay:
 		c.ledger.Post(name, stay-s.Size(), CauseCounted)
 	default:
-		for _, m := range leaving {
+		for _, m := range leaving[:lowered] {
 			plan.Step(m.Advance(c.sets.New.Rs, c.turns[&m.State], c.Seen.Now))
 		}
 	}
+}
+
+// As soon as replicas are lowered, the ReplicaSet controller asks for as many deletions, all of them at once, and then waits for the
+// answers, which come late (webhook/throttle.go). So the first pod's replica is lowered alone: the controller waits for one answer while
+// the other pods leave.
+const (
+	// mostLeaving is how many pods leave a ReplicaSet at a time. With more, the answer comes before they have left. And pods that are drained
+	// later must not keep those that are drained: what replicas were lowered for leaves first.
+	mostLeaving = 32
+	// manyLeaving is how many must leave before it is worth a write of its own to lower the first one alone.
+	manyLeaving = 3
+)
+
+// toLower returns how many replicas are lowered now, if so many pods are to leave, and replicas were lowered for some of them.
+func toLower(leaving, lowered int) int {
+	switch {
+	case lowered == 0 && leaving >= manyLeaving:
+		return 1
+	case lowered <= 1:
+		return min(leaving, mostLeaving) - lowered
+	}
+	return 0
 }
 
 // exchange adds the surge pods that the update needs, and removes those that it does not need. If there is nothing to add or remove, the

@@ -18,10 +18,13 @@ func (s *Set) Idle() int {
 	return max(0, s.Size()-len(s.Pods)+s.Unready())
 }
 
+// Lowered returns for how many pods that leave replicas were lowered, without those lowered for surge pods that are being removed.
+func (s *Set) Lowered() int { return s.Surplus() - min(s.Ending(), s.Surplus()) }
+
 // Staying returns how many pods the replicas must count. It excludes the leaving pods, which move to the new ReplicaSet, and the surge pods
 // that are being removed, once replicas may have been lowered for them.
 func (s *Set) Staying(leaving int) int {
-	return len(s.Pods) - leaving - min(s.Ending(), s.Surplus())
+	return len(s.Pods) - leaving - (s.Surplus() - s.Lowered())
 }
 
 // SurplusPasses reports whether the ReplicaSet has surplus pods only until Stayput's next step. Either pods are about to leave, or its

@@ -1,0 +1,54 @@
+package deployments_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/fixture"
+)
+
+// draining returns a Deployment whose old ReplicaSet has so many pods, all out of service, and replicas lowered for some of them.
+func draining(pods, lowered int) *deployments.Rollout {
+	r := fixture.New(int32(pods), fixture.App{Image: "v2"})
+	all := intstr.FromInt(pods)
+	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = &all
+	a, b := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, int32(pods)), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+	*a.Spec.Replicas -= int32(lowered)
+	a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
+	for i := range pods {
+		fixture.PodOf(r, fmt.Sprintf("%02d", i), a, fixture.Drained)
+	}
+	return r
+}
+
+// TestPodsLeaveInLots: the ReplicaSet controller asks for the deletion of every pod for which replicas were lowered. So the first one is
+// lowered alone, then the others up to a bound, and those leave before any more.
+func TestPodsLeaveInLots(t *testing.T) {
+	for _, test := range []struct {
+		pods, lowered int
+		want          string
+	}{
+		{1, 0, "1 → 0"},
+		{1, 1, "move 00"},
+		{2, 0, "2 → 0"},
+		{3, 0, "3 → 2"},
+		{3, 1, "2 → 0"},
+		{3, 2, "move 00, move 01"},
+		{3, 3, "move 00, move 01, move 02"},
+		{50, 0, "50 → 49"},
+		{50, 1, "49 → 18"},
+	} {
+		steps := draining(test.pods, test.lowered).Plan().Steps
+		if planned := strings.TrimPrefix(fixture.Brief(steps), "status, "); planned != test.want {
+			t.Errorf("%d pods leave, replicas are lowered by %d: planned %q, want %q", test.pods, test.lowered, planned, test.want)
+		}
+	}
+	if moved := strings.Count(fixture.Brief(draining(50, 32).Plan().Steps), "move"); moved != 32 {
+		t.Errorf("50 pods leave, replicas are lowered by 32: %d move", moved)
+	}
+}
