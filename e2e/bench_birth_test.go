@@ -156,7 +156,7 @@ func (n *nursery) column() column {
 }
 
 // benchRest measures the managers beside simulated pods that do nothing, at first alone, then while other pods come and go in a namespace
-// without the label.
+// without the label. Then these pods are updated.
 func benchRest(t *testing.T) {
 	pods := int(numberOf(t, "RESTING", restingPods))
 	roomFor(t, pods)
@@ -169,8 +169,10 @@ func benchRest(t *testing.T) {
 	if other.failed > 0 {
 		t.Errorf("%v requests for pods that come and go failed", other.failed)
 	}
-	present(t, fmt.Sprintf("%d simulated pods at rest", pods),
-		[]column{{name: "at rest", figures: resting}, {name: "others pass", figures: passing}})
+	ways := []column{{name: "at rest", figures: resting}, {name: "others pass", figures: passing}}
+	defer func() { present(t, fmt.Sprintf("%d simulated pods at rest", pods), ways) }()
+	c.update("v2")
+	ways = append(ways, column{name: "then updated", figures: c.figures()})
 }
 
 // managersOver returns what the managers use while something happens.

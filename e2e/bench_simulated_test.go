@@ -45,7 +45,7 @@ func benchCrowd(t *testing.T) {
 				t.Run(way.name, func(t *testing.T) {
 					c := newCrowd(t, way.labels, "web", pods)
 					c.fill(crowded(int32(pods)))
-					for round := range way.updates {
+					for round := range min(way.updates, roundsOr(t, benchRounds)) {
 						c.update(fmt.Sprintf("v%d", round+2))
 					}
 					all = append(all, column{name: way.name, figures: c.figures()})
@@ -77,7 +77,7 @@ func benchFleet(t *testing.T) {
 			for _, side := range sides {
 				side.fill(agent(budget("10%", "0"), chosenOnly))
 			}
-			for round := range benchRounds {
+			for round := range roundsOr(t, benchRounds) {
 				for _, side := range sides {
 					side.update(fmt.Sprintf("v%d", round+2))
 				}
