@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/stayput/stayput/inplace"
@@ -343,6 +344,15 @@ func TestOwnPowerEndsAtKubeSystem(t *testing.T) {
 	for _, resource := range []string{"pods", "pods/resize", "pods/status"} {
 		if !slices.Contains(rule.Resources, resource) {
 			t.Errorf("%s are not among %v", resource, rule.Resources)
+		}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(spec.MatchConstraints.NamespaceSelector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for namespace, refused := range map[string]bool{"kube-system": true, "stayput-system": true, "shop": false} {
+		if matches := selector.Matches(labels.Set{corev1.LabelMetadataName: namespace}); matches != refused {
+			t.Errorf("the policy applies to %s: %t, want %t", namespace, matches, refused)
 		}
 	}
 }
