@@ -140,7 +140,7 @@ docs-site: ## build the site of docs/ into .cluster/site, and check its links
 .PHONY: verify-performance
 verify-performance: BENCH_OUTPUT = $(CURDIR)/docs/explanation/performance
 verify-performance: performance
-	@git diff --exit-code --stat docs/explanation/performance docs/explanation/performance.md || { echo "docs/explanation/performance.md was out of date: commit what make performance has written"; exit 1; }
+	@git diff --exit-code --stat docs/explanation/performance docs/explanation/performance.md docs/explanation/costs.md README.md || { echo "the pages of figures were out of date: commit what make performance has written"; exit 1; }
 
 .PHONY: verify-chart
 verify-chart: chart helm ## whether the Helm chart is up to date with manifests/, and both Helm versions render its options

@@ -83,7 +83,9 @@ e2e-monitoring: cluster install ## every expression of manifests/monitoring on a
 
 # The folder of the figures and the plots, and the name of the page.
 BENCH_OUTPUT ?= $(CURDIR)/docs/explanation/performance
-REPORT = go -C e2e/report build -o $(BIN)/report . && $(BIN)/report $(BENCH_OUTPUT) $(BENCH_OUTPUT).md
+# README gets its table only from the figures of this repository.
+REPORT = go -C e2e/report build -o $(BIN)/report . && \
+	$(BIN)/report $(BENCH_OUTPUT) $(BENCH_OUTPUT).md $(if $(filter $(CURDIR)/docs/%,$(BENCH_OUTPUT)),$(CURDIR)/README.md)
 
 # go test prints while it runs only in the folder e2e and without a package argument. The page is written also after a failure.
 .PHONY: bench
@@ -93,7 +95,7 @@ bench: cluster install ## the cost of an update in place, natively and at the le
 		go -C e2e test -tags e2e,bench -count=1 -timeout 3h -run '^TestBench$$/$(RUN)' || measured=$$?; $(REPORT); exit $$measured
 
 .PHONY: performance
-performance: ## write docs/explanation/performance.md and its plots from the figures of make bench
+performance: ## write docs/explanation/performance.md with its plots, costs.md, and the table of README from the figures of make bench
 	@$(REPORT)
 
 .PHONY: recording

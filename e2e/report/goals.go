@@ -43,6 +43,7 @@ const (
 	lost         = "requests lost"
 	updates      = "updates"
 	created      = "pods created"
+	eachUnready  = "seconds a pod is not Ready, p50"
 	allUnready   = "seconds that pods are not Ready, all pods"
 	unready      = "pods not Ready at the worst moment"
 	fewer        = "Ready pods fewer at the worst moment"

@@ -1,5 +1,6 @@
-// Command report makes a page of the figures of `make bench`: report FOLDER PAGE reads FOLDER/figures.json, draws the plots beside it,
-// writes PAGE, and prints how far the figures are from the goals.
+// Command report makes pages of the figures of `make bench`: report FOLDER PAGE reads FOLDER/figures.json, draws the plots beside it,
+// writes PAGE and beside it costs.md, and prints how far the figures are from the goals. report FOLDER PAGE README also writes the table of
+// figures in README.
 package main
 
 import (
@@ -17,8 +18,8 @@ func main() {
 }
 
 func run(arguments []string) error {
-	if len(arguments) != 2 {
-		return errors.New("wants a folder with figures.json and the page to write: report FOLDER PAGE")
+	if len(arguments) != 2 && len(arguments) != 3 {
+		return errors.New("wants a folder with figures.json and the pages to write: report FOLDER PAGE [README]")
 	}
 	folder, page := arguments[0], arguments[1]
 	all, err := read(filepath.Join(folder, "figures.json"))
@@ -33,6 +34,14 @@ func run(arguments []string) error {
 	if err != nil {
 		return err
 	}
+	paid, err := costs(all)
+	if err != nil {
+		return err
+	}
 	fmt.Println(summary(all))
-	return os.WriteFile(page, []byte(text), 0o644)
+	err = errors.Join(os.WriteFile(page, []byte(text), 0o644), os.WriteFile(filepath.Join(filepath.Dir(page), "costs.md"), []byte(paid), 0o644))
+	if len(arguments) == 3 {
+		err = errors.Join(err, writeReadme(all, arguments[2]))
+	}
+	return err
 }

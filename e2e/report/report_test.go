@@ -172,3 +172,50 @@ func TestPage(t *testing.T) {
 		}
 	}
 }
+
+func TestCosts(t *testing.T) {
+	text, err := costs(some())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		"| " + daemonSet + " | 8 | 4 | 0.5 |", "| " + simulatedDeployment(3000) + " | 8 | **20** | **2.5** |",
+		"| " + daemonSet + " | 10 | 8 | not measured |", "| 6, in place | 10 | not measured | 3 |",
+		"| " + workloads(100, "label") + " | 8 | 1 | 0.12 |",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missed in:\n%s", part, text)
+		}
+	}
+}
+
+func TestReadmeGetsItsTable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "README.md")
+	if err := os.WriteFile(path, []byte("# Title\n"+tableBegins+"old\n"+tableEnds+"more\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeReadme(some(), path); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "# Title\n" + tableBegins + readmeTable(some()) + tableEnds + "more\n"; string(text) != want {
+		t.Errorf("the README is %q instead of %q", text, want)
+	}
+	if table := readmeTable(some()); !strings.Contains(table, "| DaemonSet on three nodes, no Service | 8 s | 4 s |") {
+		t.Errorf("the table is %s", table)
+	}
+	if err := writeReadme(some(), "costs.md.tmpl"); err == nil {
+		t.Error("a page without the two lines was written")
+	}
+}
+
+func TestWhole(t *testing.T) {
+	for value, want := range map[float64]string{0: "0", 999.6: "1,000", 47408: "47,408", 12.4: "12", math.NaN(): "not measured"} {
+		if got := whole(value); got != want {
+			t.Errorf("%v is written as %s instead of %s", value, got, want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// The table of figures in the README is between these lines.
+const (
+	tableBegins = "<!-- make performance writes this table -->\n"
+	tableEnds   = "<!-- end of the table -->\n"
+)
+
+// writeReadme writes the table of figures into the README.
+func writeReadme(f figures, path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(text), tableBegins)
+	_, after, ends := strings.Cut(rest, tableEnds)
+	if !begins || !ends {
+		return fmt.Errorf("%s has no lines %q and %q", path, strings.TrimSpace(tableBegins), strings.TrimSpace(tableEnds))
+	}
+	return os.WriteFile(path, []byte(before+tableBegins+readmeTable(f)+tableEnds+after), 0o644)
+}
+
+// readmeTable returns the few figures that show what users gain, and what they pay.
+func readmeTable(f figures) string {
+	var text strings.Builder
+	text.WriteString("\n| measured | native | in place |\n|---|---:|---:|\n")
+	row := func(what, bench, figure, unit string) {
+		for _, c := range compared(f, figure, []string{bench}, nil) {
+			fmt.Fprintf(&text, "| %s | %s %s | %s %s |\n", what, c.Native, unit, c.InPlace, unit)
+		}
+	}
+	row("DaemonSet on three nodes, no Service", daemonSet, seconds, "s")
+	row("Deployment of 20 pods, no Service", twenty, seconds, "s")
+	row("Deployment of 20 pods behind a Service, drain 2 s", twentyServed, seconds, "s")
+	row("the whole cluster's CPU for each of 20 pods", twenty, clusterCPU, "ms")
+	ofRequests := func(way string) string {
+		return whole(f.value(serving, way, lost)) + " of " + whole(f.value(serving, way, "requests sent"))
+	}
+	fmt.Fprintf(&text, "| lost requests at 200 a second, 6 replicas | %s (%s with a `preStop` sleep) | %s |\n",
+		ofRequests("6 "+native), ofRequests("6 native, preStop"), ofRequests("6 "+inPlace))
+	fmt.Fprintf(&text, "| memory of the larger manager, 3,000 simulated pods | %s MiB | %s MiB |\n",
+		whole(f.value(simulatedDeployment(3000), native, memory)), whole(f.value(simulatedDeployment(3000), inPlace, memory)))
+	return text.String() + "\n"
+}
