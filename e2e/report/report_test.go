@@ -184,7 +184,7 @@ func TestCosts(t *testing.T) {
 		"| " + workloads(100, "label") + " | 8 | 1 | 0.12 |",
 	} {
 		if !strings.Contains(text, part) {
-			t.Errorf("%q is missed in:\n%s", part, text)
+			t.Errorf("%q is missing in:\n%s", part, text)
 		}
 	}
 }
