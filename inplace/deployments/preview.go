@@ -35,7 +35,8 @@ func (r Rollout) mostSurge() int {
 // needs no Pods.
 func (r Rollout) Preview(before apps.Template) steps.Preview {
 	o, template := r.observed(), r.Deployment.Spec.Template
-	o.surge = r.surgeOf(r.UpdateRevision(), readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim)) // the new ReplicaSet need not exist yet
+	// The new ReplicaSet need not exist yet, so the template says whether a surge pod finds a node.
+	o.surge = r.surgeOf(r.UpdateRevision(), readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim))
 	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: o.sets.Wanted, AtPartition: o.sets.Kept}
 	if o.surge.used {
 		preview.SurgePods = min(o.maxSurge(), max(0, preview.Moving()-o.maxUnavailable()))
