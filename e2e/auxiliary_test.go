@@ -53,7 +53,8 @@ func auxiliary(t *testing.T) {
 	}
 	together(t, lengthy(scenarios, "Deployment, alone", "Deployment, with the application", "Deployment, undo",
 		"DaemonSet, undo", "DaemonSet, undo half-way", "DaemonSet, taken off half-way", "DaemonSet, bad value",
-		"DaemonSet, with the application"))
+		"DaemonSet, with the application",
+		"Deployment, taken off half-way"))
 }
 
 // withAuxiliarySide adds an auxiliary container.

@@ -43,7 +43,8 @@ func budgets(t *testing.T) {
 	for policy, knob := range policies {
 		scenarios["a StatefulSet, "+policy] = func(t *testing.T) { budgetOfStatefulSet(t, knob) }
 	}
-	together(t, lengthy(scenarios, "labels only", "ignored", "a StatefulSet, Parallel", "evictions all the time", "undo of a crashing image"))
+	together(t, lengthy(scenarios, "labels only", "ignored", "a StatefulSet, Parallel", "evictions all the time", "undo of a crashing image",
+		"a pod of another is not healthy", "an eviction before"))
 }
 
 // protect creates a PodDisruptionBudget of these apps that requires so many healthy pods, and waits until the disruption controller has

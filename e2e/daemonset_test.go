@@ -73,7 +73,8 @@ func daemonSets(t *testing.T) {
 		"rollover half-way", "canary nodes first",
 		"environment", "in-place-only", "deleted by hand half-way", "failed half-way", "label removed half-way", "opted out half-way",
 		"old revision gone half-way", "set to OnDelete half-way", "deleted half-way", "node cordoned", "revisionHistoryLimit 1",
-		"set image", "minReadySeconds", "one of two containers", "label only", "maxUnavailable 1", "maxUnavailable 2", "maxUnavailable 100%"))
+		"set image", "minReadySeconds", "one of two containers", "label only", "maxUnavailable 1", "maxUnavailable 2", "maxUnavailable 100%",
+		"edited beyond possibility half-way", "node unlabelled", "maxUnavailable 50%"))
 }
 
 type daemonEdit struct {

@@ -59,7 +59,7 @@ func examples(t *testing.T) {
 	if len(scenarios) != len(allExamples) {
 		t.Errorf("allExamples has %d rows, and there are %d files", len(allExamples), len(scenarios))
 	}
-	together(t, scenarios)
+	together(t, lengthy(scenarios, "worker", "sidecar", "mesh-injected", "node-agent", "jvm", "gpu-inference"))
 }
 
 // exampleFiles returns the names of the manifests in examples.

@@ -46,7 +46,7 @@ func hooks(t *testing.T) {
 		},
 		"as the example says":             deregistersAsShipped,
 		"changed half-way, and timed out": hookHalfway,
-	}, "a StatefulSet"))
+	}, "a StatefulSet", "a DaemonSet"))
 }
 
 // hooked names the hook of examples/deregister.

@@ -116,7 +116,8 @@ func meanwhile(t *testing.T) {
 		"restart of a StatefulSet, undo", "sidecar of a StatefulSet, undo", "auxiliary of a StatefulSet, undo",
 		"annotation of a StatefulSet, undo", "toleration of a StatefulSet, undo", "resize with a restart of a StatefulSet, undo",
 		"variable of a StatefulSet, undo", "variable of a DaemonSet, undo", "variable, paused", "variable, scaled",
-		"toleration, scaled", "sidecar, scaled", "auxiliary, scaled", "annotation, scaled", "resize, scaled", "resize with a restart, scaled"))
+		"toleration, scaled", "sidecar, scaled", "auxiliary, scaled", "annotation, scaled", "resize, scaled", "resize with a restart, scaled",
+		"variable of a Deployment, undo", "sidecar of a DaemonSet, undo", "restart, scaled", "resize with a restart of a Deployment, undo"))
 }
 
 // lasting returns a knob that prepares a workload for the change, and makes each pod take so long.

@@ -38,7 +38,7 @@ func readings(t *testing.T) {
 	} {
 		scenarios[name] = w.read
 	}
-	together(t, scenarios)
+	together(t, lengthy(scenarios, "staged rollout"))
 }
 
 // read runs the commands of the page. From the first edit to the end no pod may come or go.

@@ -42,7 +42,9 @@ func partition(t *testing.T) {
 		scenarios["resources of a "+what] = staged.resized
 	}
 	together(t, lengthy(scenarios, "deadline", "paused and resumed", "stages of a DaemonSet", "removed of a DaemonSet",
-		"undo of a DaemonSet", "further edit of a Deployment", "native edit of a DaemonSet", "resources of a DaemonSet"))
+		"undo of a DaemonSet", "further edit of a Deployment", "native edit of a DaemonSet", "resources of a DaemonSet",
+		"undo of a Deployment", "promote by a CronJob", "further edit of a DaemonSet", "promoted stages of a DaemonSet",
+		"a size that no node has", "removed of a Deployment"))
 }
 
 // staged is a workload with so many pods.

@@ -43,7 +43,7 @@ func resizes(t *testing.T) {
 		"of pods created before Stayput": resizeBornBefore,
 	}
 	lasting := []string{"more than one node has", "less memory than is in use", "beyond a LimitRange", "paused", "scaled half-way",
-		"switched off by a workload"}
+		"switched off by a workload", "declared", "of pods created before Stayput"}
 	for name, change := range resizeEdits() {
 		lasting = append(lasting, name, name+" of a DaemonSet")
 		scenarios[name] = func(t *testing.T) {

@@ -65,7 +65,8 @@ func restart(t *testing.T) {
 	}
 	together(t, lengthy(scenarios, "paused", "always pulled", "pods created before", "stops only when killed", "Deployment undo",
 		"Deployment init container", "DaemonSet fresh configuration", "DaemonSet again and again", "DaemonSet with an image",
-		"DaemonSet without the label", "DaemonSet init container", "DaemonSet sidecar", "DaemonSet variable"))
+		"DaemonSet without the label", "DaemonSet init container", "DaemonSet sidecar", "DaemonSet variable",
+		"variable, born before", "Deployment again and again", "Deployment sidecar"))
 }
 
 // restartIsFresh checks that variables and volumes are read anew. That includes subpath mounts, whose changes a running container never

@@ -35,7 +35,8 @@ func sidecars(t *testing.T) {
 		"DaemonSet, image and undo", "DaemonSet, together with the container", "DaemonSet, undo of an image that is not",
 		"DaemonSet, both, and its image is not",
 		"DaemonSet, pulled first, and its image's not", "DaemonSet, pods created before Stayput", "DaemonSet, undo of pods created before",
-		"DaemonSet, with a startup probe", "DaemonSet, one more"))
+		"DaemonSet, with a startup probe", "DaemonSet, one more",
+		"Deployment, undo of pods created before", "Deployment, pulled first, and its image's not"))
 }
 
 // sidecar is the name of the sidecar in these scenarios.

@@ -61,7 +61,8 @@ func statefulSets(t *testing.T) {
 	maps.Copy(scenarios, membersHalfway)
 	together(t, lengthy(scenarios, "OrderedReady, minReadySeconds", "Parallel, minReadySeconds", "Parallel, one of two containers",
 		"Parallel, label only", "Parallel, undo", "Parallel, native partition", "asked for by itself", "OnDelete", "environment",
-		"edited half-way", "edited beyond possibility half-way", "waiting for minutes"))
+		"edited half-way", "edited beyond possibility half-way", "waiting for minutes",
+		"OrderedReady, not Ready at the current revision", "pods lost half-way", "label removed half-way", "partition moved half-way"))
 }
 
 // statefulKnob changes a StatefulSet before it is created.

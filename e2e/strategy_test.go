@@ -40,7 +40,8 @@ func strategy(t *testing.T) {
 			s.recreated("web", func() { toV2(s) })
 		}
 	}
-	together(t, lengthy(scenarios, "maxSurge 0", "maxUnavailable 2 of 5", "maxUnavailable 0%", "maxUnavailable 0, 1 replica"))
+	together(t, lengthy(scenarios, "maxSurge 0", "maxUnavailable 2 of 5", "maxUnavailable 0%", "maxUnavailable 0, 1 replica",
+		"maxUnavailable 50%"))
 }
 
 // halfAtATime checks that half of the pods may be unavailable, and that the budget is used.

@@ -26,7 +26,7 @@ func undo(t *testing.T) {
 		"on stall":                     undoOnStall,
 		"on stall of the only pod":     undoOnStallOfTheOnlyPod,
 		"not while a budget keeps it":  noUndoInWaiting,
-	}, "after completion", "of an image that is not", "forward from a missing image"))
+	}, "after completion", "of an image that is not", "forward from a missing image", "on stall of the only pod"))
 }
 
 func undoCompleted(t *testing.T) {
@@ -161,7 +161,7 @@ func pause(t *testing.T) {
 		"undo needs a resume":     undoPaused,
 		"scale while paused":      scalePaused,
 		"paused before the label": pausedBefore,
-	}, "undo needs a resume", "paused before the label"))
+	}, "undo needs a resume", "paused before the label", "scale while paused"))
 }
 
 func editPaused(t *testing.T) {
