@@ -101,7 +101,7 @@ func (s Seen) healthy(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if out, wait := readiness.TakenOut(pod, now); out {
 		return false, wait
 	}
-	return s.Ahead.Lasting(pod, readiness.LastsUnconfirmed, now)
+	return s.Ahead.Lasting(pod, readiness.Wait{Ahead: readiness.LastsUnconfirmed}, now)
 }
 
 // Refusal is why a PodDisruptionBudget does not allow that a pod is taken out of service. The zero Refusal says that all allow it.

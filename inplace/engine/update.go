@@ -97,7 +97,7 @@ func NewUpdate(workload Workload, seen *Snapshot) Update {
 // StateOf returns the state of a live pod that has that revision.
 func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstate.State {
 	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Ahead, u.seen.Marks, u.Workload.MinReadySeconds,
-		u.readyLasts(), u.seen.Now)
+		u.readyWait(), u.seen.Now)
 	node := u.NodesByName[pod.Spec.NodeName]
 	s.Auxiliary, s.Unreachable = u.auxiliary, readiness.KnownUnreachable(node)
 	s.Infeasible = s.WhyInfeasible(node)
@@ -105,12 +105,13 @@ func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstat
 	return s
 }
 
-// readyLasts returns how long a Ready that is ahead of its kubelet must be seen.
-func (u *Update) readyLasts() time.Duration {
+// readyWait returns how long a Ready that its kubelet may revoke must be seen.
+func (u *Update) readyWait() readiness.Wait {
+	lasts := readiness.LastsWhere(u.seen.WriteTakes)
 	if u.NoneUnavailable {
-		return readiness.LastsUnconfirmed
+		return readiness.Wait{Ahead: readiness.LastsUnconfirmed, Said: lasts}
 	}
-	return readiness.LastsWhere(u.seen.WriteTakes)
+	return readiness.Wait{Ahead: lasts, Said: lasts}
 }
 
 // Reachable reports whether the kubelet of the pod's node would act on a patch. Otherwise the pod would not be what its identity says, for

@@ -31,6 +31,8 @@ type State struct {
 	Available bool
 	// AvailableIn is the time until the pod is available, if only time is needed; 0 if more is needed, or if the pod is available already.
 	AvailableIn time.Duration
+	// MayRevoke is for how much longer the pod's kubelet may revoke that the pod is Ready; 0 if it cannot: see readiness.Ahead.Lasting.
+	MayRevoke time.Duration
 	// unrestartable is why the pod cannot take a change that other pods of its revision can; nil if it can.
 	unrestartable *inplace.Reason
 	// Applied: the kubelet has carried out the last patch.
@@ -61,7 +63,7 @@ type State struct {
 // StateOf returns the state of a pod whose identity names that origin.
 func StateOf(
 	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, ahead readiness.Ahead, marks readiness.Marks,
-	minReadySeconds int32, readyLasts time.Duration, now time.Time,
+	minReadySeconds int32, readyWait readiness.Wait, now time.Time,
 ) State {
 	s := State{
 		Pod: pod, Move: marks.MoveOf(pod), PodRevision: from,
@@ -78,7 +80,8 @@ func StateOf(
 	unchanged := applied && s.Move.AwaitsCapacity(pod) && (!s.Move.RestartsForResize() || s.Move.Refused(pod) != "")
 	applied = applied && !s.resizeInProgress()
 	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
-	lasting, longer := ahead.Lasting(pod, readyLasts, now)
+	lasting, longer := ahead.Lasting(pod, readyWait, now)
+	s.MayRevoke = longer
 	s.oldStopped, _ = s.MayReopen(now)
 	s.Applied, s.Available = applied, available && (applied || unchanged) && lasting && !readiness.Closed(pod)
 	d.Again(inplace.Sooner(wait, inplace.Sooner(later, longer)))

@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -104,7 +105,7 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 					change := edit.Compare(from.Spec.Template, to.Spec.Template, r.Seen.Rules)
 					revision.Change = &change
 				}
-				return &deployments.Pod{State: podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, nil, 0, 0, fixture.Start),
+				return &deployments.Pod{State: podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, nil, 0, readiness.Wait{}, fixture.Start),
 					Owner: &deployments.Set{Rs: from}}
 			}
 			before := look()

@@ -17,15 +17,14 @@ import (
 // (pkg/kubelet/prober/prober_manager.go, pkg/kubelet/kubelet.go). Second, the Failure with which every probe begins may be received
 // after the Success (results.Manager in doProbe, pkg/kubelet/prober/worker.go).
 //
-// Usually the kubelet itself says Ready a second or two later, so this stays invisible. But here the API server says Ready before
-// the kubelet does, and the next pod would be taken out of service while this one is not Ready either. So a Ready that is ahead of
-// its kubelet, and a Ready that startup probes may revoke, count only after they have lasted. A container without a readiness probe
-// is ready as long as it runs, and nothing is revoked.
+// The next pod would be taken out of service while this one is not Ready either. So a Ready that is ahead of its kubelet, one that the
+// kubelet has said only just now, and one that startup probes may revoke, count only after they have lasted. A container without a
+// readiness probe is ready as long as it runs, and nothing is revoked.
 //
 // The update of a Deployment does not end before that either: while its marks are there, no status says that the rollout is complete
 // (Planner.end in inplace/deployments). Other kinds have no status that Stayput could hold.
 
-// Lasts is how long a Ready that is ahead of its kubelet must be seen at least: several times the interval between two writes of a
+// Lasts is how long a Ready that its kubelet may revoke must be seen at least: several times the interval between two writes of a
 // kubelet. If nothing reports Ready ahead of kubelets, native controllers act at once on the first Ready.
 const Lasts = 100 * time.Millisecond
 
@@ -35,22 +34,27 @@ func LastsWhere(writeTakes time.Duration) time.Duration {
 	return min(LastsUnconfirmed, max(Lasts, 3*writeTakes))
 }
 
-// LastsUnconfirmed is how long it must be seen where no pod may be unavailable: until the kubelet itself says Ready, which nothing delayed
-// revokes any more. On a busy node, a sync that began before the probe had answered is written later than Lasts. The kubelet says Ready
-// with its next sync, which waits for the next list of containers: pkg/kubelet/pleg/generic.go makes one each second. One that does not in
-// this time tells nothing.
+// LastsUnconfirmed is how long it must be seen where no pod may be unavailable, and its kubelet does not say Ready itself. On a busy node,
+// a sync that began before the probe had answered is written later than Lasts. The kubelet says Ready with its next sync, which waits for
+// the next list of containers: pkg/kubelet/pleg/generic.go makes one each second. One that does not in this time tells nothing. A Ready
+// that has lasted this long is not revoked any more, if the API server or the kubelet said it.
 const LastsUnconfirmed = 3 * time.Second
 
-// Ahead is when the caller first saw each pod Ready ahead of its kubelet, by UID.
+// Wait is how long a Ready must be seen: one that is Ahead of its kubelet, and one that its kubelet has Said just now.
+type Wait struct{ Ahead, Said time.Duration }
+
+// Ahead is when the caller first saw each pod Ready whose kubelet may revoke that, by UID.
 type Ahead map[types.UID]time.Time
 
 // Next returns what the caller has seen now, and when it first saw it.
 func (a Ahead) Next(pods []*corev1.Pod, now time.Time) Ahead {
 	next := Ahead{}
 	for _, pod := range pods {
-		if since, known := a[pod.UID]; IsAhead(pod) && known {
+		if since, known := a[pod.UID]; !IsAhead(pod) && !saidJustNow(pod, now) {
+			continue
+		} else if known {
 			next[pod.UID] = since
-		} else if IsAhead(pod) {
+		} else {
 			next[pod.UID] = now
 		}
 	}
@@ -62,12 +66,22 @@ func IsAhead(pod *corev1.Pod) bool {
 	return apps.IsTrue(pod, corev1.PodReady) && apps.Condition(pod, corev1.PodReady).Message == MessageAhead
 }
 
-// Lasting reports whether the pod's Ready can be relied on, after it was ahead of its kubelet for that long. If not, it returns when. If
-// the caller has not seen the pod Ready before, the time of the condition counts. That time is by the kubelet's clock, which may be
-// behind, and it has no fractions of a second.
-func (a Ahead) Lasting(pod *corev1.Pod, lasts time.Duration, now time.Time) (bool, time.Duration) {
-	if proved, wait := ProvedStarted(pod, now); !proved || !IsAhead(pod) || !readinessProbed(pod) {
-		return proved, wait
+// saidJustNow reports whether the pod's kubelet itself has said Ready so lately that it may still revoke that.
+func saidJustNow(pod *corev1.Pod, now time.Time) bool {
+	return apps.IsTrue(pod, corev1.PodReady) && now.Before(apps.Condition(pod, corev1.PodReady).LastTransitionTime.Add(LastsUnconfirmed))
+}
+
+// Lasting reports whether the pod's Ready can be relied on, after it was seen for that long. If not, it returns when. If the caller has not
+// seen the pod Ready before, the time of the condition counts. That time is by the kubelet's clock, which may be behind, and it has no
+// fractions of a second.
+func (a Ahead) Lasting(pod *corev1.Pod, wait Wait, now time.Time) (bool, time.Duration) {
+	lasts := wait.Said
+	if IsAhead(pod) {
+		lasts = wait.Ahead
+	}
+	proved, left := ProvedStarted(pod, now)
+	if !proved || lasts == 0 || !readinessProbed(pod) || !IsAhead(pod) && !saidJustNow(pod, now) {
+		return proved, left
 	}
 	first, seen := a[pod.UID]
 	if !seen {

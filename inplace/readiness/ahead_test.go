@@ -28,6 +28,12 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 		}
 	}
 	none := func(*corev1.Pod) {}
+	saidSince := func(at time.Time) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			fixture.AheadSince(at)(pod)
+			apps.Condition(pod, corev1.PodReady).Message = ""
+		}
+	}
 	unprobed := func(pod *corev1.Pod) {
 		fixture.AheadSince(fixture.Start)(pod)
 		pod.Spec.Containers[0].ReadinessProbe = nil
@@ -44,6 +50,9 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 		wait   time.Duration
 	}{
 		"its kubelet says so":            {none, 0, true, 0},
+		"its kubelet says so just now":   {saidSince(fixture.Start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
+		"its kubelet said so, seen":      {saidSince(fixture.Start), readiness.Lasts, true, 0},
+		"its kubelet said so long ago":   {saidSince(fixture.Start.Add(-readiness.LastsUnconfirmed)), 0, true, 0},
 		"seen just now":                  {fixture.AheadSince(fixture.Start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
 		"seen long enough":               {fixture.AheadSince(fixture.Start), readiness.Lasts, true, 0},
 		"not seen to come":               {fixture.AheadSince(fixture.Start), 0, false, time.Second + readiness.Lasts},
@@ -63,7 +72,7 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 			if c.seen > 0 {
 				seen[pod.UID] = fixture.Start.Add(-c.seen)
 			}
-			if got, wait := seen.Lasting(pod, readiness.Lasts, fixture.Start); got != c.want || wait != c.wait {
+			if got, wait := seen.Lasting(pod, readiness.Wait{Ahead: readiness.Lasts, Said: readiness.Lasts}, fixture.Start); got != c.want || wait != c.wait {
 				t.Errorf("lasting is %t, to be looked at again in %s; want %t, %s", got, wait, c.want, c.wait)
 			}
 		})

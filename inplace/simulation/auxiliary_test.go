@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -312,9 +313,12 @@ func TestNodeUnreachableRightBehindAnAuxiliary(t *testing.T) {
 // update revision all the time. The Deployment controller knows from the ReplicaSet's status alone that the pod restarts.
 func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 	notReady := func(pod *corev1.Pod) { fixture.Unready(pod) }
-	lately := func(pod *corev1.Pod) {
-		apps.Condition(pod, corev1.PodReady).LastTransitionTime = metav1.NewTime(fixture.Start)
+	readyFor := func(long time.Duration) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			apps.Condition(pod, corev1.PodReady).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-long))
+		}
 	}
+	justNow, lately := readyFor(0), readyFor(readiness.LastsUnconfirmed)
 	for name, c := range map[string]struct {
 		runs             string
 		pod              func(*corev1.Pod)
@@ -327,6 +331,7 @@ func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 		"not ready, and the ReplicaSet does not know":                     {"v1", notReady, 1, 1, 0, false},
 		"not ready, and the ReplicaSet knows":                             {"v1", notReady, 0, 0, 0, true},
 		"ready, and the ReplicaSet does not know":                         {"v1", nil, 0, 0, 0, true},
+		"ready just now, and its kubelet may revoke that":                 {"v1", justNow, 1, 1, 0, false},
 		"ready lately, and the ReplicaSet does not know that it was not":  {"v1", lately, 1, 1, 10, false},
 		"ready lately, and the ReplicaSet knows that it is not available": {"v1", lately, 1, 0, 10, true},
 	} {

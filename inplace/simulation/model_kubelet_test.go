@@ -30,8 +30,10 @@ type kubelet struct {
 	// status that differs from the last (updateStatusInternal), and every 10 s one that differs from the stored one (needsReconcile).
 	said     map[string]corev1.PodStatus
 	compared map[string]time.Time
-	// retracts is when it reports again that containers are not ready: see readiness/ahead.go.
-	retracts map[string]time.Time
+	// retracts is when it reports again that containers are not ready: see readiness/ahead.go. It does so once after a patch: retracted has the
+	// generations.
+	retracts  map[string]time.Time
+	retracted map[string]int64
 	// lags says that it may use old gates and skip writes, as in gates and said. In a lockstep it does not.
 	lags bool
 	ids  int
@@ -68,7 +70,7 @@ type container struct {
 
 func newKubelet(w *world) *kubelet {
 	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{},
-		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{},
+		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{}, retracted: map[string]int64{},
 		sizes: map[string]map[string]edit.Amounts{}, announced: map[string]*corev1.Pod{}}
 }
 
@@ -288,9 +290,11 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 			k.rules.reopened(k.world, stored)
 		}
 		k.rules.readySet(k.world, cached.Name, stored)
-		if k.lags && cached.Spec.Containers[0].ReadinessProbe != nil && readiness.IsAhead(stored) && !readiness.IsAhead(live) &&
-			k.rng.Intn(2) == 0 {
-			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Int63n(int64(readiness.Lasts * 4 / 5))))
+		if k.lags && cached.Spec.Containers[0].ReadinessProbe != nil && k.retracted[cached.Name] < stored.Generation &&
+			stored.Annotations[inplace.AnnotationMove] != "" &&
+			apps.IsTrue(stored, corev1.PodReady) && !apps.IsTrue(live, corev1.PodReady) && k.rng.Intn(2) == 0 {
+			k.retracted[cached.Name] = stored.Generation
+			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Int63n(int64(readiness.Lasts / 2))))
 		}
 		k.logf("kubelet: %s generation %d ready %v/%v %s; stored: gate %v ready %v", cached.Name, cached.Generation, containersReady, ready,
 			status.ContainerStatuses[0].Image, apps.IsTrue(stored, inplace.ConditionServing), apps.IsTrue(stored, corev1.PodReady))
@@ -305,7 +309,7 @@ func (k *kubelet) retract() {
 		}
 		delete(k.retracts, name)
 		pod := k.world.pods.objects[name]
-		if pod == nil || pod.DeletionTimestamp != nil || !readiness.IsAhead(pod) {
+		if pod == nil || pod.DeletionTimestamp != nil || !apps.IsTrue(pod, corev1.PodReady) {
 			continue
 		}
 		for _, c := range k.state[name] {
