@@ -14,7 +14,7 @@ const (
 )
 
 // lasts is the constant readiness.Lasts, in seconds.
-const lasts = 0.1
+const lasts = 0.06
 
 // missed is what the page says about missed goals.
 type missed struct {

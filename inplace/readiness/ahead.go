@@ -25,13 +25,14 @@ import (
 // (Planner.end in inplace/deployments). Other kinds have no status that Stayput could hold.
 
 // Lasts is how long a Ready that its kubelet may revoke must be seen at least: several times the interval between two writes of a
-// kubelet. If nothing reports Ready ahead of kubelets, native controllers act at once on the first Ready.
-const Lasts = 100 * time.Millisecond
+// kubelet, which is 15 to 25 ms where nothing else is busy. If nothing reports Ready ahead of kubelets, native controllers act at once on
+// the first Ready.
+const Lasts = 60 * time.Millisecond
 
-// LastsWhere returns how long it must be seen where a write takes that long: as long as three writes. A kubelet that revokes it needs one,
-// and one or two of its other writes may come before.
+// LastsWhere returns how long it must be seen where a write takes that long: as long as five writes. A kubelet that revokes it needs one,
+// and its other writes may come before.
 func LastsWhere(writeTakes time.Duration) time.Duration {
-	return min(LastsUnconfirmed, max(Lasts, 3*writeTakes))
+	return min(LastsUnconfirmed, max(Lasts, 5*writeTakes))
 }
 
 // LastsUnconfirmed is how long it must be seen where no pod may be unavailable, and its kubelet does not say Ready itself. On a busy node,

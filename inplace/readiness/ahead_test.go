@@ -84,7 +84,7 @@ func TestReadyLastsLongerWhereWritesAreSlow(t *testing.T) {
 	for write, want := range map[time.Duration]time.Duration{
 		0:                      readiness.Lasts,
 		10 * time.Millisecond:  readiness.Lasts,
-		100 * time.Millisecond: 300 * time.Millisecond,
+		100 * time.Millisecond: 500 * time.Millisecond,
 		time.Minute:            readiness.LastsUnconfirmed,
 	} {
 		if lasts := readiness.LastsWhere(write); lasts != want {
@@ -102,7 +102,7 @@ func TestNextTurnWaitsForReadyToLast(t *testing.T) {
 		{seen: time.Millisecond},
 		{seen: readiness.Lasts, closes: 1},
 		{seen: readiness.Lasts, writeTakes: 200 * time.Millisecond},
-		{seen: 600 * time.Millisecond, writeTakes: 200 * time.Millisecond, closes: 1},
+		{seen: time.Second, writeTakes: 200 * time.Millisecond, closes: 1},
 	} {
 		f := fixture.NewFleet(t, 3)
 		f.Seen.WriteTakes = test.writeTakes

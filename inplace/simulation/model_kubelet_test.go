@@ -31,9 +31,10 @@ type kubelet struct {
 	said     map[string]corev1.PodStatus
 	compared map[string]time.Time
 	// retracts is when it reports again that containers are not ready: see readiness/ahead.go. It does so once after a patch: retracted has the
-	// generations.
-	retracts  map[string]time.Time
-	retracted map[string]int64
+	// generations, and when it last did so.
+	retracts    map[string]time.Time
+	retracted   map[string]int64
+	retractedAt map[string]time.Time
 	// lags says that it may use old gates and skip writes, as in gates and said. In a lockstep it does not.
 	lags bool
 	ids  int
@@ -71,7 +72,8 @@ type container struct {
 func newKubelet(w *world) *kubelet {
 	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{},
 		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{}, retracted: map[string]int64{},
-		sizes: map[string]map[string]edit.Amounts{}, announced: map[string]*corev1.Pod{}}
+		retractedAt: map[string]time.Time{},
+		sizes:       map[string]map[string]edit.Amounts{}, announced: map[string]*corev1.Pod{}}
 }
 
 // pass lets time pass in which controllers do nothing, as after a failure. Kubelets still read all that is stored, because no kubelet lags
@@ -316,6 +318,7 @@ func (k *kubelet) retract() {
 			c.ready = false
 		}
 		k.logf("kubelet: %s is not ready after all", name)
+		k.retractedAt[name] = k.now
 		k.rules.taken(k.world, pod)
 		k.writeStatus(k.pods.objects[name])
 		// Stayput's watch delivers it before readiness.Lasts is over.

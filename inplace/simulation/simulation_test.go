@@ -271,7 +271,7 @@ func (j *invariants) outdated(w *world, s steps.PatchReplicaSet, err error) {
 }
 
 // ended demands that an update does not end while the Deployment controller counts a pod as available that is not: it knows pods only from
-// the statuses of ReplicaSets, and would report a complete rollout.
+// the statuses of ReplicaSets, and would report a complete rollout. What a kubelet has revoked only just is not in the leader's cache yet.
 func (j *invariants) ended(w *world, s steps.PatchReplicaSet, err error) {
 	now := w.sets.objects[s.ReplicaSet.Name]
 	if err != nil || j.loose || j.disturbed || j.fellBack || s.ReplicaSet.Labels[inplace.LabelUpdating] == "" ||
@@ -280,7 +280,7 @@ func (j *invariants) ended(w *world, s steps.PatchReplicaSet, err error) {
 	}
 	available := w.livingThat(func(pod *corev1.Pod) bool {
 		available, _ := readiness.AvailableAt(pod, now.Spec.MinReadySeconds, w.now)
-		return metav1.IsControlledBy(pod, now) && available
+		return metav1.IsControlledBy(pod, now) && (available || w.now.Sub(w.kubelet.retractedAt[pod.Name]) < readiness.Lasts)
 	})
 	if int(now.Status.AvailableReplicas) > available && now.Status.AvailableReplicas >= apps.Desired(w.deployment()) {
 		w.violated("the update ended when the status of %s counted %d available pods of %d", now.Name, now.Status.AvailableReplicas, available)
