@@ -106,7 +106,7 @@ func goals() []goal {
 			ratio(twentyServed, seconds, native, 1), ratio(served, seconds, native, 1)}, []cause{draining}},
 		{"the same with `stayput.dev/surge: always`", []bound{
 			between(twentyServed, seconds, surging, native, 1), between(served, seconds, surging, native, 1)}, []cause{draining}},
-		{"2 pods that take 10 s to stop, Service, drain 2 s: seconds", []bound{ratio(lingering, seconds, floor, 1.1)}, nil},
+		{"2 pods that take 10 s to stop, Service, drain 2 s: seconds", []bound{ratio(lingering, seconds, floor, 1.1)}, []cause{confirming}},
 		{"one replica with a ReadWriteOnce claim: deadlines passed; seconds",
 			[]bound{plain(claimed, deadlines, 0, ""), ratio(claimed, seconds, floor, 1.3)}, []cause{ends}},
 		{"three replicas with a hostPort: deadlines passed; seconds",
@@ -132,7 +132,7 @@ func goals() []goal {
 	}
 	for _, bench := range []string{twenty, daemonSet} {
 		all = append(all, goal{"the whole cluster, " + bench + ": CPU per pod; bytes that etcd writes", []bound{
-			ratio(bench, clusterCPU, native, 0.6), ratio(bench, etcdWrites, native, 0.7)}, nil})
+			ratio(bench, clusterCPU, native, 0.6), ratio(bench, etcdWrites, native, 0.7)}, []cause{billing}})
 	}
 	for _, count := range []int{100, 300} {
 		all = append(all, atOnce(count)...)
@@ -171,7 +171,7 @@ func withinLimits() []goal {
 func unchanged() []goal {
 	return []goal{
 		{"CREATE of a pod: p99 added in a labelled namespace; calls of webhooks in another one", []bound{
-			of(born, "added", "milliseconds of CREATE, p99", 5, "ms"), of(born, "unlabelled", "calls of webhooks", 0, "")}, nil},
+			of(born, "added", "milliseconds of CREATE, p99", 5, "ms"), of(born, "unlabelled", "calls of webhooks", 0, "")}, []cause{admitting}},
 		{"memory of the larger manager, 3,000 pods at rest", []bound{of(resting(3000), "at rest", memory, 60, "MiB")}, []cause{caches}},
 		{"memory of the larger manager, 10,000 pods, updated after a rest", []bound{
 			of(resting(10000), "then updated", memory, 220, "MiB")}, []cause{caches}},
@@ -183,15 +183,15 @@ func atOnce(count int) []goal {
 	about := func(edit string, ofSeconds, ofWrites float64) goal {
 		bench := workloads(count, edit)
 		return goal{bench + ": seconds; API writes; refused ones per pod", []bound{
-			ratio(bench, seconds, native, ofSeconds), ratio(bench, writes, native, ofWrites), plain(bench, refused, 1, "")}, nil}
+			ratio(bench, seconds, native, ofSeconds), ratio(bench, writes, native, ofWrites), plain(bench, refused, 1, "")}, []cause{queueing}}
 	}
 	label, images := workloads(count, "label"), workloads(count, "images")
 	return []goal{
 		about("label", 0.2, 0.6),
 		about("images", 0.7, 0.8),
 		{fmt.Sprintf("another tenant's update beside %d Deployments: seconds, label; images", count), []bound{
-			ratio(label, otherTenant, alone, 2), ratio(images, otherTenant, alone, 2)}, nil},
-		{images + ": mean seconds a pod is not Ready", []bound{ratio(images, meanUnready, alone, 2)}, nil},
+			ratio(label, otherTenant, alone, 2), ratio(images, otherTenant, alone, 2)}, []cause{queueing}},
+		{images + ": mean seconds a pod is not Ready", []bound{ratio(images, meanUnready, alone, 2)}, []cause{queueing}},
 	}
 }
 

@@ -10,7 +10,12 @@ const (
 	planning cause = "planning"
 	draining cause = "draining"
 	caches   cause = "caches"
-	unknown  cause = "unknown"
+	// confirming: no pod may be unavailable. billing: what the whole cluster pays. queueing: many workloads at once. admitting: CREATE of pods.
+	confirming cause = "confirming"
+	billing    cause = "billing"
+	queueing   cause = "queueing"
+	admitting  cause = "admitting"
+	unknown    cause = "unknown"
 )
 
 // lasts is the constant readiness.Lasts, in seconds.
@@ -21,12 +26,13 @@ type missed struct {
 	Goals   map[cause]string // by cause
 	Crowded bool             // 3,000 pods were measured
 
-	Lasts, FourLasts, FourEnds       string
-	Daemons, Four, Claim, ClaimFloor measures
-	Twenty, TwentyFloor              measures
-	Served, ServedNative             measures // 20 pods behind a Service
-	Few, Large, LargeNative          measures // 300 and 3,000 pods
-	Fleet, FleetNative               measures // 1,000 pods of a DaemonSet
+	Lasts, ThreeLasts, FourLasts, FourEnds string
+	Daemons, Four, Claim, ClaimFloor       measures
+	Twenty, TwentyFloor                    measures
+	Served, ServedNative                   measures // 20 pods behind a Service
+	Few, Large, LargeNative                measures // 300 and 3,000 pods
+	Fleet, FleetNative                     measures // 1,000 pods of a DaemonSet
+	Lingering, LingeringFloor              measures // two pods that take 10 s to stop
 }
 
 // measures are figures of one way.
@@ -46,13 +52,14 @@ func missedIn(f figures) *missed {
 	few, large, fleet := simulatedDeployment(300), simulatedDeployment(3000), simulatedDaemonSet(1000)
 	return &missed{
 		Goals: goals, Crowded: known(f.value(large, inPlace, seconds)),
-		Lasts: number(lasts), FourLasts: number(4 * lasts), FourEnds: told(endsOfFour(f)),
+		Lasts: number(lasts), ThreeLasts: number(3 * lasts), FourLasts: number(4 * lasts), FourEnds: told(endsOfFour(f)),
 		Daemons: measuresOf(f, daemonSet, inPlace),
 		Four:    measuresOf(f, four, inPlace), Claim: measuresOf(f, claimed, inPlace), ClaimFloor: measuresOf(f, claimed, floor),
 		Twenty: measuresOf(f, twenty, inPlace), TwentyFloor: measuresOf(f, twenty, floor),
 		Served: measuresOf(f, twentyServed, inPlace), ServedNative: measuresOf(f, twentyServed, native),
 		Few: measuresOf(f, few, inPlace), Large: measuresOf(f, large, inPlace), LargeNative: measuresOf(f, large, native),
 		Fleet: measuresOf(f, fleet, inPlace), FleetNative: measuresOf(f, fleet, native),
+		Lingering: measuresOf(f, lingering, inPlace), LingeringFloor: measuresOf(f, lingering, floor),
 	}
 }
 
