@@ -73,22 +73,23 @@ func saidJustNow(pod *corev1.Pod, now time.Time) bool {
 }
 
 // Lasting reports whether the pod's Ready can be relied on, after it was seen for that long. If not, it returns when. If the caller has not
-// seen the pod Ready before, the time of the condition counts. That time is by the kubelet's clock, which may be behind, and it has no
-// fractions of a second.
+// seen the pod Ready before, what the kubelet said counts. Where the kubelet said nothing, the time of the condition counts. That time is
+// by the kubelet's clock, which may be behind, and it has no fractions of a second.
 func (a Ahead) Lasting(pod *corev1.Pod, wait Wait, now time.Time) (bool, time.Duration) {
-	lasts := wait.Said
-	if IsAhead(pod) {
-		lasts = wait.Ahead
-	}
 	proved, left := ProvedStarted(pod, now)
-	if !proved || lasts == 0 || !readinessProbed(pod) || !IsAhead(pod) && !saidJustNow(pod, now) {
+	if !proved || !readinessProbed(pod) {
 		return proved, left
 	}
 	first, seen := a[pod.UID]
-	if !seen {
+	switch {
+	case !IsAhead(pod) && (!seen || !saidJustNow(pod, now)):
+		return true, left
+	case !IsAhead(pod):
+		return inplace.Since(first, wait.Said, now)
+	case !seen:
 		first = apps.Condition(pod, corev1.PodReady).LastTransitionTime.Add(time.Second)
 	}
-	return inplace.Since(first, lasts, now)
+	return inplace.Since(first, wait.Ahead, now)
 }
 
 // readinessProbed reports whether any container of the pod has a readiness probe. Of the init containers, only sidecars have one.

@@ -51,6 +51,7 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 	}{
 		"its kubelet says so":            {none, 0, true, 0},
 		"its kubelet says so just now":   {saidSince(fixture.Start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
+		"its kubelet says so, not seen":  {saidSince(fixture.Start), 0, true, 0},
 		"its kubelet said so, seen":      {saidSince(fixture.Start), readiness.Lasts, true, 0},
 		"its kubelet said so long ago":   {saidSince(fixture.Start.Add(-readiness.LastsUnconfirmed)), 0, true, 0},
 		"seen just now":                  {fixture.AheadSince(fixture.Start), time.Millisecond, false, readiness.Lasts - time.Millisecond},

@@ -342,6 +342,7 @@ func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 			newRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 			newRS.Spec.MinReadySeconds, newRS.Status.ReadyReplicas, newRS.Status.AvailableReplicas = c.minReadySeconds, c.ready, c.available
 			pod := fixture.PodOf(r, "p", newRS, c.pod)
+			r.Seen.Ahead = readiness.Ahead{}.Next(r.Seen.Pods, fixture.Start)
 			pod.Generation, pod.Status.ObservedGeneration = 3, 3
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "a", Generation: 3,
 				Containers: map[string]readiness.MovedContainer{

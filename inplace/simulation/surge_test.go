@@ -70,9 +70,10 @@ func TestStepsOfSurge(t *testing.T) {
 		"three replicas": {3, nil, [][]string{begin(4), one("1", "3 → 2", "1 → 2"), one("2", "2 → 1", "2 → 3"),
 			one("3", "1 → 0", "3 → 4"), end(3, 4)}},
 		"two at a time": {4, surge("0", "2"), [][]string{begin(5, 6),
-			// Pod 6 is available a moment after pod 5, and so is pod 2 after pod 1.
-			{"close 1", "close 2", "A 4 → 2", "move 1", "move 2", "B 2 → 4", "open 1", "open 2",
-				"close 3", "close 4", "A 2 → 0", "move 3", "move 4", "B 4 → 6", "open 3", "open 4"}, end(4, 5, 6)}},
+			// Pod 6 is available a moment after pod 5, and so is pod 1 after pod 2.
+			{"close 1", "A 4 → 3", "close 2", "A 3 → 2", "move 1", "move 2", "B 2 → 4", "open 2", "open 1",
+				"close 3", "A 2 → 1", "move 3", "B 4 → 5", "close 4", "A 1 → 0", "open 3", "move 4", "B 5 → 6", "open 4"},
+			{"5 surge pod to remove", "close 5", "B 6 → 5", "B marks", "6 surge pod to remove", "close 6", "B 5 → 4", "A marks", "B marks"}}},
 		"no more than restart": {1, surge("0", "3"), [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
