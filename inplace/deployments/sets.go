@@ -164,8 +164,8 @@ func (sets Sets) AnyRestartingUngated(turns podstate.Turns) bool {
 // Unproved reports whether some pod counts, or may count, as available for what it ran before. There are four such cases. A pod went back
 // without a drain: it is Ready and has not restarted yet. Or it has just become unready, and its ReplicaSet's status still counts it. Or a
 // pod has startup probes that are yet to run, because it has not restarted, or has only just (readiness.ProvedStarted): its kubelet may
-// call it Ready before they run. Or the kubelet may still revoke that the pod is Ready. If only time is needed, Unproved returns how long to
-// wait. An unreachable kubelet calls no pod Ready.
+// call it Ready before they run. Or the kubelet may still revoke that the pod is Ready. If only time is needed, Unproved returns how long
+// to wait. An unreachable kubelet calls no pod Ready.
 func (sets Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
 	unproved = sets.any(func(s *Set) bool { return s.countsUnready(now) })
 	for _, m := range sets.Pods {

@@ -105,7 +105,8 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 					change := edit.Compare(from.Spec.Template, to.Spec.Template, r.Seen.Rules)
 					revision.Change = &change
 				}
-				return &deployments.Pod{State: podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, nil, 0, readiness.Wait{}, fixture.Start),
+				return &deployments.Pod{State: podstate.StateOf(
+					&steps.PlanBuilder{}, pod, revision, newPods, nil, nil, 0, readiness.Wait{}, fixture.Start),
 					Owner: &deployments.Set{Rs: from}}
 			}
 			before := look()

@@ -73,7 +73,8 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 			if c.seen > 0 {
 				seen[pod.UID] = fixture.Start.Add(-c.seen)
 			}
-			if got, wait := seen.Lasting(pod, readiness.Wait{Ahead: readiness.Lasts, Said: readiness.Lasts}, fixture.Start); got != c.want || wait != c.wait {
+			lasts := readiness.Wait{Ahead: readiness.Lasts, Said: readiness.Lasts}
+			if got, wait := seen.Lasting(pod, lasts, fixture.Start); got != c.want || wait != c.wait {
 				t.Errorf("lasting is %t, to be looked at again in %s; want %t, %s", got, wait, c.want, c.wait)
 			}
 		})

@@ -30,8 +30,8 @@ type kubelet struct {
 	// status that differs from the last (updateStatusInternal), and every 10 s one that differs from the stored one (needsReconcile).
 	said     map[string]corev1.PodStatus
 	compared map[string]time.Time
-	// retracts is when it reports again that containers are not ready: see readiness/ahead.go. It does so once after a patch: retracted has the
-	// generations, and when it last did so.
+	// retracts is when it reports again that containers are not ready: see readiness/ahead.go. It does so once after a patch: retracted
+	// has the generations, and retractedAt when it last did so.
 	retracts    map[string]time.Time
 	retracted   map[string]int64
 	retractedAt map[string]time.Time
