@@ -184,23 +184,18 @@ func (c *changer) moveFrom(s *Set) {
 }
 
 // As soon as replicas are lowered, the ReplicaSet controller asks for as many deletions, all of them at once, and then waits for the
-// answers, which come late (webhook/throttle.go). So the first pod's replica is lowered alone: the controller waits for one answer while
-// the other pods leave.
-const (
-	// mostLeaving is how many pods leave a ReplicaSet at a time. With more, the answer comes before they have left. And pods that are drained
-	// later must not keep those that are drained: what replicas were lowered for leaves first.
-	mostLeaving = 32
-	// manyLeaving is how many must leave before it is worth a write of its own to lower the first one alone.
-	manyLeaving = 3
-)
+// answers, which come late (webhook/throttle.go). So where a few pods leave, the first one's replica is lowered alone: the controller waits
+// for one answer while the other pods leave. Large workloads are planned too seldom for that (steps.MinInterval).
+const fewLeaving, manyLeaving = 3, 32
 
-// toLower returns how many replicas are lowered now, if so many pods are to leave, and replicas were lowered for some of them.
+// toLower returns how many replicas are lowered now, if so many pods are to leave, and replicas were lowered for some of them. What replicas
+// were lowered for leaves first: pods that are drained later must not keep those that are drained.
 func toLower(leaving, lowered int) int {
 	switch {
-	case lowered == 0 && leaving >= manyLeaving:
+	case lowered == 0 && fewLeaving <= leaving && leaving <= manyLeaving:
 		return 1
 	case lowered <= 1:
-		return min(leaving, mostLeaving) - lowered
+		return leaving - lowered
 	}
 	return 0
 }
