@@ -188,8 +188,8 @@ func (c *changer) moveFrom(s *Set) {
 // for one answer while the other pods leave. Large workloads are planned too seldom for that (steps.MinInterval).
 const fewLeaving, manyLeaving = 3, 32
 
-// toLower returns how many replicas are lowered now, if so many pods are to leave, and replicas were lowered for some of them. What replicas
-// were lowered for leaves first: pods that are drained later must not keep those that are drained.
+// toLower returns how many replicas are lowered now, if so many pods are to leave, and replicas were lowered for some of them. What
+// replicas were lowered for leaves first: pods that are drained later must not keep those that are drained.
 func toLower(leaving, lowered int) int {
 	switch {
 	case lowered == 0 && fewLeaving <= leaving && leaving <= manyLeaving:
