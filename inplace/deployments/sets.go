@@ -170,8 +170,7 @@ func (sets Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
 	unproved = sets.any(func(s *Set) bool { return s.countsUnready(now) })
 	for _, m := range sets.Pods {
 		if probed := readiness.StartupProbed(m.Pod); !m.Unreachable && (probed || m.Ready()) {
-			proved, left := readiness.ProvedStarted(m.Pod, now)
-			unproved, wait = unproved || !proved || !m.Applied || m.MayRevoke > 0, max(wait, left, m.MayRevoke)
+			unproved, wait = unproved || !m.Applied || m.MayRevoke > 0, max(wait, m.MayRevoke)
 		}
 	}
 	return unproved, wait

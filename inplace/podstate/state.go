@@ -31,7 +31,8 @@ type State struct {
 	Available bool
 	// AvailableIn is the time until the pod is available, if only time is needed; 0 if more is needed, or if the pod is available already.
 	AvailableIn time.Duration
-	// MayRevoke is for how much longer the pod's kubelet may revoke that the pod is Ready; 0 if it cannot: see readiness.Ahead.Lasting.
+	// MayRevoke is for how much longer the pod's kubelet, or a startup probe, may revoke that the pod is Ready; 0 if they cannot: see
+	// readiness.Ahead.Lasting.
 	MayRevoke time.Duration
 	// unrestartable is why the pod cannot take a change that other pods of its revision can; nil if it can.
 	unrestartable *inplace.Reason

@@ -37,8 +37,8 @@ func LastsWhere(writeTakes time.Duration) time.Duration {
 
 // LastsUnconfirmed is how long it must be seen where no pod may be unavailable, and its kubelet does not say Ready itself. On a busy node,
 // a sync that began before the probe had answered is written later than Lasts. The kubelet says Ready with its next sync, which waits for
-// the next list of containers: pkg/kubelet/pleg/generic.go makes one each second. One that does not in this time tells nothing. A Ready
-// that has lasted this long is not revoked any more, if the API server or the kubelet said it.
+// the next list of containers: pkg/kubelet/pleg/generic.go makes one each second. One that does not in this time tells nothing. A
+// kubelet revokes no Ready that has lasted this long.
 const LastsUnconfirmed = 3 * time.Second
 
 // Wait is how long a Ready must be seen: one that is Ahead of its kubelet, and one that its kubelet has Said just now.
@@ -51,12 +51,12 @@ type Ahead map[types.UID]time.Time
 func (a Ahead) Next(pods []*corev1.Pod, now time.Time) Ahead {
 	next := Ahead{}
 	for _, pod := range pods {
-		if since, known := a[pod.UID]; !IsAhead(pod) && !saidJustNow(pod, now) {
+		if !mayRevoke(pod, now) {
 			continue
-		} else if known {
+		}
+		next[pod.UID] = now
+		if since, known := a[pod.UID]; known {
 			next[pod.UID] = since
-		} else {
-			next[pod.UID] = now
 		}
 	}
 	return next
@@ -67,9 +67,12 @@ func IsAhead(pod *corev1.Pod) bool {
 	return apps.IsTrue(pod, corev1.PodReady) && apps.Condition(pod, corev1.PodReady).Message == MessageAhead
 }
 
-// saidJustNow reports whether the pod's kubelet itself has said Ready so lately that it may still revoke that.
-func saidJustNow(pod *corev1.Pod, now time.Time) bool {
-	return apps.IsTrue(pod, corev1.PodReady) && now.Before(apps.Condition(pod, corev1.PodReady).LastTransitionTime.Add(LastsUnconfirmed))
+// mayRevoke reports whether the pod's kubelet may still revoke that the pod is Ready: it has not said so itself, or has only just.
+func mayRevoke(pod *corev1.Pod, now time.Time) bool {
+	justNow := func() bool {
+		return now.Before(apps.Condition(pod, corev1.PodReady).LastTransitionTime.Add(LastsUnconfirmed))
+	}
+	return apps.IsTrue(pod, corev1.PodReady) && (IsAhead(pod) || justNow())
 }
 
 // Lasting reports whether the pod's Ready can be relied on, after it was seen for that long. If not, it returns when. If the caller has not
@@ -77,19 +80,19 @@ func saidJustNow(pod *corev1.Pod, now time.Time) bool {
 // by the kubelet's clock, which may be behind, and it has no fractions of a second.
 func (a Ahead) Lasting(pod *corev1.Pod, wait Wait, now time.Time) (bool, time.Duration) {
 	proved, left := ProvedStarted(pod, now)
-	if !proved || !readinessProbed(pod) {
+	if !proved || !readinessProbed(pod) || !mayRevoke(pod, now) {
 		return proved, left
 	}
 	first, seen := a[pod.UID]
-	switch {
-	case !IsAhead(pod) && (!seen || !saidJustNow(pod, now)):
-		return true, left
-	case !IsAhead(pod):
+	switch ahead := IsAhead(pod); {
+	case ahead && seen:
+		return inplace.Since(first, wait.Ahead, now)
+	case ahead:
+		return inplace.Since(apps.Condition(pod, corev1.PodReady).LastTransitionTime.Add(time.Second), wait.Ahead, now)
+	case seen:
 		return inplace.Since(first, wait.Said, now)
-	case !seen:
-		first = apps.Condition(pod, corev1.PodReady).LastTransitionTime.Add(time.Second)
 	}
-	return inplace.Since(first, wait.Ahead, now)
+	return true, 0
 }
 
 // readinessProbed reports whether any container of the pod has a readiness probe. Of the init containers, only sidecars have one.
