@@ -38,7 +38,7 @@ func (r Rollout) observed() *observed {
 		whyAlone = readiness.WhyNoSurge(spec, o.update.NewPods.Claim)
 	}
 	o.surge = r.surgeOf(newRS, whyAlone)
-	o.update.NoneUnavailable = o.surge.substitutes
+	o.update.NoneUnavailable = o.noneUnavailable()
 	o.addPods()
 	o.sets.CountSurge()
 	o.update.Partition = podstate.PartitionBudgetOf(partition, wanted, o.update.Pods())
@@ -114,6 +114,9 @@ func (o *observed) maxUnavailable() int {
 	}
 	return o.maxUnavailableAlone()
 }
+
+// noneUnavailable reports whether no pod may be unavailable, so surge pods serve in place of those that restart.
+func (o *observed) noneUnavailable() bool { return o.surge.used && o.Deployment.MaxUnavailable() == 0 }
 
 // maxUnavailableAlone returns the same without surge pods.
 func (o *observed) maxUnavailableAlone() int { return max(1, int(o.Deployment.MaxUnavailable())) }

@@ -25,8 +25,6 @@ const NoSurge = "0"
 type surge struct {
 	// used: the update may use surge pods, and there may be room for them. givenUp: it is noted that there was none.
 	used, givenUp bool
-	// substitutes: no pod may be unavailable, so surge pods serve in place of those that restart.
-	substitutes bool
 	// whyAlone is why a surge pod may find no node beside the other pods; empty if no reason is known.
 	whyAlone string
 	// whyNone is why there can be no surge pod; empty if there can be one.
@@ -57,7 +55,6 @@ func (r Rollout) MaySurge() bool {
 func (r Rollout) surgeOf(newRS *apps.ReplicaSet, whyAlone string) surge {
 	s := surge{whyAlone: whyAlone, givenUp: newRS != nil && newRS.Labels[inplace.LabelSurgeReplicas] == NoSurge}
 	s.used = r.MaySurge() && !s.givenUp && (whyAlone == "" || apps.ExplicitZero(r.Deployment))
-	s.substitutes = s.used && r.Deployment.MaxUnavailable() == 0
 	return s
 }
 

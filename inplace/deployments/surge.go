@@ -65,7 +65,7 @@ func (r *surger) needed(s *Set) int {
 // anyToStart reports whether a surge pod lets a pod restart, now or later. Where no pod may be unavailable, surge pods serve until the last
 // one has left its revision. Elsewhere they go when the last pod has its turn.
 func (r *surger) anyToStart() bool {
-	none := r.surge.substitutes
+	none := r.noneUnavailable()
 	return slices.ContainsFunc(r.sets.Pods, func(m *Pod) bool { return m.ToRestart() && (none || !r.turns[&m.State]) })
 }
 

@@ -1,6 +1,7 @@
 package deployments_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,12 +116,7 @@ func TestOneAtATimeWaitsForNoKubelet(t *testing.T) {
 		b.Labels[inplace.LabelSurgeReplicas] = note
 		fixture.PodOf(r, "1", b, fixture.AheadSince(fixture.Start.Add(-readiness.Lasts-time.Second)))
 		fixture.PodOf(r, "2", a)
-		var closes []steps.Step
-		for _, step := range r.Plan().Steps {
-			if steps.Closes(step) {
-				closes = append(closes, step)
-			}
-		}
+		closes := slices.DeleteFunc(r.Plan().Steps, func(step steps.Step) bool { return !steps.Closes(step) })
 		if planned := fixture.Brief(closes); planned != want {
 			t.Errorf("surge replicas %q: planned %q, want %q", note, planned, want)
 		}
