@@ -30,8 +30,8 @@ const (
 	throttleTwo = 2
 )
 
-// throttling says how long the answers to one native controller are delayed, and about how many objects at a time. It has five workers
-// (concurrent-deployment-syncs, concurrent-replicaset-syncs, concurrent-statefulset-syncs) or two (concurrent-daemonset-syncs).
+// throttling says how long the answers to one native controller are delayed, and about how many objects at a time. A controller has five
+// workers (concurrent-deployment-syncs, concurrent-replicaset-syncs, concurrent-statefulset-syncs) or two (concurrent-daemonset-syncs).
 type throttling struct {
 	longest time.Duration
 	objects int

@@ -30,16 +30,6 @@ func (l *Load) Wrote(long time.Duration) {
 	l.measured.Wrote(long)
 }
 
-// WriteTakes returns how long a write took lately, 0 if that is not known.
-func (r *Restarts) WriteTakes() time.Duration {
-	if r == nil || r.Load == nil {
-		return 0
-	}
-	r.Load.lock.Lock()
-	defer r.Load.lock.Unlock()
-	return r.Load.measured.WriteTakes()
-}
-
 // cameBack notes for how long a pod was out of service: SlowAfter at most, for as long it takes up room. One that is out for Patience has
 // not come back.
 func (l *Load) cameBack(long time.Duration) {
@@ -59,6 +49,16 @@ func (l *Load) bound() int {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	return l.measured.Bound()
+}
+
+// writeTakes returns how long a write took lately, 0 if that is not known.
+func (l *Load) writeTakes() time.Duration {
+	if l == nil {
+		return 0
+	}
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.measured.WriteTakes()
 }
 
 // tick moves the bound, given how many pods are out of service, how many of these are not slow, and whether others wait.
