@@ -15,61 +15,44 @@ func costs(f figures) (string, error) {
 	parsed, err := template.New("costs.md").Funcs(template.FuncMap{
 		"figure": func(bench, way, what string) string { return told(f.value(bench, way, what)) },
 		"whole":  func(bench, way, what string) string { return whole(f.value(bench, way, what)) },
-		"times":  func(bench, what string) string { return told(f.times(bench, what)) },
+		"times":  func(bench, what string) string { return told(f.times(bench, inPlace, what)) },
 	}).Parse(costsPage)
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
 	err = parsed.Execute(&text, map[string]any{
-		"Times": compared(f, seconds, realWorkloads(), nil), "Crowds": compared(f, seconds, crowds(), nil),
-		"Writes": compared(f, writes, append(realWorkloads()[:5:5], simulatedDaemonSet(1000), simulatedDeployment(100),
-			simulatedDeployment(3000)), f.refusedInPlace),
-		"Down": unavailable(f, daemonSet, twenty, twentyServed, resized), "Managers": managers(f), "Bills": bills(f), "Many": atOnceRows(f),
+		"Times": compared(f, seconds, daemonSet, four, twenty, twentyServed, served, resized, resizedTight,
+			simulatedDaemonSet(200), simulatedDaemonSet(1000)),
+		"Crowds": compared(f, seconds, simulatedDeployment(100), simulatedDeployment(300), simulatedDeployment(1000), simulatedDeployment(3000)),
+		"Many":   compared(f, seconds, workloads(100, "label"), workloads(100, "images"), workloads(300, "label"), workloads(300, "images")),
+		"Writes": compared(f, writes, daemonSet, four, twenty, twentyServed, served,
+			simulatedDaemonSet(1000), simulatedDeployment(100), simulatedDeployment(3000)),
+		"Down": unavailable(f, daemonSet, twenty, twentyServed, resized), "Managers": managers(f), "Bills": bills(f),
 	})
 	return text.String(), err
 }
 
-// realWorkloads are the benches of real pods, and the DaemonSets of simulated ones: each way was updated several times.
-func realWorkloads() []string {
-	return []string{daemonSet, four, twenty, twentyServed, served, resized, resizedTight, simulatedDaemonSet(200), simulatedDaemonSet(1000)}
-}
+// comparison is a figure of both ways, and how many writes are refused in place. Where in place is the larger one, it is bold.
+type comparison struct{ What, Native, InPlace, Times, Refused string }
 
-// crowds are the Deployments of simulated pods.
-func crowds() []string {
-	return []string{simulatedDeployment(100), simulatedDeployment(300), simulatedDeployment(1000), simulatedDeployment(3000)}
-}
-
-// comparison is a figure of both ways. Where in place is the larger one, it is bold.
-type comparison struct{ What, Native, InPlace, Times, More string }
-
-// compared returns the figure of each bench for which both ways were measured. More adds a column.
-func compared(f figures, what string, benches []string, more func(bench string) string) []comparison {
+// compared returns the figure of each bench for which both ways were measured.
+func compared(f figures, what string, benches ...string) []comparison {
 	var rows []comparison
 	for _, bench := range benches {
-		times := f.times(bench, what)
+		times := f.times(bench, inPlace, what)
 		if !known(times) {
 			continue
 		}
 		row := comparison{What: bench, Native: number(f.value(bench, native, what)), InPlace: number(f.value(bench, inPlace, what)),
-			Times: number(times)}
+			Times: number(times), Refused: told(f.value(bench, inPlace, refused))}
 		if times > 1 {
 			row.InPlace, row.Times = "**"+row.InPlace+"**", "**"+row.Times+"**"
-		}
-		if more != nil {
-			row.More = more(bench)
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
-
-// times returns how many times as much in place needs; NaN if that was not measured.
-func (f figures) times(bench, what string) float64 {
-	return f.value(bench, inPlace, what) / f.value(bench, native, what)
-}
-
-func (f figures) refusedInPlace(bench string) string { return told(f.value(bench, inPlace, refused)) }
 
 // downRow says how many pods are unavailable, and for how long.
 type downRow struct{ What, Way, Fewer, Each string }
@@ -107,21 +90,10 @@ func bills(f figures) []comparison {
 	var rows []comparison
 	for _, bench := range []string{twenty, daemonSet} {
 		for _, what := range []string{clusterCPU, etcdWrites} {
-			for _, row := range compared(f, what, []string{bench}, nil) {
+			for _, row := range compared(f, what, bench) {
 				row.What += ": " + what
 				rows = append(rows, row)
 			}
-		}
-	}
-	return rows
-}
-
-// atOnceRows returns the figures of many Deployments that are edited at once.
-func atOnceRows(f figures) []comparison {
-	var rows []comparison
-	for _, count := range []int{100, 300} {
-		for _, edit := range []string{"label", "images"} {
-			rows = append(rows, compared(f, seconds, []string{workloads(count, edit)}, nil)...)
 		}
 	}
 	return rows

@@ -57,6 +57,11 @@ func (f figures) way(bench, name string) way {
 // value returns NaN if it was not measured.
 func (f figures) value(bench, name, what string) float64 { return f.way(bench, name).value(what) }
 
+// times returns the ratio of a figure to the native one; NaN if it is not known.
+func (f figures) times(bench, name, what string) float64 {
+	return f.value(bench, name, what) / f.value(bench, native, what)
+}
+
 func (w way) value(what string) float64 {
 	if at := slices.IndexFunc(w.Figures, func(f figure) bool { return f.What == what }); at >= 0 {
 		return w.Figures[at].Value

@@ -39,7 +39,8 @@ func run(arguments []string) error {
 		return err
 	}
 	fmt.Println(summary(all))
-	err = errors.Join(os.WriteFile(page, []byte(text), 0o644), os.WriteFile(filepath.Join(filepath.Dir(page), "costs.md"), []byte(paid), 0o644))
+	costsPath := filepath.Join(filepath.Dir(page), "costs.md")
+	err = errors.Join(os.WriteFile(page, []byte(text), 0o644), os.WriteFile(costsPath, []byte(paid), 0o644))
 	if len(arguments) == 3 {
 		err = errors.Join(err, writeReadme(all, arguments[2]))
 	}

@@ -10,12 +10,13 @@ const (
 	planning cause = "planning"
 	draining cause = "draining"
 	caches   cause = "caches"
-	// confirming: no pod may be unavailable. billing: what the whole cluster pays. queueing: many workloads at once. admitting: CREATE of pods.
-	confirming cause = "confirming"
-	billing    cause = "billing"
-	queueing   cause = "queueing"
-	admitting  cause = "admitting"
-	unknown    cause = "unknown"
+
+	confirming cause = "confirming" // no pod may be unavailable
+	billing    cause = "billing"    // what the whole cluster pays
+	queueing   cause = "queueing"   // many workloads at once
+	admitting  cause = "admitting"  // CREATE of pods
+
+	unknown cause = "unknown"
 )
 
 // lasts is the constant readiness.Lasts, in seconds.

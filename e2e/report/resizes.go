@@ -23,7 +23,7 @@ func resizes(f figures) []resizeRow {
 // beside returns a figure, and its ratio to the native one of the same run.
 func beside(f figures, bench string, w way, what string) string {
 	text := told(w.value(what))
-	if ratio := w.value(what) / f.value(bench, native, what); w.Name != native && known(ratio) {
+	if ratio := f.times(bench, w.Name, what); w.Name != native && known(ratio) {
 		text += fmt.Sprintf(" (%s × native)", number(ratio))
 	}
 	return text
