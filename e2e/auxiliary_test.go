@@ -53,8 +53,7 @@ func auxiliary(t *testing.T) {
 	}
 	together(t, lengthy(scenarios, "Deployment, alone", "Deployment, with the application", "Deployment, undo",
 		"DaemonSet, undo", "DaemonSet, undo half-way", "DaemonSet, taken off half-way", "DaemonSet, bad value",
-		"DaemonSet, with the application",
-		"Deployment, taken off half-way"))
+		"DaemonSet, with the application", "Deployment, taken off half-way"))
 }
 
 // withAuxiliarySide adds an auxiliary container.

@@ -28,8 +28,7 @@ func configurationReload(t *testing.T) {
 	for kind, of := range kindsOfWorkloads {
 		scenarios[kind] = func(t *testing.T) { configurationChanged(t, of) }
 	}
-	together(t, lengthy(scenarios, "StatefulSet",
-		"DaemonSet"))
+	together(t, lengthy(scenarios, "StatefulSet", "DaemonSet"))
 }
 
 // configurationChanged checks that containers restart once for a burst of changes, with the new values in variables and mounted files, and

@@ -31,8 +31,7 @@ func dryRuns(t *testing.T) {
 		scenarios["injected sidecar of a "+kind+", undo"] = func(t *testing.T) { injectedUndone(t, of) }
 	}
 	together(t, lengthy(scenarios, "refused label", "rewritten image, DaemonSet", "rewritten before the label",
-		"injected sidecar of a Deployment, undo",
-		"injected sidecar of a StatefulSet, undo", "refused image, DaemonSet"))
+		"injected sidecar of a Deployment, undo", "injected sidecar of a StatefulSet, undo", "refused image, DaemonSet"))
 }
 
 // refusedAtCreation checks that the running pods stay untouched, that the native controller's pods are refused as well, and that an undo

@@ -56,9 +56,7 @@ func pulled(t *testing.T) {
 		}
 	}
 	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time", "nothing but pulled",
-		"missing image, push",
-		"missing image of a DaemonSet, undo",
-		"missing image of a DaemonSet, push"))
+		"missing image, push", "missing image of a DaemonSet, undo", "missing image of a DaemonSet, push"))
 }
 
 func serverMinor(t *testing.T) int {

@@ -33,8 +33,7 @@ func rules(t *testing.T) {
 		}
 	}
 	together(t, lengthy(scenarios, "Deployment, prefix", "DaemonSet, key", "DaemonSet, prefix", "DaemonSet, not listed", "DaemonSet, bad list",
-		"DaemonSet, taken off half-way",
-		"Deployment, taken off half-way"))
+		"DaemonSet, taken off half-way", "Deployment, taken off half-way"))
 }
 
 // bothKinds has, by kind, a function that creates a workload of three pods and returns its name.
