@@ -30,7 +30,7 @@ func setsOf(wanted, kept int, all ...counts) deployments.Sets {
 	for i, c := range all {
 		for pod := range c.available + c.unready {
 			available := pod < c.available
-			m := &deployments.Pod{State: podstate.State{Pod: &corev1.Pod{}, Available: available}, Owner: sets.All[i]}
+			m := &deployments.Pod{State: podstate.State{MarkedPod: podstate.MarkedPod{Pod: &corev1.Pod{}}, Available: available}, Owner: sets.All[i]}
 			if available {
 				m.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			}

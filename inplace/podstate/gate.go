@@ -102,13 +102,13 @@ func Reopen(pod *corev1.Pod, unreachable bool, now time.Time) (step steps.SetGat
 
 // reopen also returns how long to wait, if only time is needed.
 func reopen(pod *corev1.Pod, unreachable bool, now time.Time) (step steps.SetGate, may bool, wait time.Duration) {
-	s := &State{Pod: pod, Move: readiness.MoveOf(pod)}
+	s := &MarkedPod{Pod: pod, Move: readiness.MoveOf(pod)}
 	may, wait = s.mayOpen(now)
 	return openGate(pod, unreachable, now, whyReopen(s.Pod)), may, wait
 }
 
 // mayOpen reports whether a closed gate may open. That of a pod that was patched while it served may open at any moment.
-func (s *State) mayOpen(now time.Time) (bool, time.Duration) {
+func (s *MarkedPod) mayOpen(now time.Time) (bool, time.Duration) {
 	if readiness.DrainsStopping(s.Pod) {
 		return true, 0
 	}
@@ -119,7 +119,7 @@ func (s *State) mayOpen(now time.Time) (bool, time.Duration) {
 // the kubelet writes it before it kills containers. A container that is not ready does not prove it either: it may be unready by chance, or
 // have been unready before the patch and become ready yet. A pod serves on while it waits for capacity on its node. Where the API server
 // opens gates itself, it checks the part of this that needs no clock: see readiness/ready.go.
-func (s *State) MayReopen(now time.Time) (bool, time.Duration) {
+func (s *MarkedPod) MayReopen(now time.Time) (bool, time.Duration) {
 	if s.Move.RestartsToResize(s.Pod) {
 		return false, 0
 	}

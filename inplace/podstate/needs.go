@@ -46,7 +46,7 @@ func (s *State) Needs() edit.Change {
 		needs = *s.Change
 	}
 	needs.Containers = s.Containers
-	needs = needs.WithEntries(s.entriesBack())
+	needs = needs.WithEntries(s.entriesBack(s.Back))
 	if s.unrestartable != nil {
 		needs.Reasons = needs.Reasons.And(*s.unrestartable)
 	}
@@ -54,10 +54,10 @@ func (s *State) Needs() edit.Change {
 }
 
 // stillDiffer returns the changes that give the pod the containers of a new pod of the update revision. A pod that has the update revision
-// already needs none, whatever admission would change in a new pod, unless the pod was on its way to another revision.
-func (s *State) stillDiffer(update dryrun.NewPods) edit.ContainerChanges {
+// already needs none, whatever admission would change in a new pod, unless the pod was on its way to another revision, and goes back.
+func (s *MarkedPod) stillDiffer(update dryrun.NewPods, back edit.ContainerChanges) edit.ContainerChanges {
 	if s.Updated {
-		return s.Back
+		return back
 	}
 	var planned edit.ContainerChanges
 	if s.Change != nil {
@@ -68,7 +68,7 @@ func (s *State) stillDiffer(update dryrun.NewPods) edit.ContainerChanges {
 		planned = planned.WithoutRestart()
 	} else {
 		// Variables may have read what yet another revision says.
-		planned = planned.Reading(s.TemplateContainers, s.readEarly())
+		planned = planned.Reading(s.TemplateContainers, s.readEarly(back))
 	}
 	var unplanned edit.ContainerChanges
 	own, injected := planned.ChangesTo(s.Pod, update.Containers, runs(s.Pod), s.resizes),
@@ -78,7 +78,7 @@ func (s *State) stillDiffer(update dryrun.NewPods) edit.ContainerChanges {
 
 // resizes reports whether the update changes the container's CPU and memory: both templates set them, or a resize of them has begun
 // already. The update does not undo other values, such as those of a user who resizes pods directly.
-func (s *State) resizes(container string) bool {
+func (s *MarkedPod) resizes(container string) bool {
 	return s.Change != nil && s.Change.Resizes(container) || s.Move.Resizes(container)
 }
 
@@ -144,7 +144,7 @@ func (s *State) noOtherName() string {
 }
 
 // rewrites returns the containers that have an image other than their template's, or had one before Stayput patched them.
-func (s *State) rewrites() edit.ContainerChanges {
+func (s *MarkedPod) rewrites() edit.ContainerChanges {
 	var rewritten, unplanned edit.ContainerChanges
 	for change := range unplanned.ChangesTo(s.Pod, s.TemplateContainers, runs(s.Pod), edit.Nothing).NewImages() {
 		if had := s.Move.Back[change.Container]; had == "" || !edit.IsNameOf(had, change.Image.To) {

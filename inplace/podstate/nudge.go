@@ -11,7 +11,7 @@ import (
 )
 
 // Nudged returns the step that nudges the native controller that watches the pod, at once. The same value again would be no event.
-func (s *State) Nudged(now time.Time) steps.PatchPod {
+func (s *MarkedPod) Nudged(now time.Time) steps.PatchPod {
 	at := inplace.FormatTime(now)
 	if s.Pod.Annotations[inplace.AnnotationNudged] == at {
 		at = inplace.FormatTime(now.Add(time.Second))

@@ -27,7 +27,7 @@ const (
 )
 
 // PartiallyPatched reports whether the pod is partially patched.
-func (s *State) PartiallyPatched() bool {
+func (s *MarkedPod) PartiallyPatched() bool {
 	if s.ByLabel {
 		return HasPartialHash(s.Pod)
 	}
@@ -37,7 +37,7 @@ func (s *State) PartiallyPatched() bool {
 // revert returns the changes that give the containers again what the pod's identity says. A container may have the name of its image that
 // its own revision has, because it ran the image under another name before. It restarts all the same if its variables read what goes back.
 // revert returns nothing where the mark does not confirm that, if admission's answer about new pods is unknown or must not be followed.
-func (s *State) revert() edit.ContainerChanges {
+func (s *MarkedPod) revert() edit.ContainerChanges {
 	doubt := s.NewPods.Unknown != "" || s.NewPods.UpdateRevision != "" && s.ByMark
 	if doubt && !s.Move.MatchesRevision(s.NewPods.Containers) {
 		return nil
@@ -50,7 +50,7 @@ func (s *State) revert() edit.ContainerChanges {
 }
 
 // earlyReaders returns the containers of the pod's own revision that were restarted and read what the pod got before its identity.
-func (s *State) earlyReaders() []corev1.Container {
+func (s *MarkedPod) earlyReaders() []corev1.Container {
 	if s.ByLabel || s.Move.Read.None() {
 		return nil
 	}
@@ -68,21 +68,21 @@ func (s *State) BackChange() edit.Change {
 	if len(s.Back) == 0 {
 		return edit.Change{}
 	}
-	return edit.Change{Containers: s.Back}.WithEntries(s.entriesBack())
+	return edit.Change{Containers: s.Back}.WithEntries(s.entriesBack(s.Back))
 }
 
 // readEarly returns the labels and annotations that the pod got before its identity, because variables read them. It names only those
-// that variables of the pod's own revision read, because other clients may have written the mark.
-func (s *State) readEarly() edit.ReadKeys {
-	if s.ByLabel || len(s.Move.Back) == 0 || s.Updated && len(s.Back) == 0 {
+// that variables of the pod's own revision read, because other clients may have written the mark. Back are the changes of its way back.
+func (s *MarkedPod) readEarly(back edit.ContainerChanges) edit.ReadKeys {
+	if s.ByLabel || len(s.Move.Back) == 0 || s.Updated && len(back) == 0 {
 		return edit.ReadKeys{}
 	}
 	return s.Move.Read.Of(s.TemplateContainers)
 }
 
 // entriesBack returns these labels and annotations as the pod's own revision has them.
-func (s *State) entriesBack() (read edit.ReadKeys, labels, annotations []patches.EntryChange) {
-	read = s.readEarly()
+func (s *MarkedPod) entriesBack(back edit.ContainerChanges) (read edit.ReadKeys, labels, annotations []patches.EntryChange) {
+	read = s.readEarly(back)
 	return read, entriesIn(s.TemplateLabels, read.Labels), entriesIn(s.TemplateAnnotations, read.Annotations)
 }
 

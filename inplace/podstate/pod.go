@@ -32,14 +32,14 @@ func (s *State) PullsOnly() bool {
 func (s *State) takesPart() bool { return !s.Surge && !s.AtPartition && s.Infeasible == "" }
 
 // Ready reports whether the pod serves, even if not yet for minReadySeconds.
-func (s *State) Ready() bool { return apps.IsTrue(s.Pod, corev1.PodReady) }
+func (s *MarkedPod) Ready() bool { return apps.IsTrue(s.Pod, corev1.PodReady) }
 
 // NewPodGrace is how long a new pod has to start.
 const NewPodGrace = 10 * time.Second
 
 // Starting reports whether the pod was created, or its gate opened, too recently to count as a pod that does not serve anyway, and for how
 // much longer. Its kubelet could report it Ready before it knows that the gate is closed, and then report it not Ready beyond all budgets.
-func (s *State) Starting(now time.Time) (bool, time.Duration) {
+func (s *MarkedPod) Starting(now time.Time) (bool, time.Duration) {
 	if s.Ready() {
 		return false, 0
 	}

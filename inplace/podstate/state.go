@@ -13,11 +13,16 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// State is a live pod and what an update needs of it, for any kind of workload.
-type State struct {
+// MarkedPod is a pod, the mark of its move, and the revision that its identity names: what a State is found out from.
+type MarkedPod struct {
 	Pod  *corev1.Pod
 	Move readiness.Move
 	PodRevision
+}
+
+// State is a live pod and what an update needs of it, for any kind of workload.
+type State struct {
+	MarkedPod
 	// Auxiliary are the containers that the user does not wait for.
 	Auxiliary inplace.Auxiliary
 	// Containers are the changes left to do in the pod's containers until the pod is one of the update revision: see Needs.
@@ -66,12 +71,12 @@ func StateOf(
 	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, ahead readiness.Ahead, marks readiness.Marks,
 	minReadySeconds int32, readyWait readiness.Wait, now time.Time,
 ) State {
+	marked := MarkedPod{Pod: pod, Move: marks.MoveOf(pod), PodRevision: from}
+	back := marked.revert()
 	s := State{
-		Pod: pod, Move: marks.MoveOf(pod), PodRevision: from,
+		MarkedPod: marked, Back: back, Containers: marked.stillDiffer(update, back), Rewritten: marked.rewrites(),
 		Surge: pod.Annotations[inplace.AnnotationSurgePod] != "", Removing: readiness.Removing(pod),
 	}
-	s.Back = s.revert()
-	s.Containers, s.Rewritten = s.stillDiffer(update), s.rewrites()
 	s.Resizing = s.Resizes() || len(s.Move.Resize) > 0 && !s.Move.Resized(pod)
 	unrestartable, tells := s.whyUnrestartable(now)
 	s.unrestartable = unrestartable
@@ -93,7 +98,7 @@ func StateOf(
 }
 
 // Annotated returns the patch that sets those annotations of the pod; an empty value removes one.
-func (s *State) Annotated(why string, entries ...[2]string) steps.PatchPod {
+func (s *MarkedPod) Annotated(why string, entries ...[2]string) steps.PatchPod {
 	return steps.PatchPod{
 		Pod: s.Pod, Operations: patches.Guarded(s.Pod, patches.SetEntries("annotations", s.Pod.Annotations, entries...)...), Why: why,
 	}

@@ -53,8 +53,8 @@ func TestWrites(t *testing.T) {
 			if !c.ungated {
 				pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 			}
-			s := &podstate.State{Pod: pod, Containers: c.needs.Containers, PodRevision: podstate.PodRevision{Change: &c.needs, ByLabel: c.byLabel,
-				Updated: c.updated}}
+			revision := podstate.PodRevision{Change: &c.needs, ByLabel: c.byLabel, Updated: c.updated}
+			s := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: pod, PodRevision: revision}, Containers: c.needs.Containers}
 			w := s.NextWrite()
 			got := writeText(w)
 			if w.Ends == podstate.EndsPartial {
@@ -83,7 +83,7 @@ func after(s *podstate.State, w podstate.Write) *podstate.State {
 	left.Labels = slices.DeleteFunc(slices.Clone(left.Labels), func(l patches.EntryChange) bool { return slices.Contains(w.Does.Labels, l) })
 	origin := s.PodRevision
 	origin.Change = &left
-	return &podstate.State{Pod: s.Pod, Containers: left.Containers, PodRevision: origin}
+	return &podstate.State{MarkedPod: podstate.MarkedPod{Pod: s.Pod, PodRevision: origin}, Containers: left.Containers}
 }
 
 // TestPartiallyPatchedFollowsFromThePod: after the first write, what is left is what came second before.

@@ -197,7 +197,7 @@ func TestMayReopen(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
-			m := &podstate.State{Pod: fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1),
+			m := &podstate.MarkedPod{Pod: fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1),
 				append([]func(*corev1.Pod){fixture.Drained}, c.changes...)...)}
 			if c.mark {
 				m.Move = readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1",
@@ -269,7 +269,7 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 				moved.Unready = c.statuses != nil
 				c.moved[name] = moved
 			}
-			s := &podstate.State{Pod: pod, Move: readiness.Move{Generation: 2, Containers: c.moved}}
+			s := &podstate.MarkedPod{Pod: pod, Move: readiness.Move{Generation: 2, Containers: c.moved}}
 			if open, _ := s.MayReopen(fixture.Start); open != c.want {
 				t.Errorf("may reopen is %v", open)
 			}

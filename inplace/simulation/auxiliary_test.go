@@ -52,9 +52,10 @@ func TestDrains(t *testing.T) {
 			if c.change != nil {
 				c.change(pod)
 			}
-			s := &podstate.State{Pod: pod, Containers: c.needs,
-				Auxiliary:   inplace.AuxiliaryOf(map[string]string{inplace.AnnotationAuxiliary: c.list}),
-				PodRevision: podstate.PodRevision{Updated: c.updated}}
+			s := &podstate.State{
+				MarkedPod: podstate.MarkedPod{Pod: pod, PodRevision: podstate.PodRevision{Updated: c.updated}}, Containers: c.needs,
+				Auxiliary: inplace.AuxiliaryOf(map[string]string{inplace.AnnotationAuxiliary: c.list}),
+			}
 			if s.Drains() != c.drains || s.NextWrite().Ends != c.writes {
 				t.Errorf("it drains: %t, and the next write ends %d", s.Drains(), s.NextWrite().Ends)
 			}
