@@ -3,7 +3,6 @@ package write
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/steps"
@@ -13,21 +12,6 @@ import (
 func CreatesPrePullPod(step steps.Step) bool {
 	_, creates := step.(steps.CreatePrePullPod)
 	return creates
-}
-
-// createPrePullPod creates a pre-pull pod. The pod's name is derived from the update revision and the node. So a second
-// attempt on an outdated cache finds that the pod exists. If the existing pod is not a pre-pull pod of the same
-// workload, that is a refusal.
-func (w Writer) createPrePullPod(ctx context.Context, step steps.CreatePrePullPod) (Done, error) {
-	prePullPod := step.Pod.DeepCopy()
-	switch err := w.Client.Create(ctx, prePullPod, FieldOwner); {
-	case apierrors.IsAlreadyExists(err):
-		return Done{}, w.taken(ctx, prePullPod, err)
-	case IsRefused(err):
-		return Done{}, Refusal{err}
-	default:
-		return Done{Step: step, After: prePullPod}, err
-	}
 }
 
 func (w Writer) deletePrePullPod(ctx context.Context, step steps.DeletePrePullPod) (Done, error) {

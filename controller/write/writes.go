@@ -82,7 +82,10 @@ type Outcome struct {
 func (w Writer) CarryOut(ctx context.Context, todo []steps.Step) Outcome {
 	var done Outcome
 	for _, lot := range steps.Lots(todo) {
-		for i, made := range w.together(ctx, lot) {
+		made := make([]attempt, len(lot))
+		// When the context ends, each step fails by itself.
+		workqueue.ParallelizeUntil(context.WithoutCancel(ctx), atATime, len(lot), func(i int) { made[i] = w.attempt(ctx, lot[i]) })
+		for i, made := range made {
 			switch {
 			case made.err == nil:
 				done.Writes = append(done.Writes, made.Done)
@@ -100,16 +103,6 @@ func (w Writer) CarryOut(ctx context.Context, todo []steps.Step) Outcome {
 type attempt struct {
 	Done
 	err error
-}
-
-// together makes the steps in parallel, and returns the result of each. When the context ends, each step fails by
-// itself.
-func (w Writer) together(ctx context.Context, todo []steps.Step) []attempt {
-	made := make([]attempt, len(todo))
-	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), atATime, len(todo), func(i int) {
-		made[i] = w.attempt(ctx, todo[i])
-	})
-	return made
 }
 
 // attempt makes one step. A panic counts as a failure of this workload, as it does in Reconcile. It does not end the
@@ -156,17 +149,17 @@ func (o *Outcome) fail(step steps.Step, err error) {
 func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	switch s := step.(type) {
 	case steps.CreateReplicaSet:
-		return w.create(ctx, s)
+		return w.createReplicaSet(ctx, s)
 	case steps.PatchReplicaSet:
-		return w.patch(ctx, s, w.Client, s.ReplicaSet, &apps.ReplicaSet{}, s.Operations)
+		return w.patch(ctx, s, s.ReplicaSet, &apps.ReplicaSet{}, s.Operations)
 	case steps.PatchRevision:
-		return w.patch(ctx, s, w.Client, s.Revision, &apps.ControllerRevision{}, s.Operations)
+		return w.patch(ctx, s, s.Revision, &apps.ControllerRevision{}, s.Operations)
 	case steps.PatchPod:
 		return w.patchPod(ctx, s)
 	case steps.SetGate:
-		return w.patch(ctx, s, w.status(), s.Pod, &corev1.Pod{}, s.Operations)
+		return w.patch(ctx, s, s.Pod, &corev1.Pod{}, s.Operations)
 	case steps.CreatePrePullPod:
-		return w.createPrePullPod(ctx, s)
+		return w.create(ctx, s, s.Pod.DeepCopy())
 	case steps.DeletePrePullPod:
 		return w.deletePrePullPod(ctx, s)
 	case steps.PersistFallback:
@@ -176,9 +169,9 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 		changed, err := w.updateFallbacks(ctx, func(fallbacks revisions.Fallbacks) { fallbacks.Remove(s.Workload.GetUID()) })
 		return Done{Step: s, After: changed}, err
 	case steps.UndoStalled:
-		return w.patch(ctx, s, w.Client, s.Deployment, &apps.Deployment{}, s.Operations)
+		return w.patch(ctx, s, s.Deployment, &apps.Deployment{}, s.Operations)
 	case steps.PatchStatus:
-		return w.patch(ctx, s, w.status(), s.Deployment, &apps.Deployment{}, s.Operations)
+		return w.patch(ctx, s, s.Deployment, &apps.Deployment{}, s.Operations)
 	default:
 		return Done{}, fmt.Errorf("unknown kind of step %T", step)
 	}
@@ -186,7 +179,7 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 
 // patchPod patches a pod. If the API server refuses that, it takes the step's Instead.
 func (w Writer) patchPod(ctx context.Context, s steps.PatchPod) (Done, error) {
-	done, err := w.patch(ctx, s, w.podPatcher(s), s.Pod, &corev1.Pod{}, s.Operations)
+	done, err := w.patch(ctx, s, s.Pod, &corev1.Pod{}, s.Operations)
 	if refused := (Refusal{}); s.Instead != nil && errors.As(err, &refused) {
 		return w.patchPod(ctx, s.Instead(err.Error()))
 	}
@@ -220,13 +213,18 @@ func (w Writer) updateFallbacks(ctx context.Context, change func(revisions.Fallb
 	return fallbacks, err
 }
 
-// create creates a ReplicaSet from raw JSON, so that fields newer than Stayput's types are kept. Its name is derived
-// from the template. So a second attempt on an outdated cache finds that it exists, and does not create another.
-func (w Writer) create(ctx context.Context, step steps.CreateReplicaSet) (Done, error) {
+// createReplicaSet creates a ReplicaSet from raw JSON, so that fields newer than Stayput's types are kept.
+func (w Writer) createReplicaSet(ctx context.Context, step steps.CreateReplicaSet) (Done, error) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(step.Object); err != nil {
 		return Done{}, fmt.Errorf("decoding ReplicaSet %s: %w", step.Name, err)
 	}
+	return w.create(ctx, step, object)
+}
+
+// create creates an object. The name of a ReplicaSet is derived from its template, that of a pre-pull pod from the update revision and the
+// node. So a second attempt on an outdated cache finds that the object exists, and does not create another.
+func (w Writer) create(ctx context.Context, step steps.Step, object client.Object) (Done, error) {
 	switch err := w.Client.Create(ctx, object, FieldOwner); {
 	case apierrors.IsAlreadyExists(err):
 		return Done{}, w.taken(ctx, object, err)
@@ -253,29 +251,6 @@ func (w Writer) taken(ctx context.Context, wanted client.Object, err error) erro
 	return Refusal{err}
 }
 
-// patcher patches objects, or a subresource of them.
-type patcher interface {
-	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
-}
-
-// subresourcePatcher patches a subresource of objects.
-type subresourcePatcher struct{ client.SubResourceWriter }
-
-func (w Writer) status() patcher { return subresourcePatcher{w.Client.Status()} }
-
-// podPatcher returns the patcher for a pod, or for the resize subresource if the step resizes the pod.
-func (w Writer) podPatcher(step steps.PatchPod) patcher {
-	if step.Resizes {
-		return subresourcePatcher{w.Client.SubResource("resize")}
-	}
-	return w.Client
-}
-
-func (p subresourcePatcher) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-	subresource := &client.SubResourcePatchOptions{PatchOptions: *(&client.PatchOptions{}).ApplyOptions(options)}
-	return p.SubResourceWriter.Patch(ctx, object, patch, subresource)
-}
-
 // Operations is a JSON patch that implements client.Patch.
 type Operations []jsonpatch.Operation
 
@@ -287,13 +262,17 @@ func (o Operations) Data(client.Object) ([]byte, error) {
 	return json.Marshal([]jsonpatch.Operation(o))
 }
 
-// patch applies the operations to the object. The operations include the guard.
-func (w Writer) patch(
-	ctx context.Context, step steps.Step, to patcher, before, after client.Object, operations []jsonpatch.Operation,
-) (Done, error) {
+// patch applies the operations to the object, or to the subresource that the step writes. The operations include the guard.
+func (w Writer) patch(ctx context.Context, step steps.Step, before, after client.Object, operations []jsonpatch.Operation) (Done, error) {
 	after.SetNamespace(before.GetNamespace())
 	after.SetName(before.GetName())
-	if err := to.Patch(ctx, after, Operations(operations), FieldOwner); err != nil {
+	var err error
+	if subresource := w.writtenBy(step).subresource; subresource == "" {
+		err = w.Client.Patch(ctx, after, Operations(operations), FieldOwner)
+	} else {
+		err = w.Client.SubResource(subresource).Patch(ctx, after, Operations(operations), FieldOwner)
+	}
+	if err != nil {
 		return Done{}, w.classify(ctx, before, err)
 	}
 	return Done{Step: step, Before: before, After: after}, nil
@@ -307,24 +286,15 @@ func (w Writer) classify(ctx context.Context, planned client.Object, err error) 
 	if !IsRefused(err) {
 		return err
 	}
-	same, getErr := w.isCurrent(ctx, planned)
+	current, getErr := w.Current(ctx, planned)
 	switch {
-	case getErr != nil:
+	case client.IgnoreNotFound(getErr) != nil:
 		return errors.Join(err, getErr)
-	case same:
+	case getErr == nil && current.GetResourceVersion() == planned.GetResourceVersion():
 		return Refusal{err}
 	default:
 		return outdatedError{err}
 	}
-}
-
-// isCurrent reports whether the object has not changed since it was read.
-func (w Writer) isCurrent(ctx context.Context, object client.Object) (bool, error) {
-	current, err := w.Current(ctx, object)
-	if err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return current.GetResourceVersion() == object.GetResourceVersion(), nil
 }
 
 // Current returns the metadata that an object has now.
