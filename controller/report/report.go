@@ -156,19 +156,26 @@ func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write
 	n.namespace = namespace
 	n.begun()
 	n.moves()
-	n.preparations()
 	n.bypassed()
-	n.absences()
-	n.partition()
-	n.awaitsBudget()
-	n.hooks()
-	n.awaitsLimit()
-	n.stalled()
 	n.undone()
-	n.atStandstill()
-	n.fellBack()
+	if known := n.current(); known != nil {
+		n.during(known)
+	}
 	n.recreated()
 	n.completed()
+}
+
+// during reports what happens during an update in place.
+func (n news) during(known *update) {
+	n.preparations(known)
+	n.absences(known)
+	n.partition(known)
+	n.awaitsBudget(known)
+	n.hooks(known)
+	n.awaitsLimit(known)
+	n.stalled(known)
+	n.notUndone(known)
+	n.fellBack(known)
 }
 
 // Gone ends the update of a workload that was deleted.
@@ -289,9 +296,12 @@ func (n news) adopt(known *update) {
 	known.told[n.stage()] = n.waitsAtPartition()
 }
 
-// moves records an event on each pod that got new images, a new revision, or both.
+// moves records an event on each pod that got new images, a new revision, or both. It counts the pre-pull pods.
 func (n news) moves() {
 	for _, w := range n.writes {
+		if write.CreatesPrePullPod(w.Step) {
+			n.metrics.PrePullPods.WithLabelValues(n.namespace).Inc()
+		}
 		step, ok := w.Step.(steps.PatchPod)
 		if !ok {
 			continue
@@ -345,16 +355,7 @@ func imageChanges(before, after *corev1.Pod) string {
 
 // preparations records once for each image that the image cannot be pulled, once that images are not pulled before
 // containers stop, and once that it is unknown what admission makes of new pods.
-func (n news) preparations() {
-	for _, w := range n.writes {
-		if write.CreatesPrePullPod(w.Step) {
-			n.metrics.PrePullPods.WithLabelValues(n.namespace).Inc()
-		}
-	}
-	known := n.current()
-	if known == nil {
-		return
-	}
+func (n news) preparations(known *update) {
 	if why := n.plan.NoDryRun; why != "" && !known.told[EventNoDryRun] {
 		known.told[EventNoDryRun] = true
 		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventNoDryRun, "What admission changes in new pods is unknown: "+why)
@@ -374,11 +375,7 @@ func (n news) preparations() {
 }
 
 // absences measures for how long pods of an update are not Ready.
-func (n news) absences() {
-	known := n.current()
-	if known == nil {
-		return
-	}
+func (n news) absences(known *update) {
 	for _, pod := range n.seen.Pods {
 		ready := apps.IsTrue(pod, corev1.PodReady)
 		since, away := known.away[pod.UID]
@@ -399,9 +396,8 @@ func (n news) mayBeCause(pod *corev1.Pod) bool {
 
 // partition records, once for each value of the partition, that the update waits at the partition. How many pods that
 // are may change later, when the workload is scaled.
-func (n news) partition() {
-	known := n.current()
-	if known == nil || !n.waitsAtPartition() || known.told[n.stage()] {
+func (n news) partition(known *update) {
+	if !n.waitsAtPartition() || known.told[n.stage()] {
 		return
 	}
 	known.told[n.stage()] = true
@@ -430,11 +426,7 @@ func (n news) stage() string {
 const budgetPatience = 10 * time.Second
 
 // awaitsBudget records, once for each PodDisruptionBudget, that an update waits for it.
-func (n news) awaitsBudget() {
-	known := n.current()
-	if known == nil {
-		return
-	}
+func (n news) awaitsBudget(known *update) {
 	if n.plan.AwaitsBudget == "" || n.plan.Progress.Moving > 0 {
 		known.refusedSince, known.refused = time.Time{}, false
 		return
@@ -453,11 +445,7 @@ func (n news) awaitsBudget() {
 const hookPatience = 10 * time.Second
 
 // hooks records that hooks hold a pod, once for each hook, and that they have timed out, once for each pod and time.
-func (n news) hooks() {
-	known := n.current()
-	if known == nil {
-		return
-	}
+func (n news) hooks(known *update) {
 	for _, wait := range n.plan.HookWaits {
 		told := EventAwaitsHook + " " + wait.Hooks.String()
 		if wait.TimedOut {
@@ -485,9 +473,8 @@ func (n news) hookTimedOut(wait steps.HookWait) {
 const adaptivePatience = time.Minute
 
 // awaitsLimit notices how many pods a limit keeps in service, and records, once for each limit, that no pod restarts because of it.
-func (n news) awaitsLimit() {
-	known := n.current()
-	if known == nil || n.plan.Overtaken {
+func (n news) awaitsLimit(known *update) {
+	if n.plan.Overtaken {
 		return // it waits as it did
 	}
 	known.limit, known.awaiting = n.plan.AwaitsLimit.Flag, n.plan.AwaitsLimit.Count()
@@ -511,42 +498,37 @@ func (n news) awaitsLimit() {
 	}
 }
 
-// stalled records once that an update makes no progress.
-func (n news) stalled() {
-	known := n.current()
-	if known == nil || known.stalled || n.plan.Phase != steps.PhaseStalled {
+// stalled notices when an update stalls and when it goes on. It records once that the update makes no progress.
+func (n news) stalled(known *update) {
+	known.still = n.plan.Phase == steps.PhaseStalled
+	if !known.still || known.stalled {
 		return
 	}
 	known.stalled = true
 	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventStalled, n.plan.Message)
 }
 
-// undone records that a stalled update was undone, or once why it is not.
+// undone records that a stalled update was undone.
 func (n news) undone() {
 	for _, w := range n.writes {
 		if undo, is := w.Step.(steps.UndoStalled); is {
 			n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventUndone, undo.Why)
 		}
 	}
-	known := n.current()
-	if known == nil || n.plan.NotUndone == "" || known.told[EventNotUndone] {
+}
+
+// notUndone records once why a stalled update is not undone.
+func (n news) notUndone(known *update) {
+	if n.plan.NotUndone == "" || known.told[EventNotUndone] {
 		return
 	}
 	known.told[EventNotUndone] = true
 	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventNotUndone, "The stalled update is not undone: "+n.plan.NotUndone)
 }
 
-// atStandstill notices when an update stalls and when it goes on.
-func (n news) atStandstill() {
-	if known := n.current(); known != nil {
-		known.still = n.plan.Phase == steps.PhaseStalled
-	}
-}
-
 // fellBack records that an update begun in place fell back.
-func (n news) fellBack() {
-	known := n.current()
-	if known == nil || !n.justFellBack() && !n.leftHalfWay(known) {
+func (n news) fellBack(known *update) {
+	if !n.justFellBack() && !n.leftHalfWay(known) {
 		return
 	}
 	reasons := n.plan.Decision.Reasons
