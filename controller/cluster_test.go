@@ -53,7 +53,7 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 	}
 }
 
-func (c *cluster) leadership() leadership {
+func (c *cluster) leadership() observe.Leadership {
 	return observe.Leadership{Reader: c, Namespace: fixture.Fallbacks.Namespace, Identity: fixture.Leader}
 }
 
@@ -73,4 +73,14 @@ type deploymentReader interface {
 
 func (c *cluster) writer() write.Writer {
 	return write.Writer{Client: c, Live: c, Fallbacks: fixture.Fallbacks}
+}
+
+// remembers reports whether the Reconciler remembers any workload.
+func (r *Reconciler) remembers() bool {
+	remembers := false
+	r.memories.of.Range(func(_, _ any) bool {
+		remembers = true
+		return false
+	})
+	return remembers
 }

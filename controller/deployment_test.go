@@ -228,7 +228,7 @@ func TestReconcileForgetsWhatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.reconcile(r)
-	if len(r.memories.of) != 0 || len(r.Reporter.Updates) != 0 {
+	if r.remembers() || len(r.Reporter.Updates) != 0 {
 		t.Error("a deleted Deployment is remembered")
 	}
 }

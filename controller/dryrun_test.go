@@ -81,7 +81,7 @@ func TestDryRunsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.reconcile(r)
-	if len(r.memories.of) > 0 {
+	if r.remembers() {
 		t.Error("a deleted Deployment is remembered")
 	}
 }

@@ -9,27 +9,13 @@ import (
 )
 
 // memories has what the leader remembers of each workload. Only one worker works on a workload at a time, so a memory itself needs no lock.
-type memories struct {
-	lock sync.Mutex
-	of   map[types.NamespacedName]*engine.Memory
-}
+type memories struct{ of sync.Map }
 
 // recall returns the memory of the workload, an empty one if there is none.
 func (m *memories) recall(workload types.NamespacedName) *engine.Memory {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	if m.of == nil {
-		m.of = map[types.NamespacedName]*engine.Memory{}
-	}
-	if m.of[workload] == nil {
-		m.of[workload] = &engine.Memory{}
-	}
-	return m.of[workload]
+	memory, _ := m.of.LoadOrStore(workload, &engine.Memory{})
+	return memory.(*engine.Memory)
 }
 
 // forget forgets a workload that is gone.
-func (m *memories) forget(workload types.NamespacedName) {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	delete(m.of, workload)
-}
+func (m *memories) forget(workload types.NamespacedName) { m.of.Delete(workload) }

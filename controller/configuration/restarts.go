@@ -37,8 +37,7 @@ type Restarts struct {
 	Sources reader
 	Report  reporter
 
-	lock     sync.Mutex
-	memories map[types.NamespacedName]*memory
+	memories sync.Map // *memory by types.NamespacedName
 }
 
 // reader reads what workloads follow: see Sources.
@@ -221,21 +220,12 @@ func (r *Restarts) tell(workload client.Object, why string) {
 }
 
 func (r *Restarts) recall(workload types.NamespacedName) *memory {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	if r.memories == nil {
-		r.memories = map[types.NamespacedName]*memory{}
-	}
-	if r.memories[workload] == nil {
-		r.memories[workload] = &memory{}
-	}
-	return r.memories[workload]
+	remembered, _ := r.memories.LoadOrStore(workload, &memory{})
+	return remembered.(*memory)
 }
 
 // leave forgets a workload that follows nothing.
 func (r *Restarts) leave(by Follower) {
 	r.Sources.Leave(by)
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	delete(r.memories, by.NamespacedName)
+	r.memories.Delete(by.NamespacedName)
 }
