@@ -8,22 +8,13 @@ import (
 
 	"github.com/stayput/stayput/controller/write"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/stayput/stayput/controller/kinds"
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/observe"
 )
-
-// namespaceReader reads from the API server what a namespace says about its workloads; see observe.Reader.
-type namespaceReader interface {
-	Mode(ctx context.Context, kind observe.Kind, namespace string, workloadLabels map[string]string) (inplace.Mode, error)
-	Quotas(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error)
-}
 
 // planOf returns a plan. If the plan needs a dry run, planOf plans again with its result. If pods are to be created, it
 // plans again with the quotas.

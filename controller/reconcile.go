@@ -42,9 +42,10 @@ type Reconciler struct {
 	allowances   *allowance.Room
 	restarts     *allowance.Restarts
 	// woken are workloads whose pods wait no longer for others.
-	woken      chan event.GenericEvent
-	namespaces namespaceReader
-	leadership leadership
+	woken chan event.GenericEvent
+	// namespaces reads from the API server what a namespace says about its workloads.
+	namespaces observe.Reader
+	leadership observe.Leadership
 	// gone returns the workloads with a persisted fallback that the cache does not have. When a fallback is persisted, the
 	// cache already has its workload. So these workloads are deleted.
 	gone     func(context.Context) ([]types.UID, error)
@@ -218,11 +219,6 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 		inplace.WindowOf(nil, current.GetAnnotations()) != inplace.WindowOf(nil, planned.GetAnnotations())
 	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() ||
 		mode != rollout.Snapshot().Mode || repartitioned, nil
-}
-
-// leadership reads until when this process may write as the leader; see observe.Leadership.
-type leadership interface {
-	Ends(ctx context.Context) (ends time.Time, reason string, err error)
 }
 
 // term returns a context for the writes of a plan. If the plan takes pods out of service, the context ends with the

@@ -198,7 +198,7 @@ func newWriter(m manager.Manager, cached observe.Reader) write.Writer {
 }
 
 func newReconciler(
-	m manager.Manager, kind kinds.Kind, cached observe.Reader, leading leadership, seen *drain.Listings, metrics *report.Metrics,
+	m manager.Manager, kind kinds.Kind, cached observe.Reader, leading observe.Leadership, seen *drain.Listings, metrics *report.Metrics,
 ) *Reconciler {
 	return &Reconciler{
 		kind:       kind.Kind,
