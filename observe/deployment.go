@@ -95,15 +95,11 @@ func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*apps.Replic
 // RolloutOf returns the rollout of the given Deployment, without nodes and pre-pull pods. The Deployment need not be
 // stored yet.
 func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*deployments.Rollout, error) {
-	policy, err := r.ordersFor(ctx, Deployments, deployment)
+	seen, err := r.snapshotOf(ctx, Deployments, deployment)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &deployments.Rollout{
-		Deployment: deployment,
-		Seen: engine.Snapshot{Mode: policy.mode, Settings: policy.settings,
-			Fallback: policy.fallback, Rules: policy.rules},
-	}
+	rollout := &deployments.Rollout{Deployment: deployment, Seen: seen}
 	of := selected{deployment, deployment.Spec.Selector}
 	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.Stores.shared()...)
 	if err != nil {

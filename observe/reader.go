@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/prepull"
-	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // Reader reads what package inplace decides on. Every error is an error of the underlying client.Reader, and says what
@@ -99,22 +99,16 @@ func (r Reader) policy(
 		inplace.WindowOf(ns.Annotations, workload.GetAnnotations()), time.Now()), nil
 }
 
-// policy are how to update a workload, by its labels, its annotations and its persisted fallback.
-type policy struct {
-	mode     inplace.Mode
-	settings inplace.Settings
-	rules    inplace.Rules
-	fallback revisions.Fallback
-}
-
-func (r Reader) ordersFor(ctx context.Context, kind Kind, workload client.Object) (policy, error) {
+// snapshotOf returns a snapshot with what the labels, the annotations and the persisted fallback of a workload say, and nothing else yet.
+func (r Reader) snapshotOf(ctx context.Context, kind Kind, workload client.Object) (engine.Snapshot, error) {
 	mode, settings, err := r.policy(ctx, kind, workload.GetNamespace(), workload)
 	if err != nil {
-		return policy{}, err
+		return engine.Snapshot{}, err
 	}
 	fallback, err := r.Hold.PersistedFallback(ctx, workload.GetUID())
 	annotations := workload.GetAnnotations()
-	return policy{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings), fallback}, err
+	rules := r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings)
+	return engine.Snapshot{Mode: mode, Settings: settings, Rules: rules, Fallback: fallback}, err
 }
 
 // Workload returns the workload of that kind and name, whole; nil if there is none.

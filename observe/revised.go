@@ -90,15 +90,11 @@ func (k Revised) RolloutOf(ctx context.Context, r Reader, workload client.Object
 }
 
 func (k Revised) rolloutOf(ctx context.Context, r Reader, of selected) (*controllerrevisions.Rollout, error) {
-	policy, err := r.ordersFor(ctx, k.Kind, of.Object)
+	seen, err := r.snapshotOf(ctx, k.Kind, of.Object)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &controllerrevisions.Rollout{
-		Kind: k.Of(of.Object),
-		Seen: engine.Snapshot{Mode: policy.mode, Settings: policy.settings,
-			Fallback: policy.fallback, Rules: policy.rules},
-	}
+	rollout := &controllerrevisions.Rollout{Kind: k.Of(of.Object), Seen: seen}
 	revisions, load, err := owned[apps.ControllerRevision](
 		ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{of.GetUID()}, r.Stores.shared()...)
 	if err != nil {
