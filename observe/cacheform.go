@@ -106,12 +106,8 @@ func (k *CacheForm) Pod(object any) (any, error) {
 
 func (k *CacheForm) keep(object client.Object, wanted bool) client.Object {
 	trim(object)
-	size := sizeOf(object)
-	if !wanted || size > large {
-		k.forget(object)
-		return outlineOf(object, size)
-	}
-	if !k.fits(object, size) {
+	k.forget(object)
+	if size := sizeOf(object); !wanted || size > large || !k.fits(object, size) {
 		return outlineOf(object, size)
 	}
 	return object
@@ -120,7 +116,6 @@ func (k *CacheForm) keep(object client.Object, wanted bool) client.Object {
 // fits reports whether the object can be kept whole beside the other objects of its namespace. If so, it counts the
 // object.
 func (k *CacheForm) fits(object client.Object, size int) bool {
-	k.forget(object)
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	of := k.kept[object.GetNamespace()]
@@ -150,13 +145,7 @@ func (k *CacheForm) forget(object client.Object) {
 	}
 }
 
-// OnAdd implements cache.ResourceEventHandler of client-go.
-func (k *CacheForm) OnAdd(any, bool) {}
-
-// OnUpdate implements cache.ResourceEventHandler of client-go.
-func (k *CacheForm) OnUpdate(any, any) {}
-
-// OnDelete implements cache.ResourceEventHandler of client-go. A deleted object no longer counts.
+// OnDelete is called when a cached object was deleted. It no longer counts.
 func (k *CacheForm) OnDelete(object any) {
 	if missed, is := object.(toolscache.DeletedFinalStateUnknown); is {
 		object = missed.Obj

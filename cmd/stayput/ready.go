@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
@@ -23,7 +24,7 @@ func watch(ctx context.Context, informers cache.Informers, keep *observe.CacheFo
 		if err != nil {
 			return nil, fmt.Errorf("watch %T: %w", object, err)
 		}
-		if _, err := informer.AddEventHandler(keep); err != nil {
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: keep.OnDelete}); err != nil {
 			return nil, fmt.Errorf("watch %T: %w", object, err)
 		}
 		all = append(all, informer)
