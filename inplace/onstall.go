@@ -1,7 +1,5 @@
 package inplace
 
-import "fmt"
-
 const (
 	// LabelOnStall says what becomes of an update in place of a Deployment that has exceeded `progressDeadlineSeconds`: `undo` takes the
 	// template back to the revision before, as `kubectl rollout undo` does, once for each template; `wait`, the default, leaves it as it is.
@@ -15,10 +13,3 @@ const (
 	// OnStallWait is its other value.
 	OnStallWait = "wait"
 )
-
-func parseOnStall(text string) (bool, error) {
-	if text != OnStallUndo && text != OnStallWait {
-		return false, fmt.Errorf("%q is neither %s nor %s", text, OnStallUndo, OnStallWait)
-	}
-	return text == OnStallUndo, nil
-}

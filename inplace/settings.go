@@ -1,7 +1,7 @@
 package inplace
 
 import (
-	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -153,25 +153,25 @@ const (
 func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 	labels := []map[string]string{workloadLabels, namespaceLabels}
 	return Settings{
-		StatefulSets:       setting(labels, LabelStatefulSets, parseStatefulSets, false),
+		StatefulSets:       setting(labels, LabelStatefulSets, onWith(StatefulSetsInPlace), false),
 		Drain:              setting(labels, LabelDrain, upTo(LongestDrain), DefaultDrain),
 		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, DefaultPrePullParallelism),
-		Surge:              setting(labels, LabelSurge, parseSurge, SurgeNeeded),
-		Restart:            setting(labels, LabelRestart, parseRestart, false),
-		Resize:             setting(labels, LabelResize, parseResize, ResizeDeclared),
-		InitContainers:     setting(labels, LabelInitContainers, parseInitContainers, false),
-		DisruptionBudgets:  setting(labels, LabelDisruptionBudgets, parseDisruptionBudgets, false),
+		Surge:              setting(labels, LabelSurge, oneOf(SurgeNeeded, SurgeAlways, SurgeNever), SurgeNeeded),
+		Restart:            setting(labels, LabelRestart, onWith(RestartInPlace), false),
+		Resize:             setting(labels, LabelResize, oneOf(ResizeAll, ResizeNone), ResizeDeclared),
+		InitContainers:     setting(labels, LabelInitContainers, onWith(InitContainersNative, InitContainersInPlace), false),
+		DisruptionBudgets:  setting(labels, LabelDisruptionBudgets, onWith(DisruptionBudgetsRespect, DisruptionBudgetsIgnore), false),
 		PreRestartTimeout:  setting(labels, LabelPreRestartTimeout, upTo(LongestPreRestartTimeout), DefaultPreRestartTimeout),
-		UndoOnStall:        setting(labels, LabelOnStall, parseOnStall, false),
+		UndoOnStall:        setting(labels, LabelOnStall, onWith(OnStallUndo, OnStallWait), false),
 		Partition:          PartitionOf(workloadLabels),
 	}
 }
 
 // setting returns the first value of the label that exists and parses.
-func setting[T any](from []map[string]string, label string, parse func(string) (T, error), otherwise T) T {
+func setting[T any](from []map[string]string, label string, parse func(string) (T, bool), otherwise T) T {
 	for _, labels := range from {
 		if text, has := labels[label]; has {
-			if value, err := parse(text); err == nil {
+			if value, valid := parse(text); valid {
 				return value
 			}
 		}
@@ -179,66 +179,27 @@ func setting[T any](from []map[string]string, label string, parse func(string) (
 	return otherwise
 }
 
+// onWith returns the parser of a setting that is on with one value, and off with others.
+func onWith(on string, off ...string) func(text string) (bool, bool) {
+	return func(text string) (bool, bool) { return text == on, text == on || slices.Contains(off, text) }
+}
+
+// oneOf returns the parser of these values.
+func oneOf[T ~string](values ...T) func(text string) (T, bool) {
+	return func(text string) (T, bool) { return T(text), slices.Contains(values, T(text)) }
+}
+
 // upTo returns the parser of durations that are no longer than that.
-func upTo(longest time.Duration) func(text string) (time.Duration, error) {
-	return func(text string) (time.Duration, error) {
+func upTo(longest time.Duration) func(text string) (time.Duration, bool) {
+	return func(text string) (time.Duration, bool) {
 		parsed, err := time.ParseDuration(text)
-		if err == nil && (parsed < 0 || parsed > longest) {
-			err = fmt.Errorf("%s is not between 0 and %s", parsed, longest)
-		}
-		return parsed, err
+		return parsed, err == nil && parsed >= 0 && parsed <= longest
 	}
 }
 
-func parseParallelism(text string) (int, error) {
+func parseParallelism(text string) (int, bool) {
 	nodes, err := strconv.Atoi(text)
-	if err == nil && (nodes < 0 || nodes > maxPrePullParallelism) {
-		err = fmt.Errorf("%d is not between 0 and %d", nodes, maxPrePullParallelism)
-	}
-	return nodes, err
-}
-
-func parseSurge(text string) (Surge, error) {
-	switch surge := Surge(text); surge {
-	case SurgeNeeded, SurgeAlways, SurgeNever:
-		return surge, nil
-	}
-	return SurgeNeeded, fmt.Errorf("%q is not true, always or false", text)
-}
-
-func parseResize(text string) (Resize, error) {
-	if resize := Resize(text); resize == ResizeAll || resize == ResizeNone {
-		return resize, nil
-	}
-	return ResizeDeclared, fmt.Errorf("%q is neither true nor false", text)
-}
-
-func parseRestart(text string) (bool, error) {
-	if text != RestartInPlace {
-		return false, fmt.Errorf("%q is not %s", text, RestartInPlace)
-	}
-	return true, nil
-}
-
-func parseStatefulSets(text string) (bool, error) {
-	if text != StatefulSetsInPlace {
-		return false, fmt.Errorf("%q is not %s", text, StatefulSetsInPlace)
-	}
-	return true, nil
-}
-
-func parseInitContainers(text string) (bool, error) {
-	if text != InitContainersInPlace && text != InitContainersNative {
-		return false, fmt.Errorf("%q is neither %s nor %s", text, InitContainersInPlace, InitContainersNative)
-	}
-	return text == InitContainersNative, nil
-}
-
-func parseDisruptionBudgets(text string) (bool, error) {
-	if text != DisruptionBudgetsRespect && text != DisruptionBudgetsIgnore {
-		return false, fmt.Errorf("%q is neither %s nor %s", text, DisruptionBudgetsRespect, DisruptionBudgetsIgnore)
-	}
-	return text == DisruptionBudgetsRespect, nil
+	return nodes, err == nil && nodes >= 0 && nodes <= maxPrePullParallelism
 }
 
 // During returns the settings at that time, given the maintenance window.
