@@ -15,8 +15,6 @@ const (
 	//
 	// See package configuration.
 	AnnotationRestartOnChange = "stayput.dev/restart-on-change"
-	// longestRestartOnChange is the greatest length of the list.
-	longestRestartOnChange = 4 << 10
 )
 
 // AllConfiguration is the value of AnnotationRestartOnChange for everything that the template refers to.
@@ -43,21 +41,10 @@ func RestartOnChangeOf(annotations map[string]string) ([]string, error) {
 }
 
 func parseRestartOnChange(list string) ([]string, error) {
-	if len(list) > longestRestartOnChange {
-		return nil, fmt.Errorf("it has more than %d characters", longestRestartOnChange)
-	}
-	if strings.TrimSpace(list) == AllConfiguration {
+	if len(list) <= longestList && strings.TrimSpace(list) == AllConfiguration {
 		return []string{AllConfiguration}, nil
 	}
-	var entries []string
-	for entry := range strings.SplitSeq(list, ",") {
-		entry = strings.TrimSpace(entry)
-		if err := checkSource(entry); err != nil {
-			return nil, err
-		}
-		entries = append(entries, entry)
-	}
-	return entries, nil
+	return parseList(list, checkSource)
 }
 
 func checkSource(entry string) error {
