@@ -47,22 +47,6 @@ func WindowOf(namespace, workload map[string]string) Window {
 	return ""
 }
 
-// Flaw returns what is wrong with the value, as one clause; empty if it is valid. The API server rejects most invalid values. Where one is
-// stored nevertheless, the window is closed: the user wants pods to wait.
-func (w Window) Flaw() string {
-	if w == "" {
-		return ""
-	}
-	if _, err := w.intervals(); err != nil {
-		return flawOf(err)
-	}
-	return ""
-}
-
-func flawOf(err error) string {
-	return fmt.Sprintf("annotation %s: %v", AnnotationMaintenanceWindow, err)
-}
-
 // interval is one window: some days of the week, from one time of the day to another one.
 type interval struct {
 	days     [7]bool // by time.Weekday
@@ -209,7 +193,7 @@ func (w Window) Keeping(partition Partition, now time.Time) (Partition, time.Tim
 	}
 	intervals, err := w.intervals()
 	if err != nil {
-		partition.WindowFlaw = flawOf(err)
+		partition.WindowFlaw = fmt.Sprintf("annotation %s: %v", AnnotationMaintenanceWindow, err)
 		return partition, time.Time{}
 	}
 	open, changes := openAt(intervals, now)

@@ -3,6 +3,7 @@ package cel
 import (
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -177,7 +178,8 @@ func TestWindowsAreRejectedByTheRule(t *testing.T) {
 		"02:00-04:00 Europe Berlin", "02:00-04:00 ../etc", "02:00-04:00\n", "02:00-04:00" + strings.Repeat(" ", 240),
 	} {
 		refusedIfIgnored(t, policy, inplace.AnnotationMaintenanceWindow, window, func(annotations map[string]string) bool {
-			return inplace.WindowOf(nil, annotations).Flaw() != ""
+			kept, _ := inplace.WindowOf(nil, annotations).Keeping(inplace.Partition{}, time.Time{})
+			return kept.WindowFlaw != ""
 		})
 	}
 }
