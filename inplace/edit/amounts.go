@@ -24,29 +24,34 @@ type Amounts struct {
 
 // AmountsOf returns the amounts of a container of a template or a pod. A request that is not set equals the limit (SetDefaults_Pod in
 // pkg/apis/core/v1/defaults.go).
-func AmountsOf(r corev1.ResourceRequirements) Amounts { return readAmounts(r, milli, inBytes) }
+func AmountsOf(r corev1.ResourceRequirements) Amounts { return readAmounts(r, oneSpelling) }
 
 // WrittenAmounts returns the amounts in the spelling of the container. They are not for comparison: Stayput writes them to a running pod,
 // so that it has the same spelling as a new one.
 func WrittenAmounts(r corev1.ResourceRequirements) Amounts {
-	return readAmounts(r, writtenAmount(corev1.ResourceCPU), writtenAmount(corev1.ResourceMemory))
+	return readAmounts(r, func(_ corev1.ResourceName, quantity resource.Quantity) string { return quantity.String() })
 }
 
-func readAmounts(r corev1.ResourceRequirements, cpu, memory func(corev1.ResourceList) string) Amounts {
-	limits := Amounts{CPULimit: cpu(r.Limits), MemoryLimit: memory(r.Limits)}
-	limits.CPURequest, limits.MemoryRequest = cmp.Or(cpu(r.Requests), limits.CPULimit), cmp.Or(memory(r.Requests), limits.MemoryLimit)
-	return limits
-}
-
-// writtenAmount returns the amount in the API server's spelling, which keeps binary and decimal units apart.
-func writtenAmount(name corev1.ResourceName) func(corev1.ResourceList) string {
-	return func(list corev1.ResourceList) string {
+func readAmounts(r corev1.ResourceRequirements, spell func(corev1.ResourceName, resource.Quantity) string) Amounts {
+	amount := func(list corev1.ResourceList, name corev1.ResourceName) string {
 		quantity, has := list[name]
 		if !has {
 			return ""
 		}
-		return quantity.String()
+		return spell(name, quantity)
 	}
+	limits := Amounts{CPULimit: amount(r.Limits, corev1.ResourceCPU), MemoryLimit: amount(r.Limits, corev1.ResourceMemory)}
+	limits.CPURequest = cmp.Or(amount(r.Requests, corev1.ResourceCPU), limits.CPULimit)
+	limits.MemoryRequest = cmp.Or(amount(r.Requests, corev1.ResourceMemory), limits.MemoryLimit)
+	return limits
+}
+
+// oneSpelling returns CPU in the smallest unit that the API server keeps, and memory in bytes.
+func oneSpelling(name corev1.ResourceName, quantity resource.Quantity) string {
+	if name == corev1.ResourceCPU {
+		return strconv.FormatInt(quantity.MilliValue(), 10) + "m"
+	}
+	return strconv.FormatInt(quantity.Value(), 10)
 }
 
 // OnlyResizable returns the CPU and memory in the list; nil if the list is nil.
@@ -61,23 +66,6 @@ func OnlyResizable(list corev1.ResourceList) corev1.ResourceList {
 		}
 	}
 	return kept
-}
-
-// milli returns the CPU in the smallest unit that the API server keeps.
-func milli(list corev1.ResourceList) string {
-	quantity, has := list[corev1.ResourceCPU]
-	if !has {
-		return ""
-	}
-	return strconv.FormatInt(quantity.MilliValue(), 10) + "m"
-}
-
-func inBytes(list corev1.ResourceList) string {
-	quantity, has := list[corev1.ResourceMemory]
-	if !has {
-		return ""
-	}
-	return strconv.FormatInt(quantity.Value(), 10)
 }
 
 // Like returns these amounts, with the other's values wherever both have one.

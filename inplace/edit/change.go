@@ -94,7 +94,7 @@ func (c Change) Restarts() bool { return c.Containers.Restarts() }
 
 // RestartsContainer reports whether the container of that name restarts.
 func (c Change) RestartsContainer(name string) bool {
-	return slices.ContainsFunc(c.Containers, func(c ContainerChange) bool { return c.Container == name && c.Restarts() })
+	return c.Containers.of(name).Restarts()
 }
 
 // OfContainers returns the part of the change that concerns containers: what changes in them, and the labels and annotations that their
@@ -106,18 +106,12 @@ func (c Change) OfContainers() Change {
 
 // entriesOf returns the changes of those keys.
 func entriesOf(changes []patches.EntryChange, keys []string) []patches.EntryChange {
-	var all []patches.EntryChange
-	for _, change := range changes {
-		if slices.Contains(keys, change.Key) {
-			all = append(all, change)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(changes), func(change patches.EntryChange) bool { return !slices.Contains(keys, change.Key) })
 }
 
 // Resizes reports whether the container of that name gets other CPU or memory.
 func (c Change) Resizes(container string) bool {
-	return slices.ContainsFunc(c.Containers, func(c ContainerChange) bool { return c.Container == container && c.Resizes() })
+	return c.Containers.of(container).Resizes()
 }
 
 // Restarts reports whether any container restarts.

@@ -63,7 +63,7 @@ func compareFlawed(from, to apps.Template, flaw inplace.Reason) Change {
 // revert puts the old values of the allowed labels or annotations into the new tree. It returns what had changed, sorted by key.
 // Afterwards both trees have that map, so remaining differences are found key by key.
 func revert(old, patched map[string]any, field string, allowed func(string) bool) []patches.EntryChange {
-	from, to := metadataMap(old, field), metadataMap(patched, field)
+	from, to := apps.ObjectOrNew(old, "metadata", field), apps.ObjectOrNew(patched, "metadata", field)
 	var reverted []patches.EntryChange
 	for _, difference := range slices.Collect(differences(from, to)) {
 		key := difference.path[0]
@@ -78,11 +78,6 @@ func revert(old, patched map[string]any, field string, allowed func(string) bool
 		}
 	}
 	return reverted
-}
-
-// metadataMap returns the labels or annotations of a template. It creates the map if there is none.
-func metadataMap(template map[string]any, field string) map[string]any {
-	return apps.ObjectOrNew(template, "metadata", field)
 }
 
 // revertContainers puts the old values of fields that may change in place into the containers of the new tree. It returns what had

@@ -40,52 +40,46 @@ func (d difference) verb() string {
 // it is unknown which of their elements correspond. Lists of the same elements in another order differ as a whole, too. Each place
 // is visited once, and the walk stops as soon as the caller stops.
 func differences(from, to any) iter.Seq[difference] {
-	return func(yield func(difference) bool) { (&walk{yield: yield}).visit(from, to) }
+	return func(yield func(difference) bool) { visit(nil, from, to, yield) }
 }
 
-// walk visits two trees at once.
-type walk struct {
-	path  []string
-	yield func(difference) bool
-}
-
-// visit returns false when the caller has stopped.
-func (w *walk) visit(from, to any) bool {
+// visit yields the differences of the trees at the path. It returns false when the caller has stopped.
+func visit(path []string, from, to any, yield func(difference) bool) bool {
 	switch from := from.(type) {
 	case map[string]any:
 		if to, same := to.(map[string]any); same {
-			return w.visitObjects(from, to)
+			return visitObjects(path, from, to, yield)
 		}
 	case []any:
 		if to, same := to.([]any); same && len(from) == len(to) {
-			return w.visitLists(from, to)
+			return visitLists(path, from, to, yield)
 		}
 	default:
 		if reflect.DeepEqual(from, to) {
 			return true
 		}
 	}
-	return w.yield(difference{path: slices.Clone(w.path), from: from, to: to})
+	return yield(difference{path: slices.Clone(path), from: from, to: to})
 }
 
-func (w *walk) visitObjects(from, to map[string]any) bool {
-	for _, key := range sortedKeys(from, to) {
-		if !w.enter(key, from[key], to[key]) {
+func visitObjects(path []string, from, to map[string]any, yield func(difference) bool) bool {
+	for _, key := range both(slices.Collect(maps.Keys(from)), slices.Collect(maps.Keys(to))) {
+		if !visit(append(path, key), from[key], to[key], yield) {
 			return false
 		}
 	}
 	return true
 }
 
-func (w *walk) visitLists(from, to []any) bool {
+func visitLists(path []string, from, to []any, yield func(difference) bool) bool {
 	switch {
 	case reflect.DeepEqual(from, to):
 		return true
 	case reordered(from, to):
-		return w.yield(difference{path: slices.Clone(w.path), from: from, to: to, reordered: true})
+		return yield(difference{path: slices.Clone(path), from: from, to: to, reordered: true})
 	}
 	for i := range from {
-		if !w.enter(strconv.Itoa(i), from[i], to[i]) {
+		if !visit(append(path, strconv.Itoa(i)), from[i], to[i], yield) {
 			return false
 		}
 	}
@@ -100,29 +94,15 @@ func reordered(from, to []any) bool {
 	return slices.Equal(before, after)
 }
 
-// texts returns one text for each element. Equal elements have equal texts.
-func texts(list []any) []string {
+// texts returns one text for each element. Equal elements have equal texts. There may be thousands.
+func texts[T any](list []T) []string {
 	var all []string
-	for _, element := range list {
-		raw, err := json.Marshal(element)
+	for i := range list {
+		raw, err := json.Marshal(list[i])
 		if err != nil {
-			panic(err) // it was JSON
+			panic(err) // it was decoded from JSON
 		}
 		all = append(all, string(raw))
 	}
 	return all
-}
-
-func (w *walk) enter(key string, from, to any) bool {
-	w.path = append(w.path, key)
-	goOn := w.visit(from, to)
-	w.path = w.path[:len(w.path)-1]
-	return goOn
-}
-
-// sortedKeys returns the keys of both maps, each once.
-func sortedKeys[V any](a, b map[string]V) []string {
-	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
-	slices.Sort(keys)
-	return slices.Compact(keys)
 }

@@ -1,6 +1,8 @@
 package edit
 
 import (
+	"slices"
+
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 
@@ -49,11 +51,7 @@ func (c Change) annotationOperations(pod *corev1.Pod) []jsonpatch.Operation {
 
 // labelOperations leaves out the hash of a revision.
 func (c Change) labelOperations(pod *corev1.Pod) []jsonpatch.Operation {
-	var changed []patches.EntryChange
-	for _, change := range c.Labels {
-		if change.Key != inplace.LabelTemplateHash && change.Key != inplace.LabelRevisionHash {
-			changed = append(changed, change)
-		}
-	}
-	return patches.EntryOperations("labels", pod.Labels, changed)
+	return patches.EntryOperations("labels", pod.Labels, slices.DeleteFunc(slices.Clone(c.Labels), func(change patches.EntryChange) bool {
+		return change.Key == inplace.LabelTemplateHash || change.Key == inplace.LabelRevisionHash
+	}))
 }

@@ -1,12 +1,12 @@
 package edit
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -25,14 +25,14 @@ const mostAdded = 32
 // typed are those of the new template.
 func revertTolerations(old, patched map[string]any, typed []corev1.Toleration) []corev1.Toleration {
 	from, to := tolerations(old), tolerations(patched)
-	has := textsOf(from)
-	if !containsAll(textsOf(to), has) {
+	had, has := sets.New(texts(from)...), texts(to)
+	if !sets.New(has...).IsSuperset(had) {
 		return nil
 	}
 	var added []corev1.Toleration
 	for i, toleration := range to {
 		switch {
-		case has[textOf(toleration)]:
+		case had.Has(has[i]):
 		case !isKnown(toleration) || len(added) == mostAdded:
 			return nil
 		default:
@@ -58,32 +58,6 @@ func put(template map[string]any, tolerations []any) {
 	}
 }
 
-// textOf returns a text for a toleration. Equal tolerations have equal texts. There may be thousands.
-func textOf(toleration any) string {
-	text, err := json.Marshal(toleration)
-	if err != nil {
-		panic(err) // it was decoded from JSON
-	}
-	return string(text)
-}
-
-func textsOf(tolerations []any) map[string]bool {
-	texts := map[string]bool{}
-	for _, toleration := range tolerations {
-		texts[textOf(toleration)] = true
-	}
-	return texts
-}
-
-func containsAll(texts, of map[string]bool) bool {
-	for text := range of {
-		if !texts[text] {
-			return false
-		}
-	}
-	return true
-}
-
 // isKnown reports whether Stayput's type has every field of the toleration.
 func isKnown(toleration any) bool {
 	fields, ok := toleration.(map[string]any)
@@ -93,31 +67,13 @@ func isKnown(toleration any) bool {
 	return ok
 }
 
-// tolerationKey is equal for equal tolerations.
-type tolerationKey struct {
-	corev1.Toleration
-	seconds int64
-	limited bool
-}
-
-func keyOf(toleration corev1.Toleration) tolerationKey {
-	key := tolerationKey{Toleration: toleration}
-	if seconds := toleration.TolerationSeconds; seconds != nil {
-		key.seconds, key.limited, key.TolerationSeconds = *seconds, true, nil
-	}
-	return key
-}
-
 // Missing returns the tolerations in want that are not in have.
 func Missing(have, want []corev1.Toleration) []corev1.Toleration {
-	there := map[tolerationKey]bool{}
-	for _, toleration := range have {
-		there[keyOf(toleration)] = true
-	}
+	there := sets.New(texts(have)...)
 	var lacking []corev1.Toleration
-	for _, toleration := range want {
-		if !there[keyOf(toleration)] {
-			lacking = append(lacking, toleration)
+	for i, text := range texts(want) {
+		if !there.Has(text) {
+			lacking = append(lacking, want[i])
 		}
 	}
 	return lacking
