@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -77,7 +78,7 @@ func (f Facts) whyNot() (why, remedy string) {
 // whyPod returns why a pod does not run; empty if it runs.
 func (f Facts) whyPod(pod corev1.Pod) (why, remedy string) {
 	in := fmt.Sprintf("kubectl -n %s ", f.Namespace)
-	if scheduled := conditionOf(pod, corev1.PodScheduled); scheduled.Status == corev1.ConditionFalse {
+	if scheduled := apps.Condition(&pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
 		return fmt.Sprintf("pod %s has no node: %s", pod.Name, scheduled.Message),
 			"make room for the pod, or change the Deployment's nodeSelector, tolerations or requests"
 	}
@@ -96,7 +97,7 @@ func (f Facts) whyPod(pod corev1.Pod) (why, remedy string) {
 				"look at its log: " + in + "logs " + pod.Name + " --previous"
 		}
 	}
-	if pod.DeletionTimestamp == nil && conditionOf(pod, corev1.PodReady).Status != corev1.ConditionTrue {
+	if pod.DeletionTimestamp == nil && !apps.IsTrue(&pod, corev1.PodReady) {
 		return fmt.Sprintf("pod %s runs and is not ready", pod.Name),
 			"its log says what it waits for: " + in + "logs " + pod.Name
 	}
@@ -108,14 +109,6 @@ func (f Facts) whyCreating(pod corev1.Pod) (why, remedy string) {
 	return fmt.Sprintf("the containers of pod %s have not been created", pod.Name), fmt.Sprintf(
 		"see that Secret %s/%s exists, which the pod mounts; its events say what else is missing: kubectl -n %s describe pod %s",
 		f.Namespace, certificateIn(pod.Spec), f.Namespace, pod.Name)
-}
-
-func conditionOf(pod corev1.Pod, of corev1.PodConditionType) corev1.PodCondition {
-	at := slices.IndexFunc(pod.Status.Conditions, func(each corev1.PodCondition) bool { return each.Type == of })
-	if at < 0 {
-		return corev1.PodCondition{}
-	}
-	return pod.Status.Conditions[at]
 }
 
 // leaderless returns why no manager leads; empty if one does.

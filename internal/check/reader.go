@@ -9,6 +9,7 @@ import (
 	"time"
 
 	cmapi "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	"github.com/stayput/stayput/inplace/readiness"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -20,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	polling "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -198,7 +200,7 @@ func (r Reader) controllers(ctx context.Context, f *Facts) error {
 	var pods corev1.PodList
 	err := r.List(ctx, &pods, client.InNamespace(kubeSystem), client.MatchingLabels{"component": "kube-controller-manager"})
 	f.ControllerManagers = pods.Items
-	return errors.Join(ignoreForbidden(err), ignoreForbidden(r.gated(ctx, f)))
+	return errors.Join(utilerrors.FilterOut(err, apierrors.IsForbidden), utilerrors.FilterOut(r.gated(ctx, f), apierrors.IsForbidden))
 }
 
 // gated looks for a pod with Stayput's readiness gate. It reads a page of the pods of each managed namespace.
@@ -212,17 +214,10 @@ func (r Reader) gated(ctx context.Context, f *Facts) error {
 		if err := r.List(ctx, &pods, client.InNamespace(namespace.Name), client.Limit(page)); err != nil {
 			return err
 		}
-		if at := slices.IndexFunc(pods.Items, hasGate); at >= 0 {
+		if at := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return readiness.Gated(&pod) }); at >= 0 {
 			f.Gated = namespace.Name + "/" + pods.Items[at].Name
 			return nil
 		}
 	}
 	return nil
-}
-
-func ignoreForbidden(err error) error {
-	if apierrors.IsForbidden(err) {
-		return nil
-	}
-	return err
 }

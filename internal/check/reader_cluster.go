@@ -27,15 +27,6 @@ var managerPods = client.MatchingLabels{"app.kubernetes.io/name": "stayput", "ap
 
 const managerSelector = "app.kubernetes.io/name=stayput,app.kubernetes.io/component=manager"
 
-func hasGate(pod corev1.Pod) bool {
-	for _, gate := range pod.Spec.ReadinessGates {
-		if gate.ConditionType == inplace.ConditionServing {
-			return true
-		}
-	}
-	return false
-}
-
 // images reads the nodes. It also asks, in a dry run, whether the API server accepts a pod that mounts an image: with the feature gate
 // switched off it does not.
 func (r Reader) images(ctx context.Context, f *Facts) error {

@@ -145,20 +145,10 @@ func restartsFor(container corev1.Container, gets corev1.ResourceRequirements) b
 	})
 }
 
-// irreversible are the edits that can be made in place but not undone in place, as users are told.
-var irreversible = []struct {
-	why   string
-	found func(from, to corev1.PodTemplateSpec) bool
-}{
-	{"a running pod loses no toleration", moreTolerations},
-}
-
-// OneWay returns why an edit that was made in place cannot be undone in place; empty if it can.
+// OneWay returns why an edit that was made in place cannot be undone in place, as users are told; empty if it can.
 func OneWay(from, to corev1.PodTemplateSpec) string {
-	for _, kind := range irreversible {
-		if kind.found(from, to) {
-			return kind.why
-		}
+	if moreTolerations(from, to) {
+		return "a running pod loses no toleration"
 	}
 	return ""
 }

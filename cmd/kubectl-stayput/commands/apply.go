@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -138,13 +139,7 @@ func (a applier) mergesOf(kind schema.GroupVersionKind) (strategicpatch.LookupPa
 	return nil, fmt.Errorf("the API server does not describe %s", kind)
 }
 
-// read decodes an object, as the API server sent it, into a type of Stayput or of Kubernetes.
-func read[T any](object *unstructured.Unstructured) (*T, error) {
-	decoded := new(T)
-	return decoded, readInto(decoded, object)
-}
-
-// readInto is read for a type that is not known before.
+// readInto decodes an object, as the API server sent it, into a type of Stayput or of Kubernetes.
 func readInto(decoded any, object *unstructured.Unstructured) error {
 	raw, err := object.MarshalJSON()
 	if err != nil {
@@ -155,9 +150,6 @@ func readInto(decoded any, object *unstructured.Unstructured) error {
 
 // readBoth decodes an object as it is stored and as it would be after the edit.
 func readBoth[T any](stored, applied *unstructured.Unstructured) (was, will *T, err error) {
-	if was, err = read[T](stored); err != nil {
-		return nil, nil, err
-	}
-	will, err = read[T](applied)
-	return was, will, err
+	was, will = new(T), new(T)
+	return was, will, cmp.Or(readInto(was, stored), readInto(will, applied))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/pflag"
-	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -55,16 +54,8 @@ func (c *connection) client(warnings rest.WarningHandler) (client.Client, error)
 		return nil, err
 	}
 	known := runtime.NewScheme()
-	if err := corev1.AddToScheme(known); err != nil {
-		return nil, err
-	}
-	if err := apps.AddToScheme(known); err != nil {
-		return nil, err
-	}
-	if err := policyv1.AddToScheme(known); err != nil {
-		return nil, err
-	}
-	if err := autoscalingv2.AddToScheme(known); err != nil {
+	all := runtime.NewSchemeBuilder(corev1.AddToScheme, apps.AddToScheme, policyv1.AddToScheme, autoscalingv2.AddToScheme)
+	if err := all.AddToScheme(known); err != nil {
 		return nil, err
 	}
 	return client.New(config, client.Options{Scheme: known, Mapper: mapper()})
@@ -79,7 +70,6 @@ func mapper() meta.RESTMapper {
 	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "Event"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	m.Add(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), meta.RESTScopeNamespace)
 	m.Add(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), meta.RESTScopeNamespace)
 	m.Add(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/openapi3"
 	"k8s.io/client-go/rest"
@@ -19,7 +20,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
@@ -218,10 +218,8 @@ func besideAutoscalers(kind observe.Kind, of preview) preview {
 			return preview, err
 		}
 		key := client.ObjectKeyFromObject(applied)
-		if preview.Autoscaler, err = reader.AboutAutoscalers(ctx, kind, key, preview.Change); apierrors.IsForbidden(err) {
-			err = nil
-		}
-		return preview, err
+		preview.Autoscaler, err = reader.AboutAutoscalers(ctx, kind, key, preview.Change)
+		return preview, utilerrors.FilterOut(err, apierrors.IsForbidden)
 	}
 }
 
@@ -238,10 +236,8 @@ func previewDeployment(ctx context.Context, reader observe.Reader, stored, appli
 	if rollout.Seen.DryRun.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims); err != nil {
 		return steps.Preview{}, err
 	}
-	if err := addBudgets(ctx, reader, will.Namespace, &rollout.Seen); err != nil {
-		return steps.Preview{}, err
-	}
-	return rollout.Preview(was.Spec.Template), nil
+	err = utilerrors.FilterOut(reader.WithBudgets(ctx, will.Namespace, &rollout.Seen), apierrors.IsForbidden)
+	return rollout.Preview(was.Spec.Template), err
 }
 
 // previewRevised previews an edit of a workload whose revisions are ControllerRevisions.
@@ -255,16 +251,7 @@ func previewRevised(kind observe.Revised) preview {
 		if err != nil {
 			return steps.Preview{}, err
 		}
-		err = addBudgets(ctx, reader, will.GetNamespace(), &rollout.Seen)
+		err = utilerrors.FilterOut(reader.WithBudgets(ctx, will.GetNamespace(), &rollout.Seen), apierrors.IsForbidden)
 		return rollout.Preview(kind.Of(was).Workload().Template), err
 	}
-}
-
-// addBudgets adds the PodDisruptionBudgets, if the user may list them: custom roles may not allow it.
-func addBudgets(ctx context.Context, reader observe.Reader, namespace string, seen *engine.Snapshot) error {
-	err := reader.WithBudgets(ctx, namespace, seen)
-	if apierrors.IsForbidden(err) {
-		return nil
-	}
-	return err
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,7 +83,7 @@ func (r *podRestart) ask(ctx context.Context) error {
 func (r *podRestart) managed(ctx context.Context) error {
 	var namespace corev1.Namespace
 	if err := r.Get(ctx, types.NamespacedName{Name: r.key.Namespace}, &namespace); err != nil {
-		return ignoreForbidden(err)
+		return utilerrors.FilterOut(err, apierrors.IsForbidden)
 	}
 	if mode := inplace.Mode(namespace.Labels[inplace.LabelUpdate]); !mode.Manages() {
 		return fmt.Errorf("nothing is restarted in place in namespace %s: its label %s is %q", r.key.Namespace, inplace.LabelUpdate, string(mode))

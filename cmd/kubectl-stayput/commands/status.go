@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -182,7 +183,7 @@ func (s *status) addDisruption(ctx context.Context, seen *engine.Snapshot) (err 
 		return nil
 	}
 	seen.Disruption, err = s.disruption(ctx, s.key.Namespace)
-	return ignoreForbidden(err)
+	return utilerrors.FilterOut(err, apierrors.IsForbidden)
 }
 
 // addNodes adds the nodes if the user asks for an order of nodes, or for images only, and may list them: the role edit does not allow it.
@@ -194,7 +195,7 @@ func (s *status) addNodes(ctx context.Context, rollout kinds.Rollout) error {
 	if s.nodes == nil {
 		var list corev1.NodeList
 		if err := s.List(ctx, &list); err != nil {
-			return ignoreForbidden(err)
+			return utilerrors.FilterOut(err, apierrors.IsForbidden)
 		}
 		for i := range list.Items {
 			s.nodes = append(s.nodes, &list.Items[i])
@@ -202,13 +203,6 @@ func (s *status) addNodes(ctx context.Context, rollout kinds.Rollout) error {
 	}
 	rollout.Snapshot().Nodes = s.nodes
 	return nil
-}
-
-func ignoreForbidden(err error) error {
-	if apierrors.IsForbidden(err) {
-		return nil
-	}
-	return err
 }
 
 // events returns Stayput's events about the workload, oldest first.
