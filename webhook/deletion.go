@@ -11,6 +11,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/observe"
 )
 
 // validatePod holds deletions by which native controllers would replace pods that are updated in place.
@@ -46,12 +47,8 @@ func (h nativeWrites) validateRevision(ctx context.Context, req admission.Reques
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
-	for _, reader := range h.cacheThenLive() {
-		if stays, err := kind.keepsRevision(h.holding, ctx, reader, revision); stays || err != nil {
-			return deletion(req, kind.refuse, stays && err == nil), err
-		}
-	}
-	return allow(), nil
+	stays, err := h.either(func(reader observe.Reader) (bool, error) { return kind.keepsRevision(h.holding, ctx, reader, revision) })
+	return deletion(req, kind.refuse, stays), err
 }
 
 // throttleDeletion delays the answer to the native controller of the pod while its deletion is held.

@@ -72,13 +72,16 @@ func rolloutWith(ctx context.Context, reader observe.Reader, key types.Namespace
 	return reader.RolloutOfReplicaSet(ctx, rs)
 }
 
-// sameUpdate returns a function that reports whether Stayput still moves the pods of the ReplicaSet's Deployment, and the Deployment has
-// not been edited since the first call.
+// sameUpdate returns a function that reports whether Stayput still moves the pods of the ReplicaSet's Deployment, as the cache has it, and
+// the Deployment has not been edited since the first call.
 func (h holding) sameUpdate(key types.NamespacedName) func(context.Context) bool {
 	generation := int64(-1)
 	return func(ctx context.Context) bool {
-		rollout := h.cachedRollout(ctx, key)
-		if rollout == nil {
+		if alive, err := h.alive(ctx); err != nil || !alive {
+			return false
+		}
+		rollout, err := rolloutWith(ctx, h.Cached.WithoutPods(), key)
+		if rollout == nil || err != nil {
 			return false
 		}
 		if generation < 0 {
@@ -86,19 +89,6 @@ func (h holding) sameUpdate(key types.NamespacedName) func(context.Context) bool
 		}
 		return rollout.Deployment.Generation == generation && h.holds(rollout)
 	}
-}
-
-// cachedRollout reads the rollout that the ReplicaSet is part of from the cache, without its pods. It returns nil if there is none, or no
-// living leader to move its pods.
-func (h holding) cachedRollout(ctx context.Context, key types.NamespacedName) *deployments.Rollout {
-	if alive, err := h.alive(ctx); err != nil || !alive {
-		return nil
-	}
-	rollout, err := rolloutWith(ctx, h.Cached.WithoutPods(), key)
-	if err != nil {
-		return nil
-	}
-	return rollout
 }
 
 // surplusPasses returns a function that reports whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line.

@@ -29,6 +29,16 @@ type Sources struct {
 // write comes again. A "no" is believed only from the API server: a write that was allowed cannot be taken back.
 func (s Sources) cacheThenLive() []observe.Reader { return []observe.Reader{s.Cached, s.Live} }
 
+// either reports whether one of the sources says yes. It asks the API server only if the cache says no.
+func (s Sources) either(says func(observe.Reader) (bool, error)) (bool, error) {
+	for _, reader := range s.cacheThenLive() {
+		if yes, err := says(reader); yes || err != nil {
+			return yes && err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // holding decides whether writes are held.
 type holding struct {
 	Sources

@@ -15,6 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/observe"
 )
 
 // nativeWrites answers the requests of native controllers that are held while Stayput updates a workload.
@@ -49,16 +50,10 @@ func (h nativeWrites) podsMoveTo(ctx context.Context, rs *apps.ReplicaSet) (bool
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return false, err
 	}
-	for _, reader := range h.cacheThenLive() {
+	return h.either(func(reader observe.Reader) (bool, error) {
 		rollout, err := reader.WithoutPods().RolloutOfReplicaSet(ctx, rs)
-		if err != nil {
-			return false, err
-		}
-		if rollout != nil && receives(*rollout, rs) {
-			return true, nil
-		}
-	}
-	return false, nil
+		return rollout != nil && receives(*rollout, rs), err
+	})
 }
 
 // receives reports whether the pods of the rollout can move to the new ReplicaSet. It decides for the template from which the controller
@@ -96,16 +91,11 @@ func (h nativeWrites) validateScaling(ctx context.Context, req admission.Request
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
-	for _, reader := range h.cacheThenLive() {
-		stays, err := h.moves(ctx, reader.WithoutPods(), key(req))
-		if err != nil {
-			return allow(), err
-		}
-		if stays {
-			return deny(held, h.scalingRefused(ctx, req)), nil
-		}
+	stays, err := h.either(func(reader observe.Reader) (bool, error) { return h.moves(ctx, reader.WithoutPods(), key(req)) })
+	if err != nil || !stays {
+		return allow(), err
 	}
-	return allow(), nil
+	return deny(held, h.scalingRefused(ctx, req)), nil
 }
 
 // scalingRefused returns a Conflict, which the Deployment controller takes without an event. The controller retries later, unless that
