@@ -13,10 +13,12 @@ const (
 	OnDeleteInPlace = "in-place"
 )
 
-// KeptOnDelete returns why pods that are not updated in place keep their revision, where a workload with strategy OnDelete has these
-// labels; nil if the labels do not ask for updates in place.
-func KeptOnDelete(labels map[string]string) *Reason {
-	if labels[LabelOnDelete] != OnDeleteInPlace {
+// KeptOnDelete returns why pods that are not updated in place keep their revision; nil if they do not keep it, since the strategy is another
+// one, or if the labels do not ask for updates in place. With strategy OnDelete the native controllers create revisions or pods and write
+// the status, and delete no pod for an update (updateDaemonSet in pkg/controller/daemon/daemon_controller.go, updateStatefulSet in
+// pkg/controller/statefulset/stateful_set_control.go).
+func KeptOnDelete[Strategy ~string](strategy Strategy, labels map[string]string) *Reason {
+	if strategy != "OnDelete" || labels[LabelOnDelete] != OnDeleteInPlace {
 		return nil
 	}
 	return &Reason{Code: CodeOnDelete, Path: "/spec/updateStrategy/type",
@@ -25,7 +27,7 @@ func KeptOnDelete(labels map[string]string) *Reason {
 
 // NativeOnDelete returns why a workload with strategy OnDelete and these labels is not updated in place; nil if they ask for that.
 func NativeOnDelete(labels map[string]string) *Reason {
-	if KeptOnDelete(labels) != nil {
+	if labels[LabelOnDelete] == OnDeleteInPlace {
 		return nil
 	}
 	return &Reason{Code: CodeStrategy, Path: "/spec/updateStrategy/type",

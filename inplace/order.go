@@ -3,6 +3,7 @@ package inplace
 import (
 	"cmp"
 	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -106,11 +107,11 @@ func (o NodeOrder) StageOf(node map[string]string) NodeStage {
 
 // Compare returns a negative number if the stage comes before the other one, and 0 if both are the same.
 func (s NodeStage) Compare(other NodeStage) int {
-	return cmp.Or(first(s.canary, other.canary), first(s.labelled, other.labelled), cmp.Compare(s.value, other.value))
+	return cmp.Or(TrueFirst(s.canary, other.canary), TrueFirst(s.labelled, other.labelled), cmp.Compare(s.value, other.value))
 }
 
-// first compares two things so that those that are something come before those that are not.
-func first(is, other bool) int {
+// TrueFirst compares two things so that those that are something come before those that are not.
+func TrueFirst(is, other bool) int {
 	switch {
 	case is == other:
 		return 0
@@ -122,19 +123,15 @@ func first(is, other bool) int {
 
 // String returns what the nodes of the stage have in common; empty for the zero NodeStage.
 func (s NodeStage) String() string {
-	text, canary := "", ""
-	switch {
-	case s.topologyKey == "":
-	case s.labelled:
-		text = s.topologyKey + "=" + s.value
-	default:
-		text = "no " + s.topologyKey
-	}
+	var texts []string
 	if s.canary {
-		canary = "a canary node"
-		if text != "" {
-			canary += ", "
-		}
+		texts = append(texts, "a canary node")
 	}
-	return canary + text
+	switch {
+	case s.labelled:
+		texts = append(texts, s.topologyKey+"="+s.value)
+	case s.topologyKey != "":
+		texts = append(texts, "no "+s.topologyKey)
+	}
+	return strings.Join(texts, ", ")
 }

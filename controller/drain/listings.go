@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -159,7 +160,7 @@ func (l *listing) left(before, after *discoveryv1.EndpointSlice, now time.Time) 
 
 // deselected remembers a selector that a Service no longer has.
 func (l *listing) deselected(before, after *corev1.Service, now time.Time) {
-	if before != nil && !podstate.SameSelector(before, after) {
+	if before != nil && (after == nil || !maps.Equal(before.Spec.Selector, after.Spec.Selector)) {
 		l.remember(gone{until: now, service: before})
 	}
 }

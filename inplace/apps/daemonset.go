@@ -2,7 +2,6 @@ package apps
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Surges reports whether the DaemonSet surges. It is AllowsSurge of pkg/controller/daemon/util/daemonset_util.go.
@@ -14,11 +13,9 @@ func (d *DaemonSet) Surges() bool {
 // MaxUnavailable is the maxUnavailable of updatedDesiredNodeCounts in pkg/controller/daemon/update.go: rounded up, and at least
 // one. With strategy OnDelete it is one, whatever is left there of another strategy.
 func (d *DaemonSet) MaxUnavailable(nodes int) int {
-	one := intstr.FromInt32(1)
-	allowed := &one
 	rolling := d.Spec.UpdateStrategy.RollingUpdate
-	if rolling != nil && d.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType {
-		allowed = intstr.ValueOrDefault(rolling.MaxUnavailable, one)
+	if rolling == nil || d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
+		return 1
 	}
-	return max(1, int(scaled(allowed, int32(nodes), true)))
+	return max(1, int(scaled(rolling.MaxUnavailable, int32(nodes), true)))
 }

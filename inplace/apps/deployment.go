@@ -42,10 +42,7 @@ func (d *Deployment) Rolls() bool {
 // fenceposts is ResolveFenceposts of pkg/controller/deployment/util/deployment_util.go. The API server rejects values that do not
 // parse. Here they count as 0.
 func (d *Deployment) fenceposts() (surge, unavailable int32) {
-	var rolling appsv1.RollingUpdateDeployment
-	if d.Spec.Strategy.RollingUpdate != nil {
-		rolling = *d.Spec.Strategy.RollingUpdate
-	}
+	rolling := ptr.Deref(d.Spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
 	surge = scaled(rolling.MaxSurge, Desired(d), true)
 	unavailable = scaled(rolling.MaxUnavailable, Desired(d), false)
 	if surge == 0 && unavailable == 0 {

@@ -6,7 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 )
 
 // Replicas returns how many pods the StatefulSet wants, by default one.
@@ -60,12 +60,8 @@ func (s *StatefulSet) Ordered() bool {
 // MaxUnavailable is getStatefulSetMaxUnavailable of pkg/controller/statefulset/stateful_set_utils.go: rounded down, and at least one. An
 // API server without the feature MaxUnavailableStatefulSet stores none.
 func (s *StatefulSet) MaxUnavailable() int {
-	one := intstr.FromInt32(1)
-	allowed := &one
-	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
-		allowed = intstr.ValueOrDefault(rolling.MaxUnavailable, one)
-	}
-	return max(1, int(scaled(allowed, int32(s.Replicas()), false)))
+	rolling := ptr.Deref(s.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+	return max(1, int(scaled(rolling.MaxUnavailable, int32(s.Replicas()), false)))
 }
 
 // Stage distinguishes the parts of one update that begin at different times: the user lowers the partition.

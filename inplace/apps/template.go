@@ -44,9 +44,6 @@ func TemplateHash(template corev1.PodTemplateSpec, collisions *int32) string {
 // Hash returns a hash that identifies the template, whatever revision it may get.
 func (t Template) Hash() string { return TemplateHash(t.Typed(), nil) }
 
-// IsPersisted reports whether the hash of a persisted fallback is that of the template. The hash is empty if there is none.
-func (t Template) IsPersisted(hash string) bool { return hash != "" && hash == t.Hash() }
-
 // Template is a pod template exactly as the API server sent it. Decoding it into the types of one k8s.io/api release would silently
 // drop the fields of newer clusters. A Template never changes after it is decoded, so it may be shared.
 type Template struct {

@@ -66,12 +66,7 @@ func (l *Load) CameBack(long time.Duration) { l.outs = l.outs.with(long) }
 func (l *Load) WriteTakes() time.Duration { return l.takes }
 
 // Bound returns how many pods may be out of service at a time.
-func (l *Load) Bound() int {
-	if l.bound == 0 {
-		return firstBound
-	}
-	return int(l.bound + 0.5)
-}
+func (l *Load) Bound() int { return int(cmp.Or(l.bound, firstBound) + 0.5) }
 
 // Tick moves the bound, once a second. Out is how many pods are out of service, more whether others wait for the bound.
 func (l *Load) Tick(out int, more bool) {

@@ -50,7 +50,7 @@ func (m *Memory) Decide(noted, now Record, at time.Time) Decision {
 	if m.pending == nil {
 		m.begin(at)
 	}
-	if m.pending == nil || !maps.Equal(m.pending, now) {
+	if !maps.Equal(m.pending, now) {
 		m.pending, m.changed = now, at
 	}
 	if wait := m.due().Sub(at); wait > 0 {
@@ -82,10 +82,7 @@ func (m *Memory) next() time.Time { return m.Restarted.Add(m.Apart) }
 
 // settled returns when the burst of changes is over.
 func (m *Memory) settled() time.Time {
-	if calm, last := m.changed.Add(quiet), m.since.Add(longest); calm.Before(last) {
-		return calm
-	}
-	return m.since.Add(longest)
+	return inplace.Earliest(m.changed.Add(quiet), m.since.Add(longest))
 }
 
 // Next returns the Pace after a restart at that time.

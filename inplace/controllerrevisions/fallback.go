@@ -38,7 +38,7 @@ func (p planner) CleanUp() {
 
 // fellBack reports whether the update fell back, and the native controller has something left to do.
 func (p planner) fellBack() bool {
-	return p.unfinished() && p.seen.Mode.Manages() && p.seen.FellBack(p.update.Workload.Template)
+	return p.unfinished() && p.seen.Mode.Manages() && p.seen.WhyFellBack(p.update.Workload) != nil
 }
 
 // abandoned reports whether Stayput had begun the update and does not go on, though it still manages the workload.

@@ -1,6 +1,7 @@
 package controllerrevisions
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -37,8 +38,8 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	o := beside.observed()
 	m := o.pod(pod)
 	switch reason := o.whyNative(); {
-	case m.Housekeeping != nil:
-		return false, *m.Housekeeping
+	case m.Housekeeping != "":
+		return false, inplace.Reason{Code: inplace.CodeHousekeeping, Message: m.Housekeeping}
 	case reason != nil && reason.Code == inplace.CodeDeleting:
 		return true, *reason
 	case reason != nil && reason.Code == inplace.CodeFellBack && m.Updated:
@@ -82,14 +83,11 @@ func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.
 
 // holdLasts reports whether writes of this update may still be held: see revisions.HoldLasts.
 func (o *observed) holdLasts(heldSince time.Time) bool {
-	if heldSince.IsZero() {
-		heldSince = o.seen.Now
-	}
 	var labels map[string]string
 	if o.updateRevision != nil {
 		labels = o.updateRevision.Labels
 	}
-	return revisions.HoldLasts(labels, heldSince, o.seen.Now)
+	return revisions.HoldLasts(labels, cmp.Or(heldSince, o.seen.Now), o.seen.Now)
 }
 
 // Replacement is a pod that cannot be updated in place, and that the native controller wants to replace now.

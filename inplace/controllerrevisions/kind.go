@@ -55,8 +55,8 @@ type Kind interface {
 type Native interface {
 	// Replicas returns how many pods it wants.
 	Replicas() int
-	// Housekeeping returns why it deletes the pod whatever its revision is; nil if it does not.
-	Housekeeping(pod *corev1.Pod) *inplace.Reason
+	// Housekeeping returns why it deletes the pod whatever its revision is; empty if it does not.
+	Housekeeping(pod *corev1.Pod) string
 	// Budget returns how many more of these pods may become unavailable.
 	Budget(pods []*Pod) int
 }

@@ -2,7 +2,6 @@ package controllerrevisions
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,8 +38,8 @@ type observed struct {
 // Pod is a live pod.
 type Pod struct {
 	podstate.State
-	// Housekeeping is why the native controller deletes the pod whatever its revision is; nil if it does not.
-	Housekeeping *inplace.Reason
+	// Housekeeping is why the native controller deletes the pod whatever its revision is; empty if it does not.
+	Housekeeping string
 	// revision is the one that the pod was created from or last patched to; nil if it is gone.
 	revision *revision
 }
@@ -56,7 +55,7 @@ func (r Rollout) observed() *observed {
 	o.update.NewPods = o.seen.DryRun.Of(o.updateUID(), workload.Template, edit.Living(&workload.Template.Decoded().Spec))
 	o.addPods()
 	o.update.Decided = o.decide()
-	o.update.Partition = podstate.PartitionBudgetOf(o.seen.Settings.Partition, max(workload.Replicas, len(o.live)), o.update.Pods())
+	o.update.Partition = podstate.PartitionBudgetOf(o.seen.Settings.Partition, max(workload.Replicas, len(o.live)), o.update.States)
 	for _, m := range o.live {
 		m.AtPartition = m.AtPartition || m.Kept
 	}
@@ -78,7 +77,7 @@ func (o *observed) addPods() {
 		}
 		m := o.pod(pod)
 		o.live, o.update.States = append(o.live, m), append(o.update.States, &m.State)
-		if m.Housekeeping == nil && !m.Updated && !m.Kept {
+		if m.Housekeeping == "" && !m.Updated && !m.Kept {
 			o.pending = append(o.pending, m)
 		}
 	}
@@ -171,26 +170,13 @@ func (o *observed) prePull() *prepull.PrePull {
 	return o.update.PrePull(1, "ControllerRevision", o.updateRevision, statesOf(o.pending, o.reachableInPlace))
 }
 
-// statesOf yields the states of those of the pods that are chosen.
-func statesOf(pods []*Pod, chosen func(*Pod) bool) iter.Seq[*podstate.State] {
-	return func(yield func(*podstate.State) bool) {
-		for _, m := range pods {
-			if chosen(m) && !yield(&m.State) {
-				return
-			}
-		}
-	}
-}
-
-// IdleFirst returns the pods with those that do not serve in front.
-func IdleFirst(pods []*Pod) []*Pod {
-	var idle, serving []*Pod
+// statesOf returns the states of those of the pods that are chosen.
+func statesOf(pods []*Pod, chosen func(*Pod) bool) []*podstate.State {
+	var all []*podstate.State
 	for _, m := range pods {
-		if m.Available {
-			serving = append(serving, m)
-		} else {
-			idle = append(idle, m)
+		if chosen(m) {
+			all = append(all, &m.State)
 		}
 	}
-	return append(idle, serving...)
+	return all
 }

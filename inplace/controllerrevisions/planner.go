@@ -116,7 +116,7 @@ func (p planner) movePods() podstate.Turns {
 // tellPartition sets the phase if the update waits only for the partition, or if the partition is not valid. Where nodes pull images at the
 // partition, it waits for these first.
 func (p planner) tellPartition() {
-	partition, pods, images := p.update.Partition, p.update.Pods(), p.update.Plan.Result.Images
+	partition, pods, images := p.update.Partition, p.update.States, p.update.Plan.Result.Images
 	flaw := partition.Flaw(pods)
 	switch stage, byWindow := partition.Waits(pods); {
 	case flaw != "":

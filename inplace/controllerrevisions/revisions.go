@@ -1,6 +1,7 @@
 package controllerrevisions
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,10 +21,7 @@ import (
 // which pods get no label is not the controller's.
 func (r Rollout) UpdateRevision() *apps.ControllerRevision {
 	newestFirst := slices.SortedFunc(slices.Values(r.Revisions), func(a, b *apps.ControllerRevision) int {
-		if a.Revision != b.Revision {
-			return int(b.Revision - a.Revision)
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(b.Revision, a.Revision), strings.Compare(a.Name, b.Name))
 	})
 	template := r.Kind.Workload().Template
 	for _, revision := range newestFirst {

@@ -69,7 +69,7 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 // Stage returns how far the partition lets the update go, and whether it is there.
 func (r Rollout) Stage() steps.Stage {
 	preview, o := r.Kind.Preview(r.Seen.Settings.Partition.Alone()), r.observed()
-	stage, byWindow := o.update.Partition.Waits(o.update.Pods())
+	stage, byWindow := o.update.Partition.Waits(o.update.States)
 	return steps.Stage{Kept: preview.AtPartition, Pods: preview.Pods, Reached: stage != "" && !byWindow}
 }
 

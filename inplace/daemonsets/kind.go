@@ -26,16 +26,7 @@ func Of(d *apps.DaemonSet) controllerrevisions.Kind { return kind{d} }
 // Workload implements controllerrevisions.Kind.
 func (k kind) Workload() engine.Workload {
 	return engine.Workload{Object: k.DaemonSet, Kind: "DaemonSet", Template: k.DaemonSet.Spec.Template,
-		MinReadySeconds: k.DaemonSet.Spec.MinReadySeconds, Kept: k.kept()}
-}
-
-// kept returns why pods that are not updated in place keep their revision. With strategy OnDelete the controller creates revisions and
-// writes the status, and deletes no pod for an update (updateDaemonSet in pkg/controller/daemon/daemon_controller.go).
-func (k kind) kept() *inplace.Reason {
-	if k.DaemonSet.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType {
-		return nil
-	}
-	return inplace.KeptOnDelete(k.DaemonSet.Labels)
+		MinReadySeconds: k.DaemonSet.Spec.MinReadySeconds, Kept: inplace.KeptOnDelete(k.DaemonSet.Spec.UpdateStrategy.Type, k.DaemonSet.Labels)}
 }
 
 // PodLabel implements controllerrevisions.Kind: revision and pods have the same label.
@@ -63,7 +54,9 @@ func (kind) WatchesRevisions() bool { return true }
 
 // Next implements controllerrevisions.Kind. Pods that do not serve use up the partition first.
 func (kind) Next(pending []*controllerrevisions.Pod, _ int) []*controllerrevisions.Pod {
-	return controllerrevisions.IdleFirst(pending)
+	return slices.SortedStableFunc(slices.Values(pending), func(a, b *controllerrevisions.Pod) int {
+		return inplace.TrueFirst(!a.Available, !b.Available)
+	})
 }
 
 // ReplacementWaits implements controllerrevisions.Kind. The replacement waits for the pods that need not be replaced: see

@@ -1,13 +1,11 @@
 package daemonsets
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -33,29 +31,25 @@ func (k kind) Native(seen *engine.Snapshot) controllerrevisions.Native {
 	return n
 }
 
-// Housekeeping implements controllerrevisions.Native: it returns why podsShouldBeOnNode of the DaemonSet controller deletes the pod; nil if
-// it does not. A taint NoExecute that the DaemonSet does not tolerate is a reason. A taint NoSchedule is not: pods that run already stay,
+// Housekeeping implements controllerrevisions.Native: it returns why podsShouldBeOnNode of the DaemonSet controller deletes the pod; empty
+// if it does not. A taint NoExecute that the DaemonSet does not tolerate is a reason. A taint NoSchedule is not: pods that run already stay,
 // and a node that is unreachable has one.
-func (n native) Housekeeping(pod *corev1.Pod) *inplace.Reason {
+func (n native) Housekeeping(pod *corev1.Pod) string {
 	name := pod.Spec.NodeName
 	node, known := n.nodes[name]
 	switch {
 	case !readiness.Live(pod):
-		return housekeeping("pod %s has terminated", pod.Name)
+		return "pod " + pod.Name + " has terminated"
 	case name == "":
-		return housekeeping("pod %s is not scheduled yet", pod.Name)
+		return "pod " + pod.Name + " is not scheduled yet"
 	case n.seen.Nodes != nil && !known:
-		return housekeeping("node %s is gone", name)
+		return "node " + name + " is gone"
 	case known && !n.places.shouldContinue(node):
-		return housekeeping("node %s should no longer run the DaemonSet", name)
+		return "node " + name + " should no longer run the DaemonSet"
 	case n.onNode(pod) > 1:
-		return housekeeping("node %s has several pods of the DaemonSet", name)
+		return "node " + name + " has several pods of the DaemonSet"
 	}
-	return nil
-}
-
-func housekeeping(format string, about string) *inplace.Reason {
-	return &inplace.Reason{Code: inplace.CodeHousekeeping, Message: fmt.Sprintf(format, about)}
+	return ""
 }
 
 // onNode counts the live pods on the pod's node, including the pod itself.

@@ -245,7 +245,7 @@ func (c *changer) end() {
 		return
 	}
 	var stops time.Time
-	for s := range c.update.Pods() {
+	for _, s := range c.update.States {
 		stops = inplace.Latest(stops, s.Move.StopsBy(s.Pod, c.Seen.Now))
 	}
 	if c.mayBeUndone() {
@@ -264,7 +264,7 @@ func (c *changer) passOnUncreated() {
 	if c.sets.New == nil || c.paused() {
 		return
 	}
-	for s := range c.sets.Old() {
+	for _, s := range c.sets.Old() {
 		missing := s.Size() - len(s.Pods)
 		if missing > 0 && s.Failing() && (!c.sets.IsCurrent(s) || missing <= c.sets.BeyondPartition()) {
 			c.ledger.Post(s.Rs.Name, -missing, CausePassedOn)

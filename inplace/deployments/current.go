@@ -18,7 +18,7 @@ func (sets Sets) IsCurrent(s *Set) bool {
 // partition would keep more.
 func (sets Sets) BeyondPartition() int {
 	beyond := -sets.Kept
-	for s := range sets.Old() {
+	for _, s := range sets.Old() {
 		if sets.IsCurrent(s) {
 			beyond += s.Size()
 		}
@@ -29,7 +29,7 @@ func (sets Sets) BeyondPartition() int {
 // LargestCurrent returns the old ReplicaSet with the most replicas that pods had when the update began; nil if none is in use.
 func (sets Sets) LargestCurrent() *Set {
 	var largest *Set
-	for s := range sets.Old() {
+	for _, s := range sets.Old() {
 		if s.InUse() && sets.IsCurrent(s) && (largest == nil || s.Size() > largest.Size()) {
 			largest = s
 		}

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/stayput/stayput/inplace"
@@ -128,12 +129,6 @@ func newAnnotations(d *apps.Deployment, existing []*apps.ReplicaSet) map[string]
 }
 
 // WithHash returns a copy of the labels with the hash of the template.
-func WithHash(labels map[string]string, hash string) map[string]string {
-	copied := map[string]string{inplace.LabelTemplateHash: hash}
-	for key, value := range labels {
-		if key != inplace.LabelTemplateHash {
-			copied[key] = value
-		}
-	}
-	return copied
+func WithHash(own map[string]string, hash string) map[string]string {
+	return labels.Merge(own, labels.Set{inplace.LabelTemplateHash: hash})
 }

@@ -16,7 +16,7 @@ import (
 // fallback. Missing replicas count: with strategy Recreate, the end of the last old pod does not make the Deployment controller look again
 // if there are new pods already (deletePod in pkg/controller/deployment/deployment_controller.go).
 func (p planner) keepFallback(marks Marking) {
-	newRS, fellBack := p.sets.New, p.Seen.FellBack(p.Deployment.Spec.Template)
+	newRS, fellBack := p.sets.New, p.Seen.WhyFellBack(p.update.Workload) != nil
 	left := p.sets.OldInUse() || p.sets.Overfull() || newRS != nil && newRS.Size() < p.sets.Wanted
 	if p.Seen.Mode.Manages() { // otherwise nothing is held, and only marks may be written
 		p.nudgeDeleters(left && fellBack)

@@ -41,7 +41,7 @@ func (r Rollout) observed() *observed {
 	o.update.NoneUnavailable = o.noneUnavailable()
 	o.addPods()
 	o.sets.CountSurge()
-	o.update.Partition = podstate.PartitionBudgetOf(partition, wanted, o.update.Pods())
+	o.update.Partition = podstate.PartitionBudgetOf(partition, wanted, o.update.States)
 	for _, m := range o.sets.Pods {
 		m.ToReplace = m.Unreachable && m.WaitsForKubelet(m.Owner == o.sets.New)
 	}
@@ -126,7 +126,7 @@ func (o *observed) maxUnavailableAlone() int { return max(1, int(o.Deployment.Ma
 func (o *observed) budget() int { return o.budgetFor(o.maxUnavailable()) }
 
 func (o *observed) budgetFor(maxUnavailable int) int {
-	return o.sets.Safe() - (o.sets.Wanted - maxUnavailable)
+	return o.sets.sum((*Set).Safe) - (o.sets.Wanted - maxUnavailable)
 }
 
 // partitionHolds reports whether the partition keeps pods at an old revision, or replicas for pods that are to replace missing ones
@@ -141,12 +141,12 @@ func (o *observed) notResized() *inplace.Reason {
 // prePull returns the pre-pull of a Deployment. The controller of its pods is the Deployment: the Deployment controller treats only
 // ReplicaSets as its own.
 func (o *observed) prePull() *prepull.PrePull {
-	return o.update.PrePull(1+o.maxSurge(), "Deployment", o.Deployment, o.update.Pods())
+	return o.update.PrePull(1+o.maxSurge(), "Deployment", o.Deployment, o.update.States)
 }
 
 // formula returns the native formula of the status.
 func (o *observed) formula() StatusFormula {
-	f := StatusFormula{Deployment: o.Deployment, Sets: o.sets.ReplicaSets(), Now: o.Seen.Now}
+	f := StatusFormula{Deployment: o.Deployment, Sets: o.OldestFirst(), Now: o.Seen.Now}
 	if o.sets.New != nil {
 		f.New = o.sets.New.Rs
 	}

@@ -45,10 +45,10 @@ func (p *pacer) decide() pace {
 	inOrder, wait := p.inOrder()
 	p.update.Plan.Again(wait)
 	open := inOrder && !p.sets.AnyRemoving() // until a surge pod is removed, no other pod that serves has its turn
-	for s := range p.sets.Old() {
+	for _, s := range p.sets.Old() {
 		p.addDrained(s)
 	}
-	for s := range p.sets.Old() {
+	for _, s := range p.sets.Old() {
 		p.addNoRestart(s, open)
 	}
 	p.finishResizes()

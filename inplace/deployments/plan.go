@@ -73,13 +73,7 @@ func (p planner) Impossible() *inplace.Reason {
 	case unresized != nil && !p.partitionHolds():
 		return unresized
 	}
-	return p.update.AgainstDryRun(func(yield func(*podstate.State) bool) {
-		for s := range p.update.Pods() {
-			if !s.Surge && !yield(s) {
-				return
-			}
-		}
-	})
+	return p.update.AgainstDryRun(slices.DeleteFunc(slices.Clone(p.update.States), func(s *podstate.State) bool { return s.Surge }))
 }
 
 // nativeRolloutBegun reports whether the Deployment controller has given replicas to the new ReplicaSet without Stayput. Either the
@@ -95,7 +89,7 @@ func (p planner) nativeRolloutBegun() bool {
 // NeedsDryRun implements engine.Planner. While the rollout is paused no pod begins to move, but pods go back.
 func (p planner) NeedsDryRun() bool {
 	return p.sets.New != nil && p.update.NewPods.UpdateRevision == "" && p.sets.Unfinished() &&
-		(!p.paused() || p.sets.AnyUpdating() || p.sets.AnyPartiallyPatched())
+		(!p.paused() || p.sets.AnyUpdating() || p.sets.anyPod((*Pod).PartiallyPatched))
 }
 
 // AskDryRun implements engine.Planner. It renews the hold.

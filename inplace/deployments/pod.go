@@ -2,7 +2,6 @@ package deployments
 
 import (
 	"fmt"
-	"iter"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -25,14 +24,12 @@ type Pod struct {
 }
 
 // StatesOf returns the states of the pods, which do not depend on the kind of the workload.
-func StatesOf(members []*Pod) iter.Seq[*podstate.State] {
-	return func(yield func(*podstate.State) bool) {
-		for _, m := range members {
-			if !yield(&m.State) {
-				return
-			}
-		}
+func StatesOf(members []*Pod) []*podstate.State {
+	var all []*podstate.State
+	for _, m := range members {
+		all = append(all, &m.State)
 	}
+	return all
 }
 
 // WaitsForKubelet reports whether the pod is not Ready and only its kubelet can change that. A pod of the new ReplicaSet, or a partially

@@ -44,10 +44,7 @@ func (r Rollout) UpdateRevision() *apps.ReplicaSet {
 // OldestFirst is ReplicaSetsByCreationTimestamp of pkg/controller/controller_utils.go.
 func (r Rollout) OldestFirst() []*apps.ReplicaSet {
 	return slices.SortedFunc(slices.Values(r.ReplicaSets), func(a, b *apps.ReplicaSet) int {
-		if byAge := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); byAge != 0 {
-			return byAge
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
 }
 

@@ -60,9 +60,9 @@ func (r Rollout) surgeOf(newRS *apps.ReplicaSet, whyAlone string) surge {
 
 // withRoom adds whether there is room for surge pods.
 func (s surge) withRoom(r Rollout, sets Sets) surge {
-	s.whyNone = whyNoSurgePod(sets)
+	s.whyNone = r.whyNoSurgePod(sets)
 	switch {
-	case !s.used || !sets.AnyToRestart() || apps.ExplicitZero(r.Deployment):
+	case !s.used || !sets.anyPod((*Pod).ToRestart) || apps.ExplicitZero(r.Deployment):
 	case Overdue(r.Deployment):
 		s.noRoom = true
 	default:
@@ -95,7 +95,7 @@ func unplaceable(newRS *Set, now time.Time) (bool, time.Duration) {
 
 // whyNoSurgePod returns why there can be no surge pod; empty if there can be one. A surge pod that has a node but does not work is
 // another matter: the new version may be broken.
-func whyNoSurgePod(sets Sets) string {
+func (r Rollout) whyNoSurgePod(sets Sets) string {
 	newRS := sets.New
 	if newRS == nil || newRS.Surge == 0 {
 		return ""
@@ -110,7 +110,7 @@ func whyNoSurgePod(sets Sets) string {
 	if absent < newRS.Surge {
 		return ""
 	}
-	if failure := (StatusFormula{Sets: sets.ReplicaSets(), New: newRS.Rs}).ReplicaFailure(); failure != nil {
+	if failure := (StatusFormula{Sets: r.OldestFirst(), New: newRS.Rs}).ReplicaFailure(); failure != nil {
 		why = cmp.Or(why, failure.Message)
 	}
 	return strings.TrimSuffix("no room for surge pods: "+why, ": ")

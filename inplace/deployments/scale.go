@@ -36,7 +36,7 @@ func (c *scaling) grow(need int) {
 	need = c.growCurrent(need)
 	grows := c.New
 	if c.New == nil || c.New.Available() == 0 {
-		for s := range c.Old() {
+		for _, s := range c.Old() {
 			if len(s.Pods) > 0 && (grows == nil || grows == c.New || len(s.Pods) > len(grows.Pods)) {
 				grows = s
 			}
@@ -74,7 +74,7 @@ func (c *scaling) shrink(excess, budget int) {
 		return taken
 	}
 	beyondPartition := max(0, c.BeyondPartition())
-	for s := range c.Old() {
+	for _, s := range c.Old() {
 		if c.IsCurrent(s) {
 			beyondPartition -= take(s, beyondPartition)
 		} else {

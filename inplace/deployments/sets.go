@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"iter"
 	"slices"
 	"time"
 
@@ -46,36 +45,17 @@ func (sets *Sets) Add(m *Pod) {
 
 // Of returns the ReplicaSet that controls the pod; nil if none does.
 func (sets Sets) Of(pod *corev1.Pod) *Set {
-	controller := metav1.GetControllerOfNoCopy(pod)
-	if controller == nil {
-		return nil
-	}
 	for _, s := range sets.All {
-		if s.Rs.UID == controller.UID {
+		if metav1.IsControlledBy(pod, s.Rs) {
 			return s
 		}
 	}
 	return nil
 }
 
-// Old yields the ReplicaSets other than the new one.
-func (sets Sets) Old() iter.Seq[*Set] {
-	return func(yield func(*Set) bool) {
-		for _, s := range sets.All {
-			if s != sets.New && !yield(s) {
-				return
-			}
-		}
-	}
-}
-
-// ReplicaSets returns the ReplicaSets as they were observed.
-func (sets Sets) ReplicaSets() []*apps.ReplicaSet {
-	var all []*apps.ReplicaSet
-	for _, s := range sets.All {
-		all = append(all, s.Rs)
-	}
-	return all
+// Old returns the ReplicaSets other than the new one.
+func (sets Sets) Old() []*Set {
+	return slices.DeleteFunc(slices.Clone(sets.All), func(s *Set) bool { return s == sets.New })
 }
 
 func (sets Sets) any(which func(*Set) bool) bool { return slices.ContainsFunc(sets.All, which) }
@@ -98,9 +78,6 @@ func (sets Sets) Total() int {
 
 // Surge returns how many replicas of all ReplicaSets are for surge pods.
 func (sets Sets) Surge() int { return sets.sum(func(s *Set) int { return s.Surge }) }
-
-// Safe returns how many available pods the ReplicaSet controller would leave.
-func (sets Sets) Safe() int { return sets.sum((*Set).Safe) }
 
 // Excess returns how many replicas there are beyond those that the Deployment wants, not counting surge replicas; negative if there are
 // too few.
@@ -137,16 +114,6 @@ func (sets Sets) OldInUse() bool {
 func (sets Sets) Unfinished() bool {
 	return sets.OldInUse() || sets.Surge() > 0 ||
 		sets.anyPod(func(m *Pod) bool { return m.Needs().Left() || m.PartiallyPatched() })
-}
-
-// AnyPartiallyPatched reports whether some pod is partially patched.
-func (sets Sets) AnyPartiallyPatched() bool {
-	return sets.anyPod(func(m *Pod) bool { return m.PartiallyPatched() })
-}
-
-// AnyToRestart reports whether some pod is still to restart, without surge pods and pods at the partition.
-func (sets Sets) AnyToRestart() bool {
-	return sets.anyPod(func(m *Pod) bool { return m.ToRestart() })
 }
 
 // AnyAvailableSoon reports whether a pod will be available within a batch window.

@@ -31,7 +31,7 @@ func (o *observed) waiting(turns podstate.Turns) waiting {
 		w.stage, w.byWindow = o.atPartition()
 		w.stage = images.After(w.stage)
 	}
-	w.flaw = partition.Flaw(o.update.Pods())
+	w.flaw = partition.Flaw(o.update.States)
 	w.why = cmp.Or(w.flaw, o.update.Plan.Waiting)
 	if o.sets.Kept > 0 && w.why == "" {
 		w.why = partition.Unresized(o.notResized())
@@ -46,7 +46,7 @@ func (o *observed) onlyWaits(turns podstate.Turns) bool {
 	}
 	plan := o.update.Plan.Result
 	stage, _ := o.atPartition()
-	return plan.Refused() || o.update.Partition.Flaw(o.update.Pods()) != "" || stage != "" && !plan.Images.Pulling
+	return plan.Refused() || o.update.Partition.Flaw(o.update.States) != "" || stage != "" && !plan.Images.Pulling
 }
 
 // atPartition returns a message that the update waits only for the partition; empty if it waits for anything else, or for nothing; and
@@ -56,7 +56,7 @@ func (o *observed) atPartition() (message string, byWindow bool) {
 	if o.paused() || sets.Surge() != 0 || sets.Excess() != 0 || !sets.AllUpdating() || !sets.AllObserved() {
 		return "", false
 	}
-	return o.update.Partition.Waits(o.update.Pods())
+	return o.update.Partition.Waits(o.update.States)
 }
 
 // Stage returns how far the partition lets the update go, and whether it is there.
@@ -69,7 +69,7 @@ func (r Rollout) Stage() steps.Stage {
 
 // forSecondPod returns why the update waits if no pod may be unavailable and a second pod may never be able to run.
 func (o *observed) forSecondPod() string {
-	if o.surge.whyAlone == "" || !o.surge.used || !o.sets.AnyToRestart() || o.sets.New.Available() > 0 {
+	if o.surge.whyAlone == "" || !o.surge.used || !o.sets.anyPod((*Pod).ToRestart) || o.sets.New.Available() > 0 {
 		return ""
 	}
 	return "waiting for a second pod, as maxUnavailable is 0, and " + o.surge.whyAlone
@@ -126,7 +126,7 @@ func (w status) onTimeUntil() time.Time {
 	if w.update.Plan.Result.AwaitsLimit.Flag != "" && !w.anyInProgress(w.turns) {
 		return w.Seen.Now
 	}
-	for s := range w.update.Pods() {
+	for _, s := range w.update.States {
 		until = inplace.Latest(until, w.turns.OnTimeUntil(s, w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
 	}
 	return until
@@ -134,7 +134,7 @@ func (w status) onTimeUntil() time.Time {
 
 // anyInProgress reports whether a pod is to make the next progress.
 func (o *observed) anyInProgress(turns podstate.Turns) bool {
-	for s := range o.update.Pods() {
+	for _, s := range o.update.States {
 		if turns[s] || readiness.Closed(s.Pod) || s.Updated && !s.Available || s.PartiallyPatched() {
 			return true
 		}

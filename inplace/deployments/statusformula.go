@@ -128,13 +128,14 @@ func (f StatusFormula) Terminating() *int32 {
 func (f StatusFormula) setProgress(status *appsv1.DeploymentStatus) {
 	current := apps.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
 	switch {
-	case !f.hasDeadline():
+	case !HasDeadline(f.Deployment):
 		RemoveCondition(status, appsv1.DeploymentProgressing)
 	case current != nil && current.Reason == ReasonComplete && status.Replicas == status.UpdatedReplicas, Complete(f.Deployment, *status):
 		// the rollout is complete, or will be in a moment
 	case f.setStage(status, current):
 	case progressed(f.Deployment.Status, *status):
-		f.setUpdated(status, current)
+		replaceCondition(status,
+			NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonUpdated, f.subject()+" is progressing.", f.Now))
 	case current != nil && current.Reason == ReasonPaused:
 		f.resume(status) // checkPausedConditions in sync.go comes first: the time of a pause does not count
 	case f.New != nil && current != nil && current.Reason == ReasonComplete:
@@ -148,18 +149,8 @@ func (f StatusFormula) setProgress(status *appsv1.DeploymentStatus) {
 	case f.renews(current):
 		renewed := *current
 		renewed.LastUpdateTime = metav1.NewTime(f.lastProgress(current))
-		RemoveCondition(status, appsv1.DeploymentProgressing)
-		SetCondition(status, renewed)
+		replaceCondition(status, renewed)
 	}
-}
-
-func (f StatusFormula) setUpdated(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) {
-	updated := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonUpdated, f.subject()+" is progressing.", f.Now)
-	if current != nil && current.Status == corev1.ConditionTrue {
-		updated.LastTransitionTime = current.LastTransitionTime
-	}
-	RemoveCondition(status, appsv1.DeploymentProgressing)
-	SetCondition(status, updated)
 }
 
 // renews reports whether the condition must say that the deadline runs from a later moment. In a native rollout another pod starts
@@ -168,21 +159,22 @@ func (f StatusFormula) setUpdated(status *appsv1.DeploymentStatus, current *apps
 // is written before the other half has passed.
 func (f StatusFormula) renews(progressing *appsv1.DeploymentCondition) bool {
 	return progressing != nil && f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) &&
-		f.Now.Sub(progressing.LastUpdateTime.Time) >= f.deadline()/2
+		f.Now.Sub(progressing.LastUpdateTime.Time) >= Deadline(f.Deployment)/2
 }
 
 // OutlastsDeadline reports whether pods that stop until the given time may still be stopping when half the deadline has passed. Then a
 // manager has to renew the condition. In any case the other half is left for the new containers to start.
 func (f StatusFormula) OutlastsDeadline(stops time.Time) bool {
 	progressing := apps.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
-	if !f.hasDeadline() || progressing == nil || Overdue(f.Deployment) || !stops.After(f.Now) || LooksComplete(f.Deployment, f.counts()) {
+	if !HasDeadline(f.Deployment) || progressing == nil || Overdue(f.Deployment) || !stops.After(f.Now) ||
+		LooksComplete(f.Deployment, f.counts()) {
 		return false
 	}
 	since := progressing.LastUpdateTime.Time
 	if progressing.Reason == ReasonComplete {
 		since = f.Now // the condition's time is that of the last update, and will be renewed
 	}
-	return stops.After(since.Add(f.deadline() / 2))
+	return stops.After(since.Add(Deadline(f.Deployment) / 2))
 }
 
 // lastProgress returns the moment from which the deadline runs. Conditions have no fractions of seconds.
@@ -220,15 +212,11 @@ func (f StatusFormula) setStage(status *appsv1.DeploymentStatus, current *appsv1
 		return true
 	case f.Stage == "", Overdue(f.Deployment) && !progressed(f.Deployment.Status, *status):
 		return false
-	case staged(current) && current.Reason == reason && current.Message == f.Stage && f.Now.Sub(current.LastUpdateTime.Time) < f.deadline()/2:
+	case staged(current) && current.Reason == reason && current.Message == f.Stage &&
+		f.Now.Sub(current.LastUpdateTime.Time) < Deadline(f.Deployment)/2:
 		return true
 	}
-	stage := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, reason, f.Stage, f.Now)
-	if current != nil && current.Status == stage.Status {
-		stage.LastTransitionTime = current.LastTransitionTime
-	}
-	RemoveCondition(status, appsv1.DeploymentProgressing)
-	SetCondition(status, stage)
+	replaceCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, reason, f.Stage, f.Now))
 	return true
 }
 
@@ -310,19 +298,14 @@ func (f StatusFormula) timedOut(progressing *appsv1.DeploymentCondition) bool {
 	if progressing == nil || progressing.Reason == ReasonComplete {
 		return false
 	}
-	return progressing.Reason == ReasonTimedOut || f.lastProgress(progressing).Add(f.deadline()).Before(f.Now)
+	return progressing.Reason == ReasonTimedOut || f.lastProgress(progressing).Add(Deadline(f.Deployment)).Before(f.Now)
 }
 
-// hasDeadline is HasProgressDeadline.
-func (f StatusFormula) hasDeadline() bool { return HasDeadline(f.Deployment) }
-
-// HasDeadline reports whether a rollout of the Deployment can exceed a progress deadline.
+// HasDeadline reports whether a rollout of the Deployment can exceed a progress deadline. It is HasProgressDeadline.
 func HasDeadline(d *apps.Deployment) bool {
 	seconds := d.Spec.ProgressDeadlineSeconds
 	return seconds != nil && *seconds != math.MaxInt32
 }
-
-func (f StatusFormula) deadline() time.Duration { return Deadline(f.Deployment) }
 
 // Deadline returns the progress deadline of a Deployment that has one.
 func Deadline(d *apps.Deployment) time.Duration {
@@ -332,11 +315,11 @@ func Deadline(d *apps.Deployment) time.Duration {
 // UntilDeadline returns when to check whether the deadline has passed, or 0 if that is not needed. It is requeueStuckDeployment.
 func (f StatusFormula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
 	progressing := apps.DeploymentCondition(status, appsv1.DeploymentProgressing)
-	if !f.hasDeadline() || f.Deployment.Spec.Paused || progressing == nil ||
+	if !HasDeadline(f.Deployment) || f.Deployment.Spec.Paused || progressing == nil ||
 		progressing.Reason == ReasonTimedOut || progressing.Reason == ReasonComplete {
 		return 0
 	}
-	deadline := f.deadline()
+	deadline := Deadline(f.Deployment)
 	if staged(progressing) || f.OnTimeUntil.Equal(f.Now) ||
 		f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) {
 		deadline /= 2
@@ -371,10 +354,14 @@ func NewCondition(kind appsv1.DeploymentConditionType, status corev1.ConditionSt
 // SetCondition is SetDeploymentCondition: it does nothing unless status or reason change.
 func SetCondition(status *appsv1.DeploymentStatus, condition appsv1.DeploymentCondition) {
 	current := apps.DeploymentCondition(*status, condition.Type)
-	if current != nil && current.Status == condition.Status {
-		if current.Reason == condition.Reason {
-			return
-		}
+	if current == nil || current.Status != condition.Status || current.Reason != condition.Reason {
+		replaceCondition(status, condition)
+	}
+}
+
+// replaceCondition sets the condition even if status and reason stay.
+func replaceCondition(status *appsv1.DeploymentStatus, condition appsv1.DeploymentCondition) {
+	if current := apps.DeploymentCondition(*status, condition.Type); current != nil && current.Status == condition.Status {
 		condition.LastTransitionTime = current.LastTransitionTime
 	}
 	RemoveCondition(status, condition.Type)

@@ -78,7 +78,7 @@ func (r *surger) toRemove() map[*Set]int {
 		return due
 	}
 	for _, s := range r.sets.All {
-		left := max(s.Surge-r.needed(s), min(s.Surge, s.Removals()))
+		left := max(s.Surge-r.needed(s), min(s.Surge, s.count(func(m *Pod) bool { return m.Removing })))
 		if s != r.sets.New {
 			left = max(left, min(s.Surge-len(s.SurgePods()), s.Missing()))
 		}

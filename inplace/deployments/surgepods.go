@@ -62,7 +62,7 @@ func (sets Sets) CountSurge() {
 		more := min(left, max(0, min(s.NotedSurge(), s.SurgeAtMost(), most)-s.Surge))
 		s.Surge, left = s.Surge+more, left-more
 	}
-	newLast := slices.Collect(sets.Old())
+	newLast := sets.Old()
 	if sets.New != nil {
 		newLast = append(newLast, sets.New)
 	}
@@ -132,9 +132,6 @@ func (s *Set) Youngest() []*Pod {
 	slices.SortStableFunc(pods, func(a, b *Pod) int { return b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time) })
 	return pods
 }
-
-// Removals counts the surge pods that are being removed.
-func (s *Set) Removals() int { return s.count(func(m *Pod) bool { return m.Removing }) }
 
 // Ending counts the surge pods that are being removed and for which replicas may have been lowered.
 func (s *Set) Ending() int {

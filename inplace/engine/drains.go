@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,13 +18,8 @@ type Drains map[types.UID]time.Time
 func (d Drains) Noted(current podstate.Endpoints, now time.Time) Drains {
 	out := Drains{}
 	for uid, endpoint := range current {
-		since, known := d[uid]
-		switch {
-		case endpoint.Listed:
-		case known:
-			out[uid] = since
-		default:
-			out[uid] = now
+		if !endpoint.Listed {
+			out[uid] = cmp.Or(d[uid], now)
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -143,9 +144,7 @@ func (m *Memory) Planned(plan steps.Plan, now time.Time) {
 
 // Failed notes that a reconcile failed, and reports whether all have for FailingPatience.
 func (m *Memory) Failed(now time.Time) bool {
-	if m.failingSince.IsZero() {
-		m.failingSince = now
-	}
+	m.failingSince = cmp.Or(m.failingSince, now)
 	return now.Sub(m.failingSince) >= FailingPatience
 }
 

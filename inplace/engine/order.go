@@ -32,13 +32,7 @@ type place struct {
 }
 
 func (p place) compare(other place) int {
-	switch {
-	case p.last == other.last:
-		return p.stage.Compare(other.stage)
-	case p.last:
-		return 1
-	}
-	return -1
+	return cmp.Or(inplace.TrueFirst(!p.last, !other.last), p.stage.Compare(other.stage))
 }
 
 // orderOf returns the order that the annotations of a workload ask for.

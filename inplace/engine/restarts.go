@@ -40,7 +40,7 @@ func (u *Update) drainStopping() podstate.Turns {
 	if u.Decided.Native() || u.seen.Unmanaged(u.Workload) != nil {
 		return turns
 	}
-	for s := range u.Pods() {
+	for _, s := range u.States {
 		if s.MayDrainStopping() {
 			u.Plan.Result.OnRequest = true
 			u.Plan.Step(podstate.DrainStopping(s.Pod, u.seen.Now))
@@ -64,7 +64,7 @@ func (u *Update) requests(p Planner) []podstate.Asking {
 // asking returns the pods with requests that Stayput answers, and with answers to take back.
 func (u *Update) asking() []podstate.Asking {
 	var all []podstate.Asking
-	for s := range u.Pods() {
+	for _, s := range u.States {
 		if podstate.MayAnswer(s.Pod, u.seen.Mode) {
 			all = append(all, podstate.AskingOf(s))
 		}

@@ -86,20 +86,24 @@ func (s Snapshot) Unmanaged(w Workload) *inplace.Reason {
 
 // WhyFellBack returns that the update has a persisted fallback; nil if it has none.
 func (s Snapshot) WhyFellBack(w Workload) *inplace.Reason {
-	if !s.FellBack(w.Template) {
+	if s.Fallback.Hash == "" || s.Fallback.Hash != w.Template.Hash() {
 		return nil
 	}
 	return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the " + w.Kind + " controller"}
 }
 
-// FellBack reports whether the update to this template has a persisted fallback.
-func (s Snapshot) FellBack(template apps.Template) bool {
-	return template.IsPersisted(s.Fallback.Hash)
-}
-
-// DecideEdit returns what an edit of the template does, with so many surge pods. Decision is asked only if the edit itself forbids nothing.
+// DecideEdit returns what an edit of the template does, with so many surge pods. It asks for the decision on the whole workload only where
+// the edit itself can be made in place.
 func (s Snapshot) DecideEdit(before, after apps.Template, surge int, decision func() steps.Decision) steps.EditDecision {
-	decided := steps.DecideEdit(edit.Compare(before, after, s.Rules), s.Mode, s.Settings.Partition, decision)
+	change := edit.Compare(before, after, s.Rules)
+	decided := steps.EditDecision{Change: change, Reasons: change.Reasons, Partition: s.Settings.Partition}
+	switch {
+	case !s.Mode.Manages():
+		decided.Reasons = inplace.Reasons{*s.Mode.Reason()}
+	case change.InPlace():
+		decided.Reasons = decision().Reasons
+	}
+	decided.Forbidden = !decided.InPlace() && s.Mode == inplace.ModeInPlaceOnly
 	if decided.Change.Restarts() {
 		decided.Budget = disruption.Never(s.Disruption.Budgets, before.Decoded().Labels, surge)
 	}

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"iter"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -124,12 +122,9 @@ func (u *Update) Reachable(pod *corev1.Pod) bool {
 	return !readiness.Unreachable(node)
 }
 
-// Pods returns the states of all pods.
-func (u *Update) Pods() iter.Seq[*podstate.State] { return slices.Values(u.States) }
-
 // openGates opens the gates of pods without a turn, at the end of every plan.
 func (u *Update) openGates(turns podstate.Turns) {
-	podstate.OpenGates(u.Plan, u.Pods(), turns, u.seen.Now)
+	podstate.OpenGates(u.Plan, u.States, turns, u.seen.Now)
 }
 
 // DrainState returns how far the pod is in its drain. The plan says which hooks a pod with a turn still has.
@@ -181,11 +176,11 @@ func (u *Update) ProceedingPhase(progress string) {
 }
 
 // AgainstDryRun returns why one of these pods cannot become in place, on its node, what a new pod would be; nil if all can.
-func (u *Update) AgainstDryRun(pods iter.Seq[*podstate.State]) *inplace.Reason {
+func (u *Update) AgainstDryRun(pods []*podstate.State) *inplace.Reason {
 	if reason := u.NewPods.Against(); reason != nil {
 		return reason
 	}
-	for s := range pods {
+	for _, s := range pods {
 		if reason := u.againstPod(s); reason != nil {
 			return reason
 		}
@@ -195,7 +190,7 @@ func (u *Update) AgainstDryRun(pods iter.Seq[*podstate.State]) *inplace.Reason {
 
 // NotResized returns why pods do not get their CPU and memory on their nodes; nil if they may: see podstate.NotResized.
 func (u *Update) NotResized(counted bool, deadline time.Duration) *inplace.Reason {
-	return podstate.NotResized(u.Plan, u.Pods(), counted, deadline, u.seen.Now)
+	return podstate.NotResized(u.Plan, u.States, counted, deadline, u.seen.Now)
 }
 
 func (u *Update) againstPod(s *podstate.State) *inplace.Reason {
@@ -214,9 +209,9 @@ func (u *Update) againstPod(s *podstate.State) *inplace.Reason {
 
 // PrePull returns the pre-pull for those pods; none if there is no update revision yet. Its pods get that controller, which is of that
 // kind. A quota must keep room for as many pods as reserved.
-func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, pods iter.Seq[*podstate.State]) *prepull.PrePull {
+func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, pods []*podstate.State) *prepull.PrePull {
 	atATime := u.seen.Settings.PrePullParallelism
-	p := &prepull.PrePull{Plan: u.Plan, Pulling: u.seen.Pull, AtATime: atATime, Pulls: u.Partition.PrePulls(atATime, u.Pods()),
+	p := &prepull.PrePull{Plan: u.Plan, Pulling: u.seen.Pull, AtATime: atATime, Pulls: u.Partition.PrePulls(atATime, u.States),
 		Nodes: u.NodesByName, Now: u.seen.Now, Pods: u.States, Reserve: reserved, Waits: u.WaitsToRestart}
 	if revision := u.Decided.UpdateRevision; revision != nil {
 		p.PullsOnly = u.Partition.PullsOnly() && len(u.States) >= u.Workload.Replicas // a missing pod may need the room
@@ -229,7 +224,7 @@ func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, po
 // rollout.
 func (u *Update) PodProgress(updating, paused bool) []podstate.PodProgress {
 	var all []podstate.PodProgress
-	for s := range u.Pods() {
+	for _, s := range u.States {
 		pull, replaces := u.seen.Pull.Awaits(s.Pod), ""
 		before := cmp.Or(u.awaitsOthers(s), pull, u.awaitsAllowance(s))
 		if !u.Decided.Held && !updating || u.Workload.Kept != nil && s.WhyReplaced() != nil {
@@ -265,7 +260,7 @@ func (u *Update) lookAtWindow() {
 // progress counts the pods. Surge pods do not count.
 func (u *Update) progress(turns podstate.Turns, started time.Time) steps.Progress {
 	progress := steps.Progress{Replicas: int32(u.Workload.Replicas), Started: started}
-	for s := range u.Pods() {
+	for _, s := range u.States {
 		switch {
 		case s.Surge:
 		case turns[s] || !s.Applied || readiness.Closed(s.Pod):

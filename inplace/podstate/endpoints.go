@@ -114,11 +114,6 @@ func ServiceSelects(service *corev1.Service, pod *corev1.Pod) bool {
 	return len(service.Spec.Selector) > 0
 }
 
-// SameSelector reports whether both Services select the same pods. A Service that does not exist is nil.
-func SameSelector(a, b *corev1.Service) bool {
-	return a != nil && b != nil && maps.Equal(a.Spec.Selector, b.Spec.Selector)
-}
-
 // SliceLists reports whether the pod is among the endpoints. Which pods a host name stands for is unknown, so a slice of host names
 // lists every pod.
 func SliceLists(slice *discoveryv1.EndpointSlice, pod *corev1.Pod) bool {

@@ -1,7 +1,6 @@
 package podstate
 
 import (
-	"iter"
 	"slices"
 	"time"
 
@@ -77,8 +76,8 @@ func setServing(pod *corev1.Pod, status corev1.ConditionStatus, reason string, g
 }
 
 // OpenGates opens the gates of pods that have no turn: the gates of new pods at once, closed gates as soon as that is safe.
-func OpenGates(d *steps.PlanBuilder, pods iter.Seq[*State], turns Turns, now time.Time) {
-	for s := range pods {
+func OpenGates(d *steps.PlanBuilder, pods []*State, turns Turns, now time.Time) {
+	for _, s := range pods {
 		switch {
 		case readiness.AwaitsGate(s.Pod):
 			d.Step(openGate(s.Pod, s.Unreachable, now, "created"))

@@ -1,7 +1,6 @@
 package podstate
 
 import (
-	"iter"
 	"slices"
 	"time"
 
@@ -20,10 +19,10 @@ func (s *MarkedPod) Nudged(now time.Time) steps.PatchPod {
 }
 
 // NudgeByPod nudges the native controller that watches the pods, by an annotation on one of them. There must be at least one pod.
-func NudgeByPod(d *steps.PlanBuilder, pods iter.Seq[*State], every time.Duration, now time.Time) {
+func NudgeByPod(d *steps.PlanBuilder, pods []*State, every time.Duration, now time.Time) {
 	nudged := func(s *State) string { return s.Pod.Annotations[inplace.AnnotationNudged] }
 	at := func(s *State) time.Time { return inplace.ParseTime(nudged(s)) }
-	last := slices.MaxFunc(slices.Collect(pods), func(a, b *State) int { return at(a).Compare(at(b)) })
+	last := slices.MaxFunc(pods, func(a, b *State) int { return at(a).Compare(at(b)) })
 	if value := d.NextNudge(nudged(last), every, now); value != nudged(last) {
 		d.Step(last.Annotated(revisions.WhyNudge, [2]string{inplace.AnnotationNudged, value}))
 	}

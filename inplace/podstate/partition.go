@@ -3,7 +3,6 @@ package podstate
 import (
 	"cmp"
 	"fmt"
-	"iter"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -39,10 +38,10 @@ type PartitionBudget struct {
 
 // PartitionBudgetOf counts the pods, without surge pods. Wanted is how many pods the workload wants. If no further pod may begin to move,
 // it sets AtPartition of those that wait.
-func PartitionBudgetOf(partition inplace.Partition, wanted int, pods iter.Seq[*State]) PartitionBudget {
+func PartitionBudgetOf(partition inplace.Partition, wanted int, pods []*State) PartitionBudget {
 	r := PartitionBudget{partition: partition, wanted: wanted}
 	taken := 0
-	for s := range pods {
+	for _, s := range pods {
 		switch {
 		case s.Surge:
 		case s.holdable():
@@ -58,7 +57,7 @@ func PartitionBudgetOf(partition inplace.Partition, wanted int, pods iter.Seq[*S
 	if alone := partition.Alone(); partition.Closed != "" && alone.Flaw() == "" && r.old > 0 && alone.MayMove(wanted, r.old, taken) == 0 {
 		r.at = alone
 	}
-	for s := range pods {
+	for _, s := range pods {
 		s.AtPartition = r.left == 0 && s.holdable()
 	}
 	return r
@@ -105,17 +104,17 @@ func (r PartitionBudget) PullsOnly() bool {
 
 // PrePulls returns how many more nodes may have pre-pull pods, at most the given number. Pods that stay at the partition need none, unless
 // it PullsOnly.
-func (r PartitionBudget) PrePulls(most int, pods iter.Seq[*State]) int {
+func (r PartitionBudget) PrePulls(most int, pods []*State) int {
 	if r.partition.Keeps(r.wanted) == 0 || r.PullsOnly() {
 		return most
 	}
-	for s := range pods {
+	for _, s := range pods {
 		if readiness.Closed(s.Pod) {
 			r.Take(s)
 		}
 	}
 	may := 0
-	for s := range pods {
+	for _, s := range pods {
 		if s.ToRestart() && !readiness.Closed(s.Pod) && r.Take(s) {
 			may++
 		}
@@ -125,9 +124,9 @@ func (r PartitionBudget) PrePulls(most int, pods iter.Seq[*State]) int {
 
 // Waits returns a message that the update waits only for the partition, with its progress; empty if it waits for anything else, or for
 // nothing. ByWindow reports whether it is the window that it waits for.
-func (r *PartitionBudget) Waits(pods iter.Seq[*State]) (message string, byWindow bool) {
+func (r *PartitionBudget) Waits(pods []*State) (message string, byWindow bool) {
 	kept := false
-	for s := range pods {
+	for _, s := range pods {
 		kept = kept || s.AtPartition
 		if !s.AtPartition && !(s.Updated && s.Available && !s.PartiallyPatched()) {
 			return "", false
@@ -140,8 +139,8 @@ func (r *PartitionBudget) Waits(pods iter.Seq[*State]) (message string, byWindow
 }
 
 // Flaw returns a message that all pods stay as they are because the partition is not valid; empty if that is not why.
-func (r *PartitionBudget) Flaw(pods iter.Seq[*State]) string {
-	for s := range pods {
+func (r *PartitionBudget) Flaw(pods []*State) string {
+	for _, s := range pods {
 		flaw := r.partition.Flaw()
 		switch {
 		case !s.AtPartition || flaw == "":
@@ -156,8 +155,5 @@ func (r *PartitionBudget) Flaw(pods iter.Seq[*State]) string {
 
 // Opens returns what the pods at the partition wait for if a window keeps them, as one clause; empty if none does.
 func (r *PartitionBudget) Opens() string {
-	if !r.at.ByWindow() {
-		return ""
-	}
 	return cmp.Or(r.at.Closed, r.at.WindowFlaw)
 }

@@ -3,7 +3,6 @@ package podstate
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"math"
 	"time"
 
@@ -92,10 +91,10 @@ func (s *State) WhyReplaced() *inplace.Reason {
 // infeasible therefore waits until all others have been updated in place and are counted in the update revision, but no longer than the
 // deadline. The update does not wait for pods at the partition. As long as the partition protects any pod, the caller must not let the
 // update fall back.
-func NotResized(d *steps.PlanBuilder, pods iter.Seq[*State], counted bool, deadline time.Duration, now time.Time) *inplace.Reason {
+func NotResized(d *steps.PlanBuilder, pods []*State, counted bool, deadline time.Duration, now time.Time) *inplace.Reason {
 	var infeasible *inplace.Reason
 	others := !counted
-	for s := range pods {
+	for _, s := range pods {
 		overdue, wait := s.Move.Overdue(s.Pod, deadline, now)
 		switch {
 		case s.Updated || s.Surge || s.AtPartition:

@@ -139,7 +139,7 @@ func (p *PrePull) index() {
 			p.current[prePullPod.Spec.NodeName] = prePullPod
 		}
 	}
-	slices.SortStableFunc(p.Next, func(a, b *podstate.State) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(p.Next, func(a, b *podstate.State) int { return inplace.TrueFirst(!a.Available, !b.Available) })
 }
 
 // stuck reports whether the containers that are to change cannot pull their present images. Such a pod does not wait for a pre-pull pod, so
@@ -152,14 +152,6 @@ func stuck(s *podstate.State) bool {
 		}
 	}
 	return true
-}
-
-// rank returns the position of a pod in the order of turns: pods that are not available come first.
-func rank(s *podstate.State) int {
-	if s.Available {
-		return 1
-	}
-	return 0
 }
 
 // result is the result for one pod's images.
@@ -494,12 +486,8 @@ func (p *PrePull) prePullPod(of *corev1.Pod) *corev1.Pod {
 
 // AllToRestart returns the pods that will need images; if pullsOnly, also those at the partition. Surge pods are not among them: a surge
 // pod is removed as it is, and its pre-pull pod would take up a place for ever.
-func AllToRestart(pods iter.Seq[*podstate.State], pullsOnly bool) []*podstate.State {
-	var all []*podstate.State
-	for s := range pods {
-		if s.ToRestart() || pullsOnly && s.PullsOnly() {
-			all = append(all, s)
-		}
-	}
-	return all
+func AllToRestart(pods []*podstate.State, pullsOnly bool) []*podstate.State {
+	return slices.DeleteFunc(slices.Clone(pods), func(s *podstate.State) bool {
+		return !s.ToRestart() && !(pullsOnly && s.PullsOnly())
+	})
 }

@@ -1,6 +1,7 @@
 package readiness
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -54,10 +55,7 @@ func (a Ahead) Next(pods []*corev1.Pod, now time.Time) Ahead {
 		if !mayRevoke(pod, now) {
 			continue
 		}
-		next[pod.UID] = now
-		if since, known := a[pod.UID]; known {
-			next[pod.UID] = since
-		}
+		next[pod.UID] = cmp.Or(a[pod.UID], now)
 	}
 	return next
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/stayput/stayput/inplace/edit"
 )
@@ -42,10 +43,7 @@ var CannotPull = map[string]bool{
 
 // GracePeriod returns how long the pod's containers may take to stop.
 func GracePeriod(pod *corev1.Pod) time.Duration {
-	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
-	}
-	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+	return time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
 }
 
 // Sleeps returns how long the container's preStop hook sleeps. It is 0 if the hook does anything else.

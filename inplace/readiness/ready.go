@@ -113,11 +113,11 @@ func restartReported(last, pod *corev1.Pod) bool {
 func reportedAt(pod *corev1.Pod) metav1.Time {
 	at := pod.CreationTimestamp
 	if ready := apps.Condition(pod, corev1.ContainersReady); ready != nil {
-		at = later(at, ready.LastTransitionTime)
+		at.Time = inplace.Latest(at.Time, ready.LastTransitionTime.Time)
 	}
 	for status := range containerStatuses(pod) {
 		if status.State.Running != nil {
-			at = later(at, status.State.Running.StartedAt)
+			at.Time = inplace.Latest(at.Time, status.State.Running.StartedAt.Time)
 		}
 	}
 	return at
@@ -132,7 +132,7 @@ func readiness(old, sent *corev1.Pod) *corev1.PodCondition {
 	}
 	next, at, shut := *ready, containers.LastTransitionTime, closedGates(sent)
 	for _, gate := range gatesOf(sent) {
-		at = later(at, gate.LastTransitionTime)
+		at.Time = inplace.Latest(at.Time, gate.LastTransitionTime.Time)
 	}
 	switch {
 	case len(shut) > 0 && ready.Status == corev1.ConditionTrue:
@@ -202,13 +202,6 @@ func startupUnproved(pod *corev1.Pod) bool {
 // probe.
 func startupKnown(c corev1.Container) time.Duration {
 	return time.Duration(c.StartupProbe.PeriodSeconds)*time.Second + tooEarlyFor
-}
-
-func later(a, b metav1.Time) metav1.Time {
-	if a.Before(&b) {
-		return b
-	}
-	return a
 }
 
 // WithCondition returns the conditions with set in the place of the one of its type.

@@ -25,16 +25,8 @@ func Of(s *apps.StatefulSet) controllerrevisions.Kind { return kind{s} }
 // Workload implements controllerrevisions.Kind.
 func (k kind) Workload() engine.Workload {
 	return engine.Workload{Object: k.StatefulSet, Kind: "StatefulSet", Template: k.StatefulSet.Spec.Template,
-		MinReadySeconds: k.StatefulSet.Spec.MinReadySeconds, Kept: k.kept()}
-}
-
-// kept returns why pods that are not updated in place keep their revision. With strategy OnDelete the controller creates pods and writes
-// the status, and deletes no pod for an update (updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go).
-func (k kind) kept() *inplace.Reason {
-	if k.StatefulSet.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
-		return nil
-	}
-	return inplace.KeptOnDelete(k.StatefulSet.Labels)
+		MinReadySeconds: k.StatefulSet.Spec.MinReadySeconds,
+		Kept:            inplace.KeptOnDelete(k.StatefulSet.Spec.UpdateStrategy.Type, k.StatefulSet.Labels)}
 }
 
 // Native implements controllerrevisions.Kind.
@@ -62,20 +54,16 @@ func (k kind) Strategy() *inplace.Reason {
 // Housekeeping implements controllerrevisions.Native: it returns why the StatefulSet controller deletes the pod whatever its revision is
 // (processReplica and processCondemned in pkg/controller/statefulset/stateful_set_control.go). A pod without a node cannot be updated in
 // place.
-func (k kind) Housekeeping(pod *corev1.Pod) *inplace.Reason {
+func (k kind) Housekeeping(pod *corev1.Pod) string {
 	switch {
 	case !readiness.Live(pod):
-		return housekeeping("pod %s has terminated", pod)
+		return "pod " + pod.Name + " has terminated"
 	case !k.StatefulSet.Wants(k.StatefulSet.Ordinal(pod)):
-		return housekeeping("the StatefulSet no longer wants pod %s", pod)
+		return "the StatefulSet no longer wants pod " + pod.Name
 	case pod.Spec.NodeName == "":
-		return housekeeping("pod %s is not scheduled yet", pod)
+		return "pod " + pod.Name + " is not scheduled yet"
 	}
-	return nil
-}
-
-func housekeeping(format string, pod *corev1.Pod) *inplace.Reason {
-	return &inplace.Reason{Code: inplace.CodeHousekeeping, Message: fmt.Sprintf(format, pod.Name)}
+	return ""
 }
 
 // Kept implements controllerrevisions.Kind: the controller updates no pod below the partition.

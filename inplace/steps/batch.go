@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/stayput/stayput/inplace"
@@ -35,10 +36,7 @@ type Batches map[Deferral]time.Time
 func (b Batches) Next(plan Plan, now time.Time) Batches {
 	next := Batches{}
 	for _, what := range plan.Deferred {
-		next[what] = now
-		if since, known := b[what]; known {
-			next[what] = since
-		}
+		next[what] = cmp.Or(b[what], now)
 	}
 	return next
 }
@@ -49,11 +47,7 @@ func (d *PlanBuilder) CanWait(what Deferral, most time.Duration, now time.Time) 
 	if d.Batches == nil {
 		return 0
 	}
-	first, known := d.Batches[what]
-	if !known {
-		first = now
-	}
-	_, left := inplace.Since(first, most, now)
+	_, left := inplace.Since(cmp.Or(d.Batches[what], now), most, now)
 	return left
 }
 

@@ -39,20 +39,6 @@ type EditDecision struct {
 // NotAllowed is what refusals say of an edit that is Forbidden.
 const NotAllowed = "which " + inplace.LabelUpdate + "=" + string(inplace.ModeInPlaceOnly) + " does not allow"
 
-// DecideEdit returns the decision on an edit. It asks for the decision on the whole workload only where the edit itself can be made in
-// place.
-func DecideEdit(change edit.Change, mode inplace.Mode, partition inplace.Partition, decision func() Decision) EditDecision {
-	decided := EditDecision{Change: change, Reasons: change.Reasons, Partition: partition}
-	switch {
-	case !mode.Manages():
-		decided.Reasons = inplace.Reasons{*mode.Reason()}
-	case change.InPlace():
-		decided.Reasons = decision().Reasons
-	}
-	decided.Forbidden = !decided.InPlace() && mode == inplace.ModeInPlaceOnly
-	return decided
-}
-
 // InPlace reports whether the edit is made in place.
 func (j EditDecision) InPlace() bool { return len(j.Reasons) == 0 }
 
