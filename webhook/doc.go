@@ -23,7 +23,7 @@
 // A route (routes.go) leads to a handler: of template edits (workload.go), of native controllers' writes (replicaset.go, status.go,
 // deletion.go), or of new pods and their status (pod.go, podstatus.go). What a handler needs to know of a kind stands in the kind's file.
 // Whether a write is held is decided below all of them (deploymenthold.go, revised.go, hold.go). A handler reads the cache and decides, and
-// only before it allows a native write it reads the API server and decides again (Sources.cacheThenLive). No function calls one of a file
+// only before it allows a native write it reads the API server and decides again (Sources.either). No function calls one of a file
 // above its own.
 //
 // # What the webhook configurations must contain

@@ -15,7 +15,7 @@
 //     (volumes.go).
 //   - It is patched. Some pods need several writes (writes.go). Between two of them the pod is partially patched (partial.go). CPU and
 //     memory come first (resize.go).
-//   - Its gate opens when the old containers have stopped (State.MayReopen).
+//   - Its gate opens when the old containers have stopped (MarkedPod.MayReopen).
 //
 // A change of labels, annotations or tolerations alone is the same patch, without a turn, a drain or a restart.
 //

@@ -95,7 +95,7 @@ func openedByReport(last, pod *corev1.Pod) *corev1.PodCondition {
 }
 
 // restartReported reports whether the report shows that the old containers of a patched pod have stopped. It is the part of
-// podstate.State.MayReopen that needs no clock, so the gate opens even if no manager runs. The gate must have been closed before
+// podstate.MarkedPod.MayReopen that needs no clock, so the gate opens even if no manager runs. The gate must have been closed before
 // Stayput's patch, and not again since for a next patch. That patch must be the pod's last one. No container may be Unsure, and the
 // pod must not be a surge pod.
 func restartReported(last, pod *corev1.Pod) bool {
