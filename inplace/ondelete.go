@@ -13,9 +13,9 @@ const (
 	OnDeleteInPlace = "in-place"
 )
 
-// KeptOnDelete returns why pods that are not updated in place keep their revision; nil if they do not keep it, since the strategy is another
-// one, or if the labels do not ask for updates in place. With strategy OnDelete the native controllers create revisions or pods and write
-// the status, and delete no pod for an update (updateDaemonSet in pkg/controller/daemon/daemon_controller.go, updateStatefulSet in
+// KeptOnDelete returns why pods that are not updated in place keep their revision; nil if they do not keep it: the strategy is another one,
+// or the labels do not ask for updates in place. With strategy OnDelete the native controllers create revisions or pods and write the
+// status, and delete no pod for an update (updateDaemonSet in pkg/controller/daemon/daemon_controller.go, updateStatefulSet in
 // pkg/controller/statefulset/stateful_set_control.go).
 func KeptOnDelete[Strategy ~string](strategy Strategy, labels map[string]string) *Reason {
 	if strategy != "OnDelete" || labels[LabelOnDelete] != OnDeleteInPlace {

@@ -32,8 +32,8 @@ func (k kind) Native(seen *engine.Snapshot) controllerrevisions.Native {
 }
 
 // Housekeeping implements controllerrevisions.Native: it returns why podsShouldBeOnNode of the DaemonSet controller deletes the pod; empty
-// if it does not. A taint NoExecute that the DaemonSet does not tolerate is a reason. A taint NoSchedule is not: pods that run already stay,
-// and a node that is unreachable has one.
+// if it does not. A taint NoExecute that the DaemonSet does not tolerate is a reason. A taint NoSchedule is not: pods that run already
+// stay, and a node that is unreachable has one.
 func (n native) Housekeeping(pod *corev1.Pod) string {
 	name := pod.Spec.NodeName
 	node, known := n.nodes[name]
