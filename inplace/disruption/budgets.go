@@ -122,10 +122,13 @@ func (r Refusal) String() string {
 
 // Take counts the pod as taken out of service if all PodDisruptionBudgets that select it allow that. If not, it returns the refusal.
 func (b Budgets) Take(s Seen, pod *corev1.Pod, now time.Time) Refusal {
-	if refused := b.Refusal(s, pod, now); refused != (Refusal{}) {
+	needs, counted := s.needsAllowance(pod, now)
+	if !needs {
+		return Refusal{}
+	}
+	if refused := b.refusal(pod, counted); refused != (Refusal{}) {
 		return refused
 	}
-	_, counted := s.needsAllowance(pod, now)
 	for _, one := range b {
 		if one.selects(pod) {
 			one.taken += counted
@@ -140,12 +143,7 @@ func (b Budgets) Refusal(s Seen, pod *corev1.Pod, now time.Time) Refusal {
 	if !needs {
 		return Refusal{}
 	}
-	for _, one := range b {
-		if why := one.refuses(pod, counted); why != "" {
-			return Refusal{Budget: one.Name, Why: why, Again: one.again}
-		}
-	}
-	return Refusal{}
+	return b.refusal(pod, counted)
 }
 
 // needsAllowance reports whether the pod serves, and is not taken already. Counted is how many healthy pods it counts as: none if its
@@ -158,6 +156,16 @@ func (s Seen) needsAllowance(pod *corev1.Pod, now time.Time) (needs bool, counte
 		counted = 1
 	}
 	return true, counted
+}
+
+// refusal returns why a pod that serves may not be taken out of service now.
+func (b Budgets) refusal(pod *corev1.Pod, counted int) Refusal {
+	for _, one := range b {
+		if why := one.refuses(pod, counted); why != "" {
+			return Refusal{Budget: one.Name, Why: why, Again: one.again}
+		}
+	}
+	return Refusal{}
 }
 
 // refuses returns why the pod may not be taken out of service now; empty if it may, or is none of those that the budget selects. A pod that

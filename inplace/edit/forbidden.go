@@ -30,9 +30,13 @@ var kindOf = map[string]string{containersList: "container", initContainersList: 
 
 // onlyIn returns a reason for each container that only one side has. The word what is what happened to it.
 func onlyIn(these, others []string, list, what string) inplace.Reasons {
+	known := map[string]bool{}
+	for _, name := range others {
+		known[name] = true
+	}
 	var reasons inplace.Reasons
 	for _, name := range these {
-		if !slices.Contains(others, name) {
+		if !known[name] && !reasons.Full() {
 			reasons = reasons.And(containersReason(list, kindOf[list]+" "+name+" "+what))
 		}
 	}

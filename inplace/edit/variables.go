@@ -2,6 +2,7 @@ package edit
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,17 +41,23 @@ func (r ReadKeys) Of(containers []corev1.Container) ReadKeys {
 	if r.None() {
 		return r
 	}
-	var read ReadKeys
+	labels, annotations := map[string]bool{}, map[string]bool{}
 	sorted := ReadKeys{}.And(r)
 	for i := range containers {
 		for _, env := range containers[i].Env {
 			if env.ValueFrom != nil {
-				read.Labels = append(read.Labels, reads(env.ValueFrom.FieldRef, "metadata.labels", sorted.Labels)...)
-				read.Annotations = append(read.Annotations, reads(env.ValueFrom.FieldRef, "metadata.annotations", sorted.Annotations)...)
+				note(labels, reads(env.ValueFrom.FieldRef, "metadata.labels", sorted.Labels))
+				note(annotations, reads(env.ValueFrom.FieldRef, "metadata.annotations", sorted.Annotations))
 			}
 		}
 	}
-	return ReadKeys{}.And(read)
+	return ReadKeys{slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(annotations))}
+}
+
+func note(seen map[string]bool, keys []string) {
+	for _, key := range keys {
+		seen[key] = true
+	}
 }
 
 // readKeys returns those of the changed labels and annotations that variables of living containers read.
