@@ -13,7 +13,10 @@ type memories struct{ of sync.Map }
 
 // recall returns the memory of the workload, an empty one if there is none.
 func (m *memories) recall(workload types.NamespacedName) *engine.Memory {
-	memory, _ := m.of.LoadOrStore(workload, &engine.Memory{})
+	memory, known := m.of.Load(workload) // an empty memory is made only where it is needed: each reconcile recalls several times
+	if !known {
+		memory, _ = m.of.LoadOrStore(workload, &engine.Memory{})
+	}
 	return memory.(*engine.Memory)
 }
 

@@ -1,10 +1,8 @@
 package deployments
 
 import (
-	"slices"
 	"time"
 
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -75,7 +73,15 @@ func (s *Set) Failing() bool { return apps.FailureOf(s.Rs) != nil }
 // NoRestart returns the pods that could move without a restart: only labels change, or they already run the containers of the new
 // ReplicaSet. Pods that do not serve come first: when replicas are lowered for one of them, they must not be counted for another pod.
 func (s *Set) NoRestart() []*Pod {
-	pods := slices.DeleteFunc(slices.Clone(s.Pods), func(m *Pod) bool { return m.Surge || !m.NoRestart() })
-	slices.SortStableFunc(pods, func(a, b *Pod) int { return inplace.TrueFirst(!a.Ready(), !b.Ready()) })
-	return pods
+	var idle, serving []*Pod
+	for _, m := range s.Pods {
+		switch {
+		case m.Surge || !m.NoRestart():
+		case m.Ready():
+			serving = append(serving, m)
+		default:
+			idle = append(idle, m)
+		}
+	}
+	return append(idle, serving...)
 }
