@@ -20,6 +20,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
@@ -236,7 +237,7 @@ func previewDeployment(ctx context.Context, reader observe.Reader, stored, appli
 	if rollout.Seen.DryRun.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims); err != nil {
 		return steps.Preview{}, err
 	}
-	err = utilerrors.FilterOut(reader.WithBudgets(ctx, will.Namespace, &rollout.Seen), apierrors.IsForbidden)
+	err = addBudgets(ctx, reader, will.Namespace, &rollout.Seen)
 	return rollout.Preview(was.Spec.Template), err
 }
 
@@ -251,7 +252,12 @@ func previewRevised(kind observe.Revised) preview {
 		if err != nil {
 			return steps.Preview{}, err
 		}
-		err = utilerrors.FilterOut(reader.WithBudgets(ctx, will.GetNamespace(), &rollout.Seen), apierrors.IsForbidden)
+		err = addBudgets(ctx, reader, will.GetNamespace(), &rollout.Seen)
 		return rollout.Preview(kind.Of(was).Workload().Template), err
 	}
+}
+
+// addBudgets adds the PodDisruptionBudgets, if the user may list them: custom roles may not allow it.
+func addBudgets(ctx context.Context, reader observe.Reader, namespace string, seen *engine.Snapshot) error {
+	return utilerrors.FilterOut(reader.WithBudgets(ctx, namespace, seen), apierrors.IsForbidden)
 }
