@@ -93,9 +93,16 @@ $(BIN)/coredns: $(cluster_module) $(call go_files,$(CLUSTER)/coredns)
 	@echo building $(@F)
 	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ ./coredns
 
+# kwok 0.8 asks for all pods again whenever its watch ends. Where there are thousands, the API server ends a watch that is so far behind, so
+# kwok would do nothing else (kubernetes#129197). So a watch goes on where the one before ended.
 $(BIN)/kwok: $(cluster_module)
 	@echo building $(@F)
-	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ sigs.k8s.io/kwok/cmd/kwok
+	@cd $(CLUSTER) && copy=$$(mktemp -d) && trap "rm -r $$copy" EXIT && \
+	cp -r "$$($(CLUSTER_ENV) go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)" $$copy/kwok && chmod -R u+w $$copy/kwok && \
+	sed -i 's/if !o.EnableListPager ||/if !opts.AllowWatchBookmarks \&\& !o.EnableListPager ||/' $$copy/kwok/pkg/utils/informer/event.go && \
+	grep -q AllowWatchBookmarks $$copy/kwok/pkg/utils/informer/event.go && \
+	cp go.mod go.sum $$copy && $(CLUSTER_ENV) go mod edit -replace sigs.k8s.io/kwok=$$copy/kwok $$copy/go.mod && \
+	$(CLUSTER_ENV) $(CLUSTER_BUILD) -modfile=$$copy/go.mod -ldflags '$(STRIP)' -o $@ sigs.k8s.io/kwok/cmd/kwok
 
 $(IMAGE_BINARIES) &: $(cluster_module) $(call go_files,$(CLUSTER)/images)
 	@echo building $(notdir $(IMAGE_BINARIES))

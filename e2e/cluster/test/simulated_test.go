@@ -3,6 +3,10 @@ package test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +17,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -41,7 +48,7 @@ func TestThousandSimulatedNodes(t *testing.T) {
 	}
 	namespace, pods := newNamespace(t, nil), simulatedPods(t)
 	mine := map[string]string{"test": namespace}
-	kwok := startKwok(t, "kwok.x-k8s.io/node="+namespace)
+	kwok := startKwok(t, clusterFile("kubeconfig"), "kwok.x-k8s.io/node="+namespace)
 
 	began := time.Now()
 	createMany(t, simulatedNodes, func(i int) client.Object { return simulatedNode(t, namespace, i) })
@@ -86,15 +93,69 @@ func simulatedPod(namespace string, i int) *corev1.Pod {
 	return pod
 }
 
+// A watch of resource version 0 gets all pods once more: see cluster.mk.
+func TestSimulatedPodsAreWatchedFromTheirList(t *testing.T) {
+	t.Parallel()
+	watched := make(chan string, 1)
+	kubeconfig := proxied(t, func(request *http.Request) {
+		if query := request.URL.Query(); request.URL.Path == "/api/v1/pods" && query.Get("watch") == "true" {
+			select {
+			case watched <- query.Get("resourceVersion"):
+			default:
+			}
+		}
+	})
+	startKwok(t, kubeconfig, "kwok.x-k8s.io/node=none")
+	select {
+	case version := <-watched:
+		if version == "" || version == "0" {
+			t.Errorf("kwok watches pods from resource version %q, not from that of its list", version)
+		}
+	case <-time.After(patience):
+		t.Error("kwok watches no pods")
+	}
+}
+
+// proxied returns a kubeconfig whose requests are seen before they go to the cluster.
+func proxied(t *testing.T, see func(*http.Request)) string {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", clusterFile("kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(request *httputil.ProxyRequest) {
+		see(request.In)
+		request.SetURL(to)
+	}}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters["proxy"] = &clientcmdapi.Cluster{Server: server.URL}
+	kubeconfig.Contexts["proxy"], kubeconfig.CurrentContext = &clientcmdapi.Context{Cluster: "proxy"}, "proxy"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*kubeconfig, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // startKwok runs a kwok for the nodes with the annotation until the test ends, and returns its process ID.
-func startKwok(t *testing.T, annotation string) int {
+func startKwok(t *testing.T, kubeconfig, annotation string) int {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "kwok.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	kwok := exec.Command(clusterFile("bin", "kwok"),
-		"--kubeconfig", clusterFile("kubeconfig"),
+		"--kubeconfig", kubeconfig,
 		"--config", filepath.Join("..", "simulated", "stages.yaml"),
 		"--manage-nodes-with-annotation-selector", annotation,
 		"--cidr", "10.128.0.0/9")
