@@ -26,6 +26,7 @@ const lasts = 0.06
 type missed struct {
 	Goals   map[cause]string // by cause
 	Crowded bool             // 3,000 pods were measured
+	Largest string           // how long an update of 10,000 pods takes; empty if that was not measured
 
 	Lasts, ThreeLasts, FourLasts, FourEnds string
 	Daemons, Four, Claim, ClaimFloor       measures
@@ -52,7 +53,7 @@ func missedIn(f figures) *missed {
 	}
 	few, large, fleet := simulatedDeployment(300), simulatedDeployment(3000), simulatedDaemonSet(1000)
 	return &missed{
-		Goals: goals, Crowded: known(f.value(large, inPlace, seconds)),
+		Goals: goals, Crowded: known(f.value(large, inPlace, seconds)), Largest: largest(f),
 		Lasts: number(lasts), ThreeLasts: number(3 * lasts), FourLasts: number(4 * lasts), FourEnds: told(endsOfFour(f)),
 		Daemons: measuresOf(f, daemonSet, inPlace),
 		Four:    measuresOf(f, four, inPlace), Claim: measuresOf(f, claimed, inPlace), ClaimFloor: measuresOf(f, claimed, floor),
@@ -91,4 +92,13 @@ func (g goal) knownCauses() []cause {
 // endsOfFour returns the duration of an update of four pods, one at a time, without their own updates and the waits between them.
 func endsOfFour(f figures) float64 {
 	return f.value(four, inPlace, seconds) - 4*(f.value(four, inPlace, step)+lasts)
+}
+
+// largest returns how long an update of 10,000 pods takes; empty if that is not known.
+func largest(f figures) string {
+	took := f.value(resting(10000), "then updated", seconds)
+	if !known(took) {
+		return ""
+	}
+	return number(took) + " s"
 }
