@@ -95,7 +95,7 @@ $(BIN)/coredns: $(cluster_module) $(call go_files,$(CLUSTER)/coredns)
 
 # kwok 0.8 asks for all pods again whenever its watch ends. Where there are thousands, the API server ends a watch that is so far behind, so
 # kwok would do nothing else (kubernetes#129197). So a watch goes on where the one before ended.
-$(BIN)/kwok: $(cluster_module)
+$(BIN)/kwok: $(cluster_module) $(CLUSTER)/cluster.mk
 	@echo building $(@F)
 	@cd $(CLUSTER) && copy=$$(mktemp -d) && trap "rm -r $$copy" EXIT && \
 	cp -r "$$($(CLUSTER_ENV) go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)" $$copy/kwok && chmod -R u+w $$copy/kwok && \
