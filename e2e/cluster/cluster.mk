@@ -97,7 +97,7 @@ $(BIN)/coredns: $(cluster_module) $(call go_files,$(CLUSTER)/coredns)
 # kwok would do nothing else (kubernetes#129197). So a watch goes on where the one before ended.
 $(BIN)/kwok: $(cluster_module) $(CLUSTER)/cluster.mk
 	@echo building $(@F)
-	@cd $(CLUSTER) && copy=$$(mktemp -d) && trap "rm -r $$copy" EXIT && \
+	@cd $(CLUSTER) && $(CLUSTER_ENV) go mod download sigs.k8s.io/kwok && copy=$$(mktemp -d) && trap "rm -r $$copy" EXIT && \
 	cp -r "$$($(CLUSTER_ENV) go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)" $$copy/kwok && chmod -R u+w $$copy/kwok && \
 	sed -i 's/if !o.EnableListPager ||/if !opts.AllowWatchBookmarks \&\& !o.EnableListPager ||/' $$copy/kwok/pkg/utils/informer/event.go && \
 	grep -q AllowWatchBookmarks $$copy/kwok/pkg/utils/informer/event.go && \
