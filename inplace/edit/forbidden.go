@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
@@ -30,13 +31,10 @@ var kindOf = map[string]string{containersList: "container", initContainersList: 
 
 // onlyIn returns a reason for each container that only one side has. The word what is what happened to it.
 func onlyIn(these, others []string, list, what string) inplace.Reasons {
-	known := map[string]bool{}
-	for _, name := range others {
-		known[name] = true
-	}
+	known := sets.New(others...)
 	var reasons inplace.Reasons
 	for _, name := range these {
-		if !known[name] && !reasons.Full() {
+		if !known.Has(name) && !reasons.Full() {
 			reasons = reasons.And(containersReason(list, kindOf[list]+" "+name+" "+what))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
@@ -41,23 +42,17 @@ func (r ReadKeys) Of(containers []corev1.Container) ReadKeys {
 	if r.None() {
 		return r
 	}
-	labels, annotations := map[string]bool{}, map[string]bool{}
+	labels, annotations := sets.New[string](), sets.New[string]()
 	sorted := ReadKeys{}.And(r)
 	for i := range containers {
 		for _, env := range containers[i].Env {
 			if env.ValueFrom != nil {
-				note(labels, reads(env.ValueFrom.FieldRef, "metadata.labels", sorted.Labels))
-				note(annotations, reads(env.ValueFrom.FieldRef, "metadata.annotations", sorted.Annotations))
+				labels.Insert(reads(env.ValueFrom.FieldRef, "metadata.labels", sorted.Labels)...)
+				annotations.Insert(reads(env.ValueFrom.FieldRef, "metadata.annotations", sorted.Annotations)...)
 			}
 		}
 	}
 	return ReadKeys{slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(annotations))}
-}
-
-func note(seen map[string]bool, keys []string) {
-	for _, key := range keys {
-		seen[key] = true
-	}
 }
 
 // readKeys returns those of the changed labels and annotations that variables of living containers read.
