@@ -207,6 +207,9 @@ func TestReadmeGetsItsTable(t *testing.T) {
 	if table := readmeTable(some()); !strings.Contains(table, "| DaemonSet on three nodes, no Service | 8 s | 4 s |") {
 		t.Errorf("the table is %s", table)
 	}
+	if table := readmeTable(some()); !strings.Contains(table, "| memory of the larger manager, 3,000 simulated pods | no manager | ") {
+		t.Errorf("a native rollout needs no manager, and the table is %s", table)
+	}
 	if err := writeReadme(some(), "costs.md.tmpl"); err == nil {
 		t.Error("a page without the two lines was written")
 	}
