@@ -125,9 +125,9 @@ func membersRepartitioned(t *testing.T) {
 }
 
 // setPartition does not run kubectl, which takes as long as some moments of an update.
-func (s *stage) setPartition(name string, ordinal int) {
+func (s *stage) setPartition(name string, kept int) {
 	s.Helper()
-	patch := fmt.Appendf(nil, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":%d}}}}`, ordinal)
+	patch := fmt.Appendf(nil, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":%d}}}}`, kept)
 	_, err := clients.AppsV1().StatefulSets(s.namespace).Patch(s.Context(), name[len(statefulSetPrefix):], types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: user})
 	if err != nil {

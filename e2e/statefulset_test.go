@@ -105,11 +105,16 @@ func allOfTemplate(turns []knob) []statefulKnob {
 	return all
 }
 
-func toPartition(ordinal int32) statefulKnob {
+func toPartition(kept int32) statefulKnob {
 	return func(sts *appsv1.StatefulSet) {
 		sts.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType,
-			RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &ordinal}}
+			RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &kept}}
 	}
+}
+
+// fromOrdinal has the ordinals begin there. A partition counts from there, too.
+func fromOrdinal(start int32) statefulKnob {
+	return func(sts *appsv1.StatefulSet) { sts.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: start} }
 }
 
 // newStatefulStage is newStage for StatefulSets. It also checks that nothing says of a pod that lives that it was deleted.
@@ -340,7 +345,7 @@ func (s *stage) member(name string, ordinal int) *corev1.Pod {
 
 func membersAtPartition(t *testing.T, policy statefulKnob) {
 	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy, toPartition(2)))
+	s.form(db(3, policy, toPartition(2), fromOrdinal(5)))
 	before := s.pods(members)
 	s.begin("in stages", inPlace)
 	s.setImage(members, "app=v2")

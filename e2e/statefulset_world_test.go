@@ -100,6 +100,15 @@ func partitionOf(sts *appsv1.StatefulSet) int {
 	return 0
 }
 
+// keptAtPartition reports whether the partition keeps the pod. It counts from the first ordinal.
+func keptAtPartition(sts *appsv1.StatefulSet, pod *corev1.Pod) bool {
+	start := 0
+	if sts.Spec.Ordinals != nil {
+		start = int(sts.Spec.Ordinals.Start)
+	}
+	return ordinalOf(pod) < start+partitionOf(sts)
+}
+
 // mayBeUnavailableMembers is getStatefulSetMaxUnavailable of pkg/controller/statefulset/stateful_set_utils.go.
 func mayBeUnavailableMembers(sts *appsv1.StatefulSet) int {
 	rolling := sts.Spec.UpdateStrategy.RollingUpdate
@@ -141,7 +150,7 @@ func (w world) membersComplete(sts *appsv1.StatefulSet) error {
 		return fmt.Errorf("%d live pods instead of %d", len(pods), replicasOfStatefulSet(sts))
 	}
 	for _, pod := range pods {
-		if ordinalOf(pod) < partitionOf(sts) {
+		if keptAtPartition(sts, pod) {
 			continue
 		}
 		if !isMemberOf(pod, target) || !ready(pod) {
@@ -250,7 +259,7 @@ func (j *judge) memberStatus(e event, sts *appsv1.StatefulSet) {
 		j.violation(e, "says it is rolled out with %d live pods of %d", len(pods), wanted)
 	}
 	for _, pod := range pods {
-		if ordinalOf(pod) >= partitionOf(sts) && (!isMemberOf(pod, j.updateRevisionOf(sts)) || !j.hasServed(pod)) {
+		if !keptAtPartition(sts, pod) && (!isMemberOf(pod, j.updateRevisionOf(sts)) || !j.hasServed(pod)) {
 			j.violation(e, "says it is rolled out before pod %s is (%s)", pod.Name, describePod(pod))
 		}
 	}

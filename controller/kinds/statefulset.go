@@ -21,7 +21,6 @@ var StatefulSets = revised(observe.StatefulSets, Kind{
 // pods are available besides.
 func isUpdated(statefulSet *apps.StatefulSet) bool {
 	status, wanted := statefulSet.Status, statefulSet.Replicas()
-	beyond := max(wanted+statefulSet.FirstOrdinal()-max(statefulSet.Partition(), statefulSet.FirstOrdinal()), 0)
 	return status.ObservedGeneration >= statefulSet.Generation && int(status.AvailableReplicas) >= wanted &&
-		(int(status.UpdatedReplicas) >= beyond || status.CurrentRevision == status.UpdateRevision)
+		(int(status.UpdatedReplicas) >= wanted-statefulSet.Partition() || status.CurrentRevision == status.UpdateRevision)
 }

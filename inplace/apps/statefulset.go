@@ -17,8 +17,8 @@ func (s *StatefulSet) Replicas() int {
 	return int(*s.Spec.Replicas)
 }
 
-// FirstOrdinal is getStartOrdinal of pkg/controller/statefulset/stateful_set_utils.go.
-func (s *StatefulSet) FirstOrdinal() int {
+// firstOrdinal is getStartOrdinal of pkg/controller/statefulset/stateful_set_utils.go.
+func (s *StatefulSet) firstOrdinal() int {
 	if s.Spec.Ordinals == nil {
 		return 0
 	}
@@ -39,16 +39,22 @@ func (s *StatefulSet) Ordinal(pod *corev1.Pod) int {
 // Wants reports whether the StatefulSet wants a pod with that ordinal: podInOrdinalRange of
 // pkg/controller/statefulset/stateful_set_utils.go.
 func (s *StatefulSet) Wants(ordinal int) bool {
-	return ordinal >= s.FirstOrdinal() && ordinal < s.FirstOrdinal()+s.Replicas()
+	return ordinal >= s.firstOrdinal() && ordinal < s.firstOrdinal()+s.Replicas()
 }
 
-// Partition returns the ordinal below which pods keep their revision.
+// Partition returns how many pods keep their revision: those with the lowest ordinals, see Keeps.
 func (s *StatefulSet) Partition() int {
 	rolling := s.Spec.UpdateStrategy.RollingUpdate
 	if rolling == nil || rolling.Partition == nil {
 		return 0
 	}
 	return int(*rolling.Partition)
+}
+
+// Keeps reports whether the partition keeps the pod with that ordinal as it is. A partition counts from the first ordinal:
+// newVersionedStatefulSetPod of pkg/controller/statefulset/stateful_set_utils.go, and updateMin of stateful_set_control.go.
+func (s *StatefulSet) Keeps(ordinal int) bool {
+	return s.Wants(ordinal) && ordinal < s.firstOrdinal()+s.Partition()
 }
 
 // Ordered reports whether the StatefulSet has the pod management policy OrderedReady, the default: allowsBurst of
@@ -64,5 +70,5 @@ func (s *StatefulSet) MaxUnavailable() int {
 	return max(1, int(scaled(rolling.MaxUnavailable, int32(s.Replicas()), false)))
 }
 
-// Stage distinguishes the parts of one update that begin at different times: the user lowers the partition.
-func (s *StatefulSet) Stage() string { return strconv.Itoa(s.Partition()) }
+// Stage distinguishes the parts of one update that begin at different times: the user lowers the partition, or the first ordinal.
+func (s *StatefulSet) Stage() string { return strconv.Itoa(s.firstOrdinal() + s.Partition()) }

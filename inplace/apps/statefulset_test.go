@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,6 +34,41 @@ func TestOrdinal(t *testing.T) {
 		if ordinal != test.ordinal || s.Wants(ordinal) != test.wanted {
 			t.Errorf("%s has ordinal %d, wanted %t", name, ordinal, s.Wants(ordinal))
 		}
+	}
+}
+
+// TestPartitionCountsFromTheFirstOrdinal: a partition keeps so many of the wanted pods, whatever their ordinals are. Pods that the
+// StatefulSet does not want are condemned, not kept.
+func TestPartitionCountsFromTheFirstOrdinal(t *testing.T) {
+	for _, test := range []struct {
+		start, partition int32
+		kept             []int
+	}{
+		{0, 0, nil}, {0, 2, []int{0, 1}}, {5, 0, nil}, {5, 2, []int{5, 6}}, {5, 3, []int{5, 6, 7}}, {1, 7, []int{1, 2, 3}},
+	} {
+		s := statefulSet(3, test.start, "")
+		s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &test.partition}
+		var kept []int
+		for ordinal := -1; ordinal < 10; ordinal++ {
+			if s.Keeps(ordinal) {
+				kept = append(kept, ordinal)
+			}
+		}
+		if !slices.Equal(kept, test.kept) {
+			t.Errorf("from %d on, partition %d keeps %v, want %v", test.start, test.partition, kept, test.kept)
+		}
+	}
+}
+
+// TestStages: a part of the update begins when the partition is lowered, or when the range of ordinals moves down.
+func TestStages(t *testing.T) {
+	stage := func(start, partition int32) string {
+		s := statefulSet(3, start, "")
+		s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &partition}
+		return s.Stage()
+	}
+	if now := stage(5, 2); now == stage(5, 1) || now == stage(3, 2) || now != stage(5, 2) {
+		t.Errorf("stages are %s, %s, %s", now, stage(5, 1), stage(3, 2))
 	}
 }
 

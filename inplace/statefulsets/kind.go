@@ -68,7 +68,7 @@ func (k kind) Housekeeping(pod *corev1.Pod) string {
 
 // Kept implements controllerrevisions.Kind: the controller updates no pod below the partition.
 func (k kind) Kept(pod *corev1.Pod) bool {
-	return k.StatefulSet.Ordinal(pod) < k.StatefulSet.Partition()
+	return k.StatefulSet.Keeps(k.StatefulSet.Ordinal(pod))
 }
 
 // Partition implements controllerrevisions.Kind: the label says nothing of a StatefulSet, but a maintenance window does.
@@ -80,7 +80,7 @@ func (kind) Partition(partition inplace.Partition) inplace.Partition {
 // Preview implements controllerrevisions.Kind. The partition is the spec's own.
 func (k kind) Preview(partition inplace.Partition) steps.Preview {
 	pods := k.StatefulSet.Replicas()
-	kept := min(max(k.StatefulSet.Partition()-k.StatefulSet.FirstOrdinal(), k.Partition(partition).Keeps(pods), 0), pods)
+	kept := min(max(k.StatefulSet.Partition(), k.Partition(partition).Keeps(pods)), pods)
 	return steps.Preview{Pods: pods, AtPartition: kept, AtATime: k.StatefulSet.MaxUnavailable()}
 }
 

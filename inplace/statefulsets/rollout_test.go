@@ -72,6 +72,51 @@ func TestPodProgress(t *testing.T) {
 	}
 }
 
+// TestPartitionCountsFromTheFirstOrdinal: as natively, a partition keeps so many pods, not those below an ordinal.
+func TestPartitionCountsFromTheFirstOrdinal(t *testing.T) {
+	for _, test := range []struct {
+		start     int
+		partition int32
+		want      []string // images of the pods, the lowest ordinal first
+	}{
+		{5, 0, []string{"v2", "v2", "v2"}},
+		{5, 2, []string{"v1", "v1", "v2"}},
+		{1, 2, []string{"v1", "v1", "v2"}},
+		{5, 7, []string{"v1", "v1", "v1"}},
+	} {
+		m := fixture.NewMembers(t, 3, fixture.Rolling(test.partition, ""), fixture.From(test.start))
+		m.Edit(fixture.App{Image: "v2"})
+		m.Rest()
+		for i, want := range test.want {
+			if got := m.Member(test.start + i).Spec.Containers[0].Image; got != want {
+				t.Errorf("partition %d: db-%d has image %s, natively %s", test.partition, test.start+i, got, want)
+			}
+		}
+		if stage := m.Of().Stage(); stage.Kept != min(int(test.partition), 3) || stage.Reached != (test.partition > 0) {
+			t.Errorf("from %d on, partition %d: the stage is %+v", test.start, test.partition, stage)
+		}
+	}
+}
+
+// TestRangeMovesAtThePartition: the partition counts from the new first ordinal, and the pod that is not wanted any more is housekeeping.
+func TestRangeMovesAtThePartition(t *testing.T) {
+	m := fixture.NewMembers(t, 3, fixture.Rolling(2, ""), fixture.From(5))
+	m.Edit(fixture.App{Image: "v2"})
+	m.Rest()
+	m.StatefulSet.Spec.Ordinals.Start = 4
+	m.AddNode("n4")
+	m.AddMember(4)
+	m.Rest()
+	for ordinal, want := range map[int]string{5: "v1", 6: "v2", 7: "v2"} {
+		if got := m.Member(ordinal).Spec.Containers[0].Image; got != want {
+			t.Errorf("db-%d has image %s instead of %s", ordinal, got, want)
+		}
+	}
+	if held, why := m.Of().HoldsDeletion(m.Member(7)); held || why.Code != inplace.CodeHousekeeping {
+		t.Errorf("the deletion of db-7 is held %t: %s", held, why.Message)
+	}
+}
+
 func TestPreview(t *testing.T) {
 	for name, test := range map[string]struct {
 		changes              []func(*fixture.Members)
@@ -79,8 +124,10 @@ func TestPreview(t *testing.T) {
 		kept, moving, atTime int
 		forbidden, inPlace   bool
 	}{
-		"all":                      {nil, inplace.ModeInPlace, 0, 3, 1, false, true},
-		"partition":                {[]func(*fixture.Members){fixture.Rolling(2, "3")}, inplace.ModeInPlace, 2, 1, 1, false, true},
+		"all":       {nil, inplace.ModeInPlace, 0, 3, 1, false, true},
+		"partition": {[]func(*fixture.Members){fixture.Rolling(2, "3")}, inplace.ModeInPlace, 2, 1, 1, false, true},
+		"partition, from 5 on": {[]func(*fixture.Members){fixture.Rolling(2, "3"), fixture.From(5)},
+			inplace.ModeInPlace, 2, 1, 1, false, true},
 		"in-place-only, asked for": {[]func(*fixture.Members){onDelete}, inplace.ModeInPlaceOnly, 0, 3, 1, true, false},
 		"not asked for":            {nil, inplace.ModeNotOptedIn, 0, 3, 1, false, false},
 	} {

@@ -231,7 +231,7 @@ func lowering(workload client.Object, to inplace.Partition, stage steps.Stage) [
 	from, value := any(workload.GetLabels()[inplace.LabelPartition]), any(to.Value)
 	if set, is := workload.(*apps.StatefulSet); is {
 		path = patches.Pointer("spec", "updateStrategy", "rollingUpdate", "partition")
-		from, value = set.Partition(), set.FirstOrdinal()+to.Keeps(stage.Pods)
+		from, value = set.Partition(), to.Keeps(stage.Pods)
 	}
 	return []jsonpatch.Operation{
 		jsonpatch.NewOperation("test", "/metadata/uid", workload.GetUID()),

@@ -184,9 +184,10 @@ func TestPromoteIsTooLate(t *testing.T) {
 	}
 }
 
-// stagedSet returns the StatefulSet db, the highest ordinals of which are updated.
+// stagedSet returns the StatefulSet db, the highest ordinals of which are updated. They begin at 5.
 func stagedSet(partition int32) map[string]runtime.Object {
 	set := db()
+	set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 5}
 	set.Spec.Template.Spec.Containers[0].Image = "app:2"
 	set.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &partition}}
@@ -206,7 +207,7 @@ func stagedSet(partition int32) map[string]runtime.Object {
 				OwnerReferences: ownedBy("StatefulSet", "db")}}
 	}
 	for i := range int32(3) {
-		name, revision, image := fmt.Sprint("db-", i), "db-1", "app:1"
+		name, revision, image := fmt.Sprint("db-", 5+i), "db-1", "app:1"
 		if i >= partition {
 			revision, image = "db-2", "app:2"
 		}
@@ -237,12 +238,12 @@ func TestPromoteOfAStatefulSet(t *testing.T) {
 func TestPromoteWithoutADeadline(t *testing.T) {
 	objects := stagedSet(2)
 	objects[dbPath].(*appsv1.StatefulSet).Status.AvailableReplicas = 2
-	crashing := objects[podsPath+"db-2"].(*corev1.Pod)
+	crashing := objects[podsPath+"db-7"].(*corev1.Pod)
 	crashing.Status.Conditions[0].Status = corev1.ConditionFalse
 	crashing.Status.ContainerStatuses[0].Ready = false
 	crashing.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	said, code := serve(t, objects).run("promote", "sts/db", "-n", "shop")
-	const want = "the update has stalled: pod db-2 waits for readiness of container app: CrashLoopBackOff"
+	const want = "the update has stalled: pod db-7 waits for readiness of container app: CrashLoopBackOff"
 	if code != 1 || !strings.Contains(said.err, want) {
 		t.Errorf("exit code %d: %s", code, said)
 	}
