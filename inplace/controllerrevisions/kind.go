@@ -9,6 +9,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -31,7 +32,7 @@ type Kind interface {
 	// Drains reports whether pods with a gate are taken out of service before they are patched. If not, they are right after the patch.
 	Drains() bool
 	// Next returns those of the pods without the update revision that go on, or begin if the partition and the budget allow it, in that order.
-	Next(pending []*Pod, budget int) []*Pod
+	Next(pending []*Pod, budget podstate.Budget) []*Pod
 	// InOrder reports whether a pod that waits for a PodDisruptionBudget has those after it wait, too, if they serve.
 	InOrder() bool
 	// ReplacementWaits returns why the native controller may not replace the pod now, which cannot be updated in place; empty if it may.
@@ -57,6 +58,6 @@ type Native interface {
 	Replicas() int
 	// Housekeeping returns why it deletes the pod whatever its revision is; empty if it does not.
 	Housekeeping(pod *corev1.Pod) string
-	// Budget returns how many more of these pods may become unavailable.
-	Budget(pods []*Pod) int
+	// Budget returns how many more of these pods may become unavailable, if those that serves reports are available.
+	Budget(pods []*Pod, serves func(*podstate.State) bool) int
 }

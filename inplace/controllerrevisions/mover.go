@@ -11,20 +11,20 @@ import (
 )
 
 // mover moves each pod one step further. Pods that do not serve anyway go first and cost no budget, as natively, so an undo always gets
-// through.
+// through. Those that serve and are not available yet follow.
 type mover struct {
 	*observed
 	blocked podstate.Blocked
 	// turns are the pods that have their turn, among those that can be updated in place.
 	turns podstate.Turns
-	// budget is how many more pods may become unavailable, partition what is left of the partition budget.
-	budget    int
+	// budget is how many more pods may be taken out of service, partition what is left of the partition budget.
+	budget    podstate.Budget
 	partition podstate.PartitionBudget
 }
 
 // mover returns a mover that has moved nothing yet. Blocked pods get no turn.
 func (o *observed) mover(blocked podstate.Blocked) *mover {
-	return &mover{observed: o, blocked: blocked, turns: podstate.Turns{}, budget: o.native.Budget(o.live), partition: o.update.Partition}
+	return &mover{observed: o, blocked: blocked, turns: podstate.Turns{}, budget: o.budget(), partition: o.update.Partition}
 }
 
 // move moves those pods, in that order, and returns the pods that have their turn.
@@ -40,7 +40,7 @@ func (v *mover) move(next []*Pod) podstate.Turns {
 			v.moveOne(m)
 		}
 	}
-	v.update.Plan.MayStart(v.budget)
+	v.update.Plan.MayStart(v.budget.Left())
 	return v.turns
 }
 
@@ -81,11 +81,9 @@ func (v *mover) moveOne(m *Pod) {
 	case !v.mayBegin(m):
 	case starting && !turn:
 		v.update.Plan.Again(grownIn)
-	case m.Available && v.budget <= 0, !turn && !v.allowed(m), !turn && !v.partition.Take(&m.State):
-	case !m.Available:
-		v.start(m)
+	case !v.budget.Allows(&m.State), !turn && !v.allowed(m), !turn && !v.partition.Take(&m.State):
 	default:
-		v.budget--
+		v.budget.Take(&m.State)
 		v.start(m)
 	}
 }

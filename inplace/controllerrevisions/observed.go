@@ -156,7 +156,11 @@ func (o *observed) next() []*Pod {
 	if o.update.Workload.Kept != nil {
 		pending = slices.DeleteFunc(slices.Clone(pending), func(m *Pod) bool { return m.WhyReplaced() != nil })
 	}
-	return o.kind.Next(pending, o.native.Budget(o.live))
+	return o.kind.Next(pending, o.budget())
+}
+
+func (o *observed) budget() podstate.Budget {
+	return podstate.BudgetOf(func(serves func(*podstate.State) bool) int { return o.native.Budget(o.live, serves) })
 }
 
 func (o *observed) notResized() *inplace.Reason {

@@ -25,7 +25,7 @@ func (p planner) Started() time.Time { return revisions.StartedAt(p.owned.began(
 func (p planner) ProceedingPhase(progress string) { p.update.ProceedingPhase(progress) }
 
 // Budget implements engine.Planner. The native controllers let at least one pod be unavailable.
-func (p planner) Budget() (left int, never string) { return p.native.Budget(p.live), "" }
+func (p planner) Budget() (left podstate.Budget, never string) { return p.budget(), "" }
 
 // Impossible implements engine.Planner.
 func (p planner) Impossible() *inplace.Reason {

@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -53,9 +54,9 @@ func (kind) InOrder() bool { return false }
 func (kind) WatchesRevisions() bool { return true }
 
 // Next implements controllerrevisions.Kind. Pods that do not serve use up the partition first.
-func (kind) Next(pending []*controllerrevisions.Pod, _ int) []*controllerrevisions.Pod {
+func (kind) Next(pending []*controllerrevisions.Pod, _ podstate.Budget) []*controllerrevisions.Pod {
 	return slices.SortedStableFunc(slices.Values(pending), func(a, b *controllerrevisions.Pod) int {
-		return inplace.TrueFirst(!a.Available, !b.Available)
+		return podstate.ByCost(&a.State, &b.State)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -200,5 +201,55 @@ func TestDaemonsOfADaemonSetBeingDeletedStay(t *testing.T) {
 				t.Errorf("held is %t, %+v; want %t, %s", held, why, test.held, test.code)
 			}
 		})
+	}
+}
+
+// TestEditSoonAfterAnUpdate: pods that are Ready serve, though not yet for minReadySeconds. They go before those that are available, and
+// after those that are not Ready. Not more of them at a time than may be unavailable stop serving.
+func TestEditSoonAfterAnUpdate(t *testing.T) {
+	for name, test := range map[string]struct {
+		atATime string
+		soon    []int // pods that have just become Ready
+		sick    string
+		want    []string // which pods have their turn at once
+	}{
+		"all":                        {"1", []int{0, 1, 2}, "", []string{"p1"}},
+		"all, two at a time":         {"2", []int{0, 1, 2}, "", []string{"p1", "p2"}},
+		"all that are Ready":         {"1", []int{0, 1}, "p3", []string{"p3"}},
+		"all but one that may go":    {"2", []int{0, 1}, "p3", []string{"p3", "p1"}},
+		"the last one of the update": {"1", []int{2}, "", []string{"p3"}},
+		"one, and one may go":        {"2", []int{2}, "", []string{"p3", "p1"}},
+	} {
+		edit := func(f *fixture.Fleet) { f.Edit(fixture.App{Image: "bad"}) }
+		ask := func(f *fixture.Fleet) {
+			for _, pod := range f.Seen.Pods {
+				metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, "app")
+			}
+		}
+		for what, begin := range map[string]func(*fixture.Fleet){"update": edit, "request": ask} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				f := fixture.NewFleet(t, 3, fixture.MaxUnavailable(test.atATime))
+				f.DaemonSet.Spec.MinReadySeconds = 60
+				for _, i := range test.soon {
+					apps.Condition(f.Seen.Pods[i], corev1.PodReady).LastTransitionTime.Time = f.Seen.Now
+				}
+				if test.sick != "" {
+					f.Ail(test.sick)
+				}
+				begin(f)
+				var closed []string
+				for round := 0; round < 4 && len(closed) == 0; round++ {
+					f.Once()
+					for _, step := range f.Steps {
+						if name, is := strings.CutPrefix(step, "close "); is {
+							closed = append(closed, name)
+						}
+					}
+				}
+				if !slices.Equal(closed, test.want) {
+					t.Errorf("%q have their turn, want %q: %q", closed, test.want, f.Steps)
+				}
+			})
+		}
 	}
 }

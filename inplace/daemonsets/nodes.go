@@ -8,6 +8,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -73,13 +74,13 @@ func (n native) Replicas() int {
 }
 
 // Budget implements controllerrevisions.Native.
-func (n native) Budget(pods []*controllerrevisions.Pod) int {
-	return n.DaemonSet.MaxUnavailable(n.Replicas()) - n.unavailable(pods)
+func (n native) Budget(pods []*controllerrevisions.Pod, serves func(*podstate.State) bool) int {
+	return n.DaemonSet.MaxUnavailable(n.Replicas()) - n.unavailable(pods, serves)
 }
 
 // unavailable counts the nodes without a pod that serves, as rollingUpdate in pkg/controller/daemon/update.go does: nodes that should run a
 // pod, and nodes that have one, even if it is terminating.
-func (n native) unavailable(pods []*controllerrevisions.Pod) int {
+func (n native) unavailable(pods []*controllerrevisions.Pod, serves func(*podstate.State) bool) int {
 	serving := map[string]int{}
 	for _, node := range n.seen.Nodes {
 		if n.places.shouldRun(node) {
@@ -92,7 +93,7 @@ func (n native) unavailable(pods []*controllerrevisions.Pod) int {
 		}
 	}
 	for _, m := range pods {
-		if m.Available && n.onNode(m.Pod) == 1 {
+		if serves(&m.State) && n.onNode(m.Pod) == 1 {
 			serving[m.Pod.Spec.NodeName]++
 		}
 	}

@@ -88,7 +88,7 @@ func (c *changer) prepare() {
 		c.awaitEndOfBypass(wait)
 	case c.sets.Excess() != 0:
 		plan.Phase(steps.PhaseScaling, "bring the replicas to what the Deployment wants")
-		c.ledger = c.sets.Scale(c.budget())
+		c.ledger = c.sets.Scale(c.budget().Available)
 	case c.sets.New == nil:
 		plan.Phase(steps.PhaseWaiting, "the Deployment controller has not created the new ReplicaSet")
 	case !c.sets.AllObserved():
@@ -152,7 +152,7 @@ func (c *changer) movePods() {
 		c.marks.LetDelete()
 	case c.sets.Excess() < 0:
 		plan.Phase(steps.PhaseScaling, "add pods")
-		c.ledger = append(c.ledger, c.sets.Scale(c.budget())...)
+		c.ledger = append(c.ledger, c.sets.Scale(c.budget().Available)...)
 	case len(c.withPodsToReplace()) > 0:
 		plan.Phase(steps.PhaseScaling, "stop holding deletions, so that pods on unreachable nodes can be replaced")
 		c.marks.LetDelete()

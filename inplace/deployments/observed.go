@@ -121,12 +121,14 @@ func (o *observed) noneUnavailable() bool { return o.surge.used && o.Deployment.
 // maxUnavailableAlone returns the same without surge pods.
 func (o *observed) maxUnavailableAlone() int { return max(1, int(o.Deployment.MaxUnavailable())) }
 
-// budget returns how many more available pods may become unavailable: those that would stay available if Stayput died now, minus those
-// that must be available. So missing and terminating pods count as unavailable.
-func (o *observed) budget() int { return o.budgetFor(o.maxUnavailable()) }
+// budget returns how many more pods may be taken out of service: those that would serve on if Stayput died now, minus those that must. So
+// missing and terminating pods count as unavailable.
+func (o *observed) budget() podstate.Budget { return o.budgetFor(o.maxUnavailable()) }
 
-func (o *observed) budgetFor(maxUnavailable int) int {
-	return o.sets.sum((*Set).Safe) - (o.sets.Wanted - maxUnavailable)
+func (o *observed) budgetFor(maxUnavailable int) podstate.Budget {
+	return podstate.BudgetOf(func(serves func(*podstate.State) bool) int {
+		return o.sets.sum(func(s *Set) int { return s.Safe(serves) }) - (o.sets.Wanted - maxUnavailable)
+	})
 }
 
 // partitionHolds reports whether the partition keeps pods at an old revision, or replicas for pods that are to replace missing ones

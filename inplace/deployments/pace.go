@@ -23,9 +23,11 @@ type pacer struct {
 	*observed
 	pace
 	blocked podstate.Blocked
-	// budget is how many more pods may become unavailable, partition what is left of the partition budget.
-	budget    int
+	// budget is how many more pods may be taken out of service, partition what is left of the partition budget.
+	budget    podstate.Budget
 	partition podstate.PartitionBudget
+	// unproven counts the pods that are not known to work: see countUnproven.
+	unproven int
 	// reserved is for how many pods that need no restart the replicas of the ReplicaSet that they leave have been lowered already.
 	reserved map[*Set]int
 }
@@ -56,13 +58,14 @@ func (p *pacer) decide() pace {
 	if p.paused() || !p.sets.AllUpdating() {
 		return p.pace
 	}
+	p.unproven = p.countUnproven()
 	// A surge pod that is to be removed may serve until another pod does, which may have to restart for that.
 	if open || inOrder && p.removalWaits() {
 		p.startIdle()
 	}
 	if open {
 		p.startResizes()
-		p.startAvailable()
+		p.startServing()
 	}
 	return p.pace
 }
@@ -80,7 +83,7 @@ func (p *pacer) inOrder() (bool, time.Duration) {
 // removalWaits reports whether a surge pod that is to be removed serves until another pod does.
 func (p *pacer) removalWaits() bool {
 	return slices.ContainsFunc(p.sets.Pods, func(m *Pod) bool {
-		return m.Removing && m.Available && (p.budget <= 0 || !p.update.Allows(&m.State))
+		return m.Removing && m.Available && (p.budget.Available <= 0 || !p.update.Allows(&m.State))
 	})
 }
 
@@ -123,17 +126,19 @@ func (p *pacer) addDrained(s *Set) {
 }
 
 // addNoRestart adds the pods that need no restart: those that are reserved, and more. While such a pod moves, no ReplicaSet counts it:
-// if Stayput died, the pod would be deleted. So only as many move at a time as may be unavailable.
+// if Stayput died, the pod would be deleted. So only as many move at a time as may be unavailable. One that is Ready moves with them, even
+// where its kubelet may revoke that.
 func (p *pacer) addNoRestart(s *Set, open bool) {
 	for i, m := range s.NoRestart() {
+		left := p.budget.And(p.spare())
 		switch {
 		case i < p.reserved[s]:
 		case !open || p.paused() && !m.PartiallyPatched():
 			continue
-		case m.Ready() && p.budget <= -p.spare(), !p.partition.Take(&m.State):
+		case m.Ready() && left.Serving <= 0, !left.Allows(&m.State), !p.partition.Take(&m.State):
 			continue
-		case m.Ready():
-			p.budget--
+		default:
+			p.budget.Take(&m.State)
 		}
 		p.leaving[s] = append(p.leaving[s], m)
 	}
@@ -149,7 +154,6 @@ func (p *pacer) spare() int {
 
 // startIdle gives pods their turn that must restart and do not serve anyway.
 func (p *pacer) startIdle() {
-	unproven := p.unproven()
 	for _, m := range p.sets.Pods {
 		if !m.Startable(p.turns, p.blocked) || m.Ready() {
 			continue
@@ -159,26 +163,25 @@ func (p *pacer) startIdle() {
 			continue
 		}
 		// A pod that has never run what it has now loses nothing by a restart: an undo must always succeed.
-		if (!m.Applied || unproven < p.maxUnavailable()+p.maxSurge()) && p.partition.Take(&m.State) {
-			unproven++
+		if (!m.Applied || p.mayRisk()) && p.partition.Take(&m.State) {
+			p.unproven++
 			p.startOne(m)
 		}
 	}
 }
 
-// startAvailable takes as many pods out of service as may be unavailable. If a pod becomes available within a batch window, it waits for
-// that, so that the pod that may be unavailable instead starts together with them.
-func (p *pacer) startAvailable() {
+// startServing takes as many pods out of service as may be: first those that are not available yet. If a pod becomes available within a
+// batch window, it waits for that, so that the pod that may be unavailable instead starts together with them.
+func (p *pacer) startServing() {
 	var next []*Pod
-	for _, m := range p.sets.Pods {
-		if !m.Startable(p.turns, p.blocked) || !m.Available || p.update.WaitsToRestart(&m.State) {
-			continue
-		}
-		if len(next) < p.budget && p.update.TakeAllowance(&m.State) && p.partition.Take(&m.State) {
+	for _, m := range slices.SortedStableFunc(slices.Values(p.sets.Pods), func(a, b *Pod) int { return podstate.ByCost(&a.State, &b.State) }) {
+		if m.Startable(p.turns, p.blocked) && p.mayTake(m, p.budget, p.update.WaitsToRestart) &&
+			p.update.TakeAllowance(&m.State) && p.partition.Take(&m.State) {
+			p.take(m)
 			next = append(next, m)
 		}
 	}
-	p.update.Plan.MayStart(p.budget - len(next))
+	p.update.Plan.MayStart(p.budget.Left())
 	left := p.update.Plan.CanWait(steps.DeferStart, steps.BatchWindow, p.Seen.Now)
 	if len(next) > 0 && p.sets.AnyAvailableSoon() && left > 0 {
 		p.update.Plan.Defer(steps.DeferStart, left)
@@ -190,6 +193,24 @@ func (p *pacer) startAvailable() {
 	for _, m := range next {
 		p.startOne(m)
 	}
+}
+
+// mayTake reports whether a pod that serves may be taken out of service, with that budget. If it is available, it may have to wait for
+// others.
+func (p *pacer) mayTake(m *Pod, left podstate.Budget, waits func(*podstate.State) bool) bool {
+	switch {
+	case !m.Serving || !left.Allows(&m.State):
+		return false
+	case m.Available:
+		return !waits(&m.State)
+	}
+	return p.mayRisk()
+}
+
+// take counts the pod as taken out of service.
+func (p *pacer) take(m *Pod) {
+	p.budget.Take(&m.State)
+	p.unproven++
 }
 
 // startOne starts a pod, with a drain if it can be drained.
@@ -205,10 +226,13 @@ func (p *pacer) startOne(m *Pod) {
 	p.update.Plan.Step(podstate.CloseGate(m.Pod, p.Seen.Now, m.Needs().OfContainers().String()))
 }
 
-// unproven counts the pods on the update revision, or on their way to it, that are not known to work. Natively there are at most
+// mayRisk reports whether one more pod that is not available may be put on the update revision.
+func (p *pacer) mayRisk() bool { return p.unproven < p.maxUnavailable()+p.maxSurge() }
+
+// countUnproven counts the pods on the update revision, or on their way to it, that are not known to work. Natively there are at most
 // maxUnavailable + maxSurge: reconcileOldReplicaSets in pkg/controller/deployment/rolling.go. Without this limit, a moment in which all
 // old pods are unready would put all of them on a revision that may be broken.
-func (p *pacer) unproven() int {
+func (p *pacer) countUnproven() int {
 	unproven := max(0, p.sets.New.Size()-len(p.sets.New.Pods))
 	for _, m := range p.sets.Pods {
 		onNewRS := m.Owner == p.sets.New || m.PartiallyPatched() && !m.Restarts()

@@ -55,9 +55,9 @@ func (p planner) Started() time.Time {
 }
 
 // Budget implements engine.Planner. There are no surge pods for it.
-func (p planner) Budget() (left int, never string) {
+func (p planner) Budget() (left podstate.Budget, never string) {
 	if apps.ExplicitZero(p.Deployment) {
-		return 0, "maxUnavailable 0 means that no pod may be unavailable"
+		return podstate.Budget{}, "maxUnavailable 0 means that no pod may be unavailable"
 	}
 	return p.budgetFor(p.maxUnavailableAlone()), ""
 }

@@ -29,15 +29,14 @@ func (p *pacer) finishResizes() {
 // startResizes begins further resizes: as many as may be unavailable, and, of pods that do not serve, perhaps for lack of resources, as
 // many as may be unproven.
 func (p *pacer) startResizes() {
-	unproven := p.unproven()
 	for _, m := range p.sets.Pods {
 		if !m.Resizable(p.blocked) {
 			continue
 		}
 		starting, grown := m.Starting(p.Seen.Now)
 		counted := !m.Applied || p.turns[&m.State] // it is unavailable for another change already
-		idle := !m.Ready() && unproven < p.maxUnavailable()+p.maxSurge()
-		serves := m.Available && p.budget > -p.spare() && !p.update.WaitsForNodes(&m.State)
+		idle := !m.Ready() && p.mayRisk()
+		serves := p.mayTake(m, p.budget.And(p.spare()), p.update.WaitsForNodes)
 		switch {
 		case !counted && starting:
 			p.update.Plan.Again(grown)
@@ -45,10 +44,8 @@ func (p *pacer) startResizes() {
 		case !counted && !idle && !serves, !p.turns[&m.State] && !p.partition.Take(&m.State):
 			continue
 		case counted:
-		case idle:
-			unproven++
 		default:
-			p.budget--
+			p.take(m)
 		}
 		p.update.Plan.Step(m.Advance(p.sets.New.Rs, false, p.Seen.Now))
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -59,8 +60,10 @@ func (s *Set) countsUnready(now time.Time) bool {
 	return int(s.Rs.Status.ReadyReplicas) > len(s.Pods)-s.Unready() || int(s.Rs.Status.AvailableReplicas) > available
 }
 
-// Safe returns how many available pods the ReplicaSet controller would leave.
-func (s *Set) Safe() int { return min(s.Available(), s.Size()) }
+// Safe returns how many of the pods that serve the ReplicaSet controller would leave.
+func (s *Set) Safe(serves func(*podstate.State) bool) int {
+	return min(s.count(func(m *Pod) bool { return serves(&m.State) }), s.Size())
+}
 
 // ToReplace counts the pods to replace: see Pod.ToReplace.
 func (s *Set) ToReplace() int {

@@ -92,7 +92,7 @@ func (r *surger) toRemove() map[*Set]int {
 // remove removes those surge pods, and returns the changes of replicas. Their controller must choose exactly them when replicas are
 // lowered, so they are made the first to be deleted. They are drained before, as pods that restart are.
 func (r *surger) remove(due map[*Set]int) Ledger {
-	budget := r.budget()
+	budget := r.budget().Available
 	for _, s := range r.sets.All {
 		left := due[s] - r.lowerUncreated(s, due[s])
 		for _, m := range s.SurgePods()[:min(left, len(s.SurgePods()))] {

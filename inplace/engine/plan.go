@@ -18,8 +18,8 @@ type Planner interface {
 	Started() time.Time
 	// CleanUp removes what Stayput has left where the native controller makes the update, or has nothing to do.
 	CleanUp()
-	// Budget returns how many more available pods may become unavailable, and why none ever may; empty if some may.
-	Budget() (left int, never string)
+	// Budget returns how many more pods may be taken out of service, and why none ever may; empty if some may.
+	Budget() (left podstate.Budget, never string)
 	// Impossible returns why pods, replicas or admission prevent the update in place; nil if they do not.
 	Impossible() *inplace.Reason
 	// NeedsDryRun reports whether pods are to change and it is not known what admission makes of new pods.

@@ -22,10 +22,12 @@ type plan struct {
 	called     []string
 }
 
-func (p *plan) Base() *engine.Update  { return &p.Update }
-func (p *plan) CleanUp()              { p.called = append(p.called, "clean up") }
-func (p *plan) Started() time.Time    { return fixture.Start }
-func (p *plan) Budget() (int, string) { return 1, "" }
+func (p *plan) Base() *engine.Update { return &p.Update }
+func (p *plan) CleanUp()             { p.called = append(p.called, "clean up") }
+func (p *plan) Started() time.Time   { return fixture.Start }
+func (p *plan) Budget() (podstate.Budget, string) {
+	return podstate.Budget{Available: 1, Serving: 1}, ""
+}
 
 func (p *plan) Impossible() *inplace.Reason { return p.impossible }
 func (p *plan) NeedsDryRun() bool           { return p.asks }

@@ -12,7 +12,7 @@ import (
 )
 
 // restarts makes the next steps for pods whose annotations ask for restarts (podstate/request.go), and returns those that have their turn.
-// They wait while an update is in progress, whichever controller makes it. Pods that do not serve go first and cost no budget.
+// They wait while an update is in progress, whichever controller makes it. Pods that do not serve go first.
 func (u *Update) restarts(p Planner) podstate.Turns {
 	turns := u.drainStopping()
 	requests := u.requests(p)
@@ -20,16 +20,13 @@ func (u *Update) restarts(p Planner) podstate.Turns {
 		return turns
 	}
 	budget, _ := p.Budget()
-	for _, serving := range []bool{false, true} {
-		for _, r := range requests {
-			switch {
-			case r.Pod.Available != serving, serving && budget <= 0:
-			case u.restart(r, turns) && serving:
-				budget--
-			}
+	slices.SortStableFunc(requests, func(a, b podstate.Asking) int { return podstate.ByCost(a.Pod, b.Pod) })
+	for _, r := range requests {
+		if budget.Allows(r.Pod) && u.restart(r, turns) {
+			budget.Take(r.Pod)
 		}
 	}
-	u.Plan.MayStart(budget)
+	u.Plan.MayStart(budget.Left())
 	return turns
 }
 
@@ -118,7 +115,7 @@ func (u *Update) writes(pod *corev1.Pod) bool {
 	})
 }
 
-// restart makes the pod's next step, and reports whether the pod uses up the budget, if it serves.
+// restart makes the pod's next step, and reports whether the pod counts as taken out of service.
 func (u *Update) restart(r podstate.Asking, turns podstate.Turns) bool {
 	starting, grownIn := r.Pod.Starting(u.seen.Now)
 	switch {
@@ -130,7 +127,7 @@ func (u *Update) restart(r podstate.Asking, turns podstate.Turns) bool {
 	case starting:
 		u.Plan.Again(grownIn)
 		return false
-	case r.Begun() && !r.Pod.Available, r.Pod.Available && !u.TakeAllowance(r.Pod):
+	case r.Begun() && !r.Pod.Available, r.Pod.Serving && !u.TakeAllowance(r.Pod):
 		return false
 	case r.Next.VolumesFresh(u.Plan, u.seen.Now):
 		u.start(r, turns)

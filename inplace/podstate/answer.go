@@ -38,7 +38,7 @@ type Circumstances struct {
 	Unmanaged *inplace.Reason
 	// Update is the update that requests wait for, whichever controller makes it; empty if none is in progress.
 	Update string
-	// Never is why no pod that is available may restart; empty if some may.
+	// Never is why no pod that serves may restart; empty if some may.
 	Never string
 }
 
@@ -123,7 +123,7 @@ func (a Asking) late(c Circumstances) string {
 	waited := c.Update
 	switch {
 	case waited != "":
-	case a.Pod.Available:
+	case a.awaitsTurn():
 		waited = "its turn"
 	default:
 		waited = a.Pod.awaits()
@@ -139,7 +139,7 @@ func (a Asking) againstNode(node *corev1.Node) string {
 }
 
 func (a Asking) never(c Circumstances) string {
-	if a.Pod.Available {
+	if a.Pod.Serving {
 		return c.Never
 	}
 	return ""

@@ -145,10 +145,13 @@ func (a Asking) StopsNow() bool {
 	return readiness.Closed(a.Pod.Pod) && a.Pod.Move.PatchedSinceGate(a.Pod.Pod)
 }
 
+// awaitsTurn reports whether nothing in the pod itself keeps its next container from restarting.
+func (a Asking) awaitsTurn() bool { return a.Pod.Available || a.Pod.Serving && !a.Begun() }
+
 // progress returns the progress of the pod.
 func (a Asking) progress() (PodPhase, string) {
 	switch {
-	case a.Pod.Available:
+	case a.awaitsTurn():
 		return Waiting, "the restart of " + a.Container() + ", which its annotation asks for"
 	case readiness.Closed(a.Pod.Pod) && !a.StopsNow():
 		return Updating, a.Pod.awaitsPatch()

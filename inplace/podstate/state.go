@@ -34,6 +34,8 @@ type State struct {
 	// Available: the pod is available as natively (Ready for minReadySeconds), is not being drained, no longer runs what it ran before a
 	// patch, and its Ready has lasted.
 	Available bool
+	// Serving is the same without minReadySeconds.
+	Serving bool
 	// AvailableIn is the time until the pod is available, if only time is needed; 0 if more is needed, or if the pod is available already.
 	AvailableIn time.Duration
 	// MayRevoke is for how much longer the pod's kubelet, or a startup probe, may revoke that the pod is Ready; 0 if they cannot: see
@@ -89,7 +91,8 @@ func StateOf(
 	lasting, longer := ahead.Lasting(pod, readyWait, now)
 	s.MayRevoke = longer
 	s.oldStopped, _ = s.MayReopen(now)
-	s.Applied, s.Available = applied, available && (applied || unchanged) && lasting && !readiness.Closed(pod)
+	s.Applied, s.Serving = applied, s.Ready() && (applied || unchanged) && lasting && !readiness.Closed(pod)
+	s.Available = s.Serving && available
 	d.Again(inplace.Sooner(wait, inplace.Sooner(later, longer)))
 	if applied && !readiness.Closed(pod) {
 		s.AvailableIn = max(later, longer)

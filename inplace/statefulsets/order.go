@@ -7,18 +7,19 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/controllerrevisions"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // Budget implements controllerrevisions.Native: updateStatefulSetAfterInvariantEstablished in
 // pkg/controller/statefulset/stateful_set_control.go, which counts the ordinals of terminating pods, and of pods that do not exist, as
 // unavailable. Under OrderedReady nothing begins while a pod is unavailable that is not just restarting for the update.
-func (k kind) Budget(pods []*controllerrevisions.Pod) int {
+func (k kind) Budget(pods []*controllerrevisions.Pod, serves func(*podstate.State) bool) int {
 	unavailable, restarting := k.StatefulSet.Replicas(), 0
 	for _, m := range pods {
 		switch {
 		case !k.StatefulSet.Wants(k.StatefulSet.Ordinal(m.Pod)):
-		case m.Available && (!m.PartiallyPatched() || m.Restarts()):
+		case serves(&m.State) && (!m.PartiallyPatched() || m.Restarts()):
 			unavailable--
 		case m.PartiallyPatched(): // one that has restarted, too: the controller would delete it if every manager ended now
 			restarting++
@@ -48,22 +49,30 @@ func (k kind) unseen(pods []*controllerrevisions.Pod) int {
 }
 
 // Next implements controllerrevisions.Kind. Pods that have begun go on, and pods that do not serve cost nothing. Of the others, only as
-// many have their turn as may become unavailable, the highest ordinals: if one of them has to wait, the lower ones wait as well. If the
-// user asks for another order, that is the order of the pods.
-func (k kind) Next(pending []*controllerrevisions.Pod, budget int) []*controllerrevisions.Pod {
+// many have their turn as may be taken out of service, the highest ordinals: if one of them has to wait, the lower ones wait as well. Under
+// OrderedReady a pod that is not available yet is waited for, as natively. If the user asks for another order, that is the order of the
+// pods.
+func (k kind) Next(pending []*controllerrevisions.Pod, budget podstate.Budget) []*controllerrevisions.Pod {
 	var next, serving []*controllerrevisions.Pod
 	for i, m := range pending {
 		switch {
 		case begun(m), m.NoRestart():
 			next = append(next, m)
 		case m.Available && m.WhyReplaced() != nil && k.anyHigher(pending[i+1:], m):
-		case m.Available:
+		case m.Available, m.Serving && !k.StatefulSet.Ordered():
 			serving = append(serving, m)
 		case k.hopeless(m):
 			next = append(next, m)
 		}
 	}
-	return append(next, serving[:min(max(budget, 0), len(serving))]...)
+	for _, m := range serving {
+		if !budget.Allows(&m.State) {
+			break
+		}
+		budget.Take(&m.State)
+		next = append(next, m)
+	}
+	return next
 }
 
 // anyHigher reports whether one of the pods has a higher ordinal than the pod m. As long as Stayput holds the deletion of a higher ordinal,

@@ -175,6 +175,14 @@ func TestWhichPodsBegin(t *testing.T) {
 			}
 		}
 	}
+	soon := func(ordinals ...int) func(*fixture.Members) {
+		return func(m *fixture.Members) {
+			m.StatefulSet.Spec.MinReadySeconds = 10
+			for _, ordinal := range ordinals {
+				apps.Condition(m.Member(ordinal), corev1.PodReady).LastTransitionTime = metav1.NewTime(m.Of().Seen.Now)
+			}
+		}
+	}
 	for name, test := range map[string]struct {
 		change            func(*fixture.Members)
 		ordered, parallel []string
@@ -190,12 +198,10 @@ func TestWhichPodsBegin(t *testing.T) {
 			ails(0, "")(m)
 			m.StatefulSet.Status.CurrentRevision = "db-9"
 		}, ordered: []string{"db-0"}, parallel: []string{"db-0"}},
-		"all are Ready, not for minReadySeconds yet": {change: func(m *fixture.Members) {
-			m.StatefulSet.Spec.MinReadySeconds = 10
-			for _, pod := range m.Of().Seen.Pods {
-				apps.Condition(pod, corev1.PodReady).LastTransitionTime = metav1.NewTime(m.Of().Seen.Now)
-			}
-		}},
+		"all are Ready, not for minReadySeconds yet":         {change: soon(0, 1, 2), parallel: []string{"db-2"}},
+		"the highest is Ready, not for minReadySeconds yet":  {change: soon(2), parallel: []string{"db-2"}},
+		"the lowest is Ready, not for minReadySeconds yet":   {change: soon(0)},
+		"the highest is not Ready, the others only just are": {change: func(m *fixture.Members) { ails(2, "")(m); soon(0, 1)(m) }, parallel: []string{"db-2"}},
 		"one is missing": {change: func(m *fixture.Members) { m.Lose(0) }},
 		"one terminates": {change: func(m *fixture.Members) { m.Member(0).DeletionTimestamp = &metav1.Time{Time: fixture.Start} }},
 		"one does not answer": {change: func(m *fixture.Members) {
