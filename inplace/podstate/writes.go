@@ -37,16 +37,22 @@ const (
 	EndsBack                   // as its identity has said all along
 )
 
-// Describe says what the write does to a pod of revision from that is to become one of revision to.
+// Describe says what the write does to a pod of revision from that is to become one of revision to. Both are the same if the write before
+// was the one that named the new revision, in the pod's mark.
 func (w Write) Describe(from, to string) string {
-	switch w.Ends {
-	case EndsBack:
-		return fmt.Sprintf("back to %s, %s", to, w.Does)
-	case EndsPartial:
-		return fmt.Sprintf("%s before the move from %s to %s, %s", w.comes(), from, to, w.Does)
-	case EndsMoved:
+	text := fmt.Sprintf("move from %s to %s", from, to)
+	switch {
+	case w.Ends == EndsBack:
+		text = "back to " + to
+	case w.Ends == EndsPartial:
+		text = w.comes() + " before the " + text
+	case from == to:
+		text = "end of the move to " + to
 	}
-	return fmt.Sprintf("move from %s to %s, %s", from, to, w.Does)
+	if w.Does.None() {
+		return text
+	}
+	return text + ", " + w.Does.String()
 }
 
 // Notes reports whether the write sets only a mark, which says what comes next.
