@@ -1,6 +1,7 @@
 package daemonsets_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,4 +28,26 @@ func TestAnUndoGoesOnAfterTheWindow(t *testing.T) {
 	f.Seen.Settings = f.Seen.Settings.During(window, fixture.Start.Add(2*time.Hour))
 	f.Rest()
 	f.UpdatedTo("2", "v2")
+}
+
+// TestAnUndoOfAllPodsWaitsForTheWindow: once the update is complete, its undo restarts every pod, as any other edit.
+func TestAnUndoOfAllPodsWaitsForTheWindow(t *testing.T) {
+	f := fixture.NewFleet(t, 2)
+	f.Edit(fixture.App{Image: "v2"})
+	f.Rest()
+	f.UpdatedTo("2", "v2")
+	f.Steps = nil
+	before := f.DaemonSet.Spec.Template
+	f.Edit(fixture.App{Image: "v1"})
+	open := f.Seen.Settings
+	f.Seen.Settings = open.During("00:00-00:01", fixture.Start)
+	if told := f.DecideEdit(before).AboutPartition(); !strings.HasPrefix(told, "maintenance window is closed: pods stay") {
+		t.Errorf("the user is told %q", told)
+	}
+	f.Rest()
+	f.Expect("mark 1 true false", "mark 2 false false")
+	f.UpdatedTo("2", "v2")
+	f.Seen.Settings = open
+	f.Rest()
+	f.UpdatedTo("1", "v1")
 }
