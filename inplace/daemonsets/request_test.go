@@ -122,6 +122,30 @@ func TestWaitingRequest(t *testing.T) {
 	}
 }
 
+// TestRequestsThatHaveBegun: the namespace loses its label when a container of two has restarted, or none. What has begun is refused, once
+// the pod serves again.
+func TestRequestsThatHaveBegun(t *testing.T) {
+	for asked, want := range map[string]string{
+		"app=2030-01-01T00:00:00Z,side": "refused app=2030-01-01T00:00:00Z,side: not updated in place: the namespace has no label " +
+			"stayput.dev/update, or its value is not known",
+		"app,side":                      "",
+		"app=2030-01-01T00:00:00Z":      "", // nothing that Stayput has written
+		"app=yesterday,side":            "",
+		"app,side=2030-01-01T00:00:00Z": "",
+	} {
+		f := fixture.NewFleet(t, 1)
+		pod := f.Seen.Pods[0]
+		fixture.Drained(pod)
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, asked)
+		f.Seen.Mode = inplace.ModeNone
+		f.Rest()
+		_, left := pod.Annotations[inplace.AnnotationRestartContainers]
+		if says := pod.Annotations[inplace.AnnotationRestarted]; says != want || left != (want == "") || !apps.IsTrue(pod, corev1.PodReady) {
+			t.Errorf("%s: the pod says %q, want %q, and has its request: %t", asked, says, want, left)
+		}
+	}
+}
+
 // TestRequestsThatAreNotManaged: in a labelled namespace the pod says why nothing restarts. Elsewhere Stayput writes nothing to it.
 func TestRequestsThatAreNotManaged(t *testing.T) {
 	for mode, want := range map[inplace.Mode]string{

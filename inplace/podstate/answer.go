@@ -18,8 +18,8 @@ import (
 // A pod says in an annotation (inplace.AnnotationRestarted) what becomes of its request: that it waits, that it is refused, or that the
 // containers have restarted. The last two end the request. While it waits, the pod says so once, and its deadline counts.
 //
-// In a namespace without Stayput's label nothing answers a request, apart from one that was told to wait. An admission policy allows no
-// other answer there (manifests/base/own-power.yaml).
+// In a namespace without Stayput's label nothing answers a request, apart from one that was told to wait, or that has begun: then the label
+// was there before. An admission policy allows no other answer there (manifests/base/own-power.yaml).
 
 const (
 	answersRestarted = "restarted "
@@ -44,10 +44,8 @@ type Circumstances struct {
 
 // MayAnswer reports whether the pod of a workload with that mode has a request that Stayput answers, or an answer to take back.
 func MayAnswer(pod *corev1.Pod, mode inplace.Mode) bool {
-	if _, asks := pod.Annotations[inplace.AnnotationRestartContainers]; asks && mode != inplace.ModeNone {
-		return true
-	}
-	return saysWaiting(pod)
+	request, asks := RequestOf(pod)
+	return asks && (mode != inplace.ModeNone || request.flaw == "" && request.Begun()) || saysWaiting(pod)
 }
 
 // saysWaiting reports whether the pod says that its request waits.

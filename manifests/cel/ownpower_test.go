@@ -137,6 +137,19 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 		"unlabelled, a request that does not wait": {requesting("restarted mesh"), func(pod *corev1.Pod) {
 			pod.Annotations = map[string]string{inplace.AnnotationRestarted: "refused mesh: no"}
 		}, false, "takes its marks off"},
+		"unlabelled, a request that has begun, refused": {func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationRestartContainers: "app=2030-01-01T00:00:00Z,mesh"}
+		}, func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationRestarted: "refused app=2030-01-01T00:00:00Z,mesh: no"}
+		}, false, ""},
+		"unlabelled, a request that has begun, carried out": {func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationRestartContainers: "app=2030-01-01T00:00:00Z,mesh"}
+		}, toMesh2, false, "partially patched"},
+		"unlabelled, a request that has not begun, refused": {func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationRestartContainers: "app,mesh"}
+		}, func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationRestarted: "refused app,mesh: no"}
+		}, false, "takes its marks off"},
 		"unlabelled, a request that waits, carried out": {requesting("waiting mesh: an update"), toMesh2, false, "partially patched"},
 	} {
 		t.Run(name, func(t *testing.T) {
