@@ -212,6 +212,55 @@ func TestOwnPowerOverWhatVariablesRead(t *testing.T) {
 	}
 }
 
+// TestOwnPowerOverPodsThatLookLikePrePullPods: image policies may leave pre-pull pods of Stayput's user alone, and another client may give
+// a new pod their label. So Stayput may make no dry run of such a pod, and changes nothing in it but annotations.
+func TestOwnPowerOverPodsThatLookLikePrePullPods(t *testing.T) {
+	pods := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pods")
+	resizes := compileRefusals(t, "../base/own-power.yaml", "stayput-own-resizes")
+	creations := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pre-pull-pods")
+	old := podWithSidecar()
+	mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "app:1"}},
+		Back: map[string]string{"app": "app:9"}, Resize: map[string]readiness.ResizedContainer{"app": {Back: edit.Amounts{CPURequest: "9"}}}}
+	old.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
+	for name, test := range map[string]struct {
+		policy refusals
+		change func(*corev1.Pod)
+		label  string // what is refused with the label of a pre-pull pod, and not without
+	}{
+		"an image":       {pods, func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "app:9" }, "nothing but annotations"},
+		"CPU":            {resizes, cpu(0, "9"), "resizes no pod"},
+		"marks":          {pods, func(pod *corev1.Pod) { pod.Annotations = nil }, ""},
+		"nothing at all": {pods, func(*corev1.Pod) {}, ""},
+	} {
+		for _, in := range []*corev1.Namespace{labelled, {}} {
+			for _, isLabelled := range []bool{true, false} {
+				pod, want := old.DeepCopy(), ""
+				if isLabelled {
+					pod.Labels[inplace.LabelPrePull], want = "x", test.label
+				}
+				sent := pod.DeepCopy()
+				test.change(sent)
+				if got := test.policy.of(pod, sent, in, byStayput); want == "" && got != "" || !strings.Contains(got, want) {
+					t.Errorf("%s in %q, with the label %t: %q, want %q", name, in.Name, isLabelled, got, want)
+				}
+			}
+		}
+	}
+	relabelled := old.DeepCopy()
+	relabelled.Labels[inplace.LabelPrePull] = "x"
+	moved := relabelled.DeepCopy()
+	moved.Labels["pod-template-hash"] = "b"
+	if got := pods.of(relabelled, moved, labelled, byStayput); !strings.Contains(got, "nothing but annotations") {
+		t.Errorf("it becomes a pod of another ReplicaSet: %q", got)
+	}
+	if got := creations.ofDryRun(nil, relabelled, labelled, byStayput); !strings.Contains(got, "dry run") {
+		t.Errorf("a dry run with the label: %q", got)
+	}
+	if got := creations.ofDryRun(nil, old, labelled, byStayput); got != "" {
+		t.Errorf("a dry run without the label: %q", got)
+	}
+}
+
 // requesting gives a pod a request, and what it says of it.
 func requesting(says string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {

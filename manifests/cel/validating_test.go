@@ -77,13 +77,22 @@ func validatingSpec(t *testing.T, file, name string) admissionv1.ValidatingAdmis
 
 // of returns why the policy refuses a write, empty if it does not refuse it. The write is an UPDATE, or a CREATE if old is nil.
 func (r refusals) of(old, sent runtime.Object, in *corev1.Namespace, by user.Info) string {
+	return r.ofWrite(old, sent, in, by, false)
+}
+
+// ofDryRun returns the same for a write that is not stored.
+func (r refusals) ofDryRun(old, sent runtime.Object, in *corev1.Namespace, by user.Info) string {
+	return r.ofWrite(old, sent, in, by, true)
+}
+
+func (r refusals) ofWrite(old, sent runtime.Object, in *corev1.Namespace, by user.Info, dryRun bool) string {
 	kind, operation := sent.GetObjectKind().GroupVersionKind(), admission.Update
 	if old == nil {
 		operation = admission.Create
 	}
 	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind(kind))
 	write := &admission.VersionedAttributes{
-		Attributes:      admission.NewAttributesRecord(sent, old, kind, in.Name, "any", resource, "", operation, nil, false, by),
+		Attributes:      admission.NewAttributesRecord(sent, old, kind, in.Name, "any", resource, "", operation, nil, dryRun, by),
 		VersionedObject: sent, VersionedOldObject: old, VersionedKind: kind,
 	}
 	var refused []string
