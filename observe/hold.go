@@ -81,7 +81,7 @@ func (h Hold) FallbacksOfGone(ctx context.Context, workloads client.Reader) ([]t
 	for _, kind := range Kinds {
 		list := kind.Workload.List()
 		if err := workloads.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list %T: %w", list, err)
+			return nil, fmt.Errorf("list %ss: %w", kindOf(list), err)
 		}
 		if err := apimeta.EachListItem(list, func(item runtime.Object) error {
 			workload, err := apimeta.Accessor(item)

@@ -2,7 +2,9 @@ package observe
 
 import (
 	"context"
+	"reflect"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -132,6 +134,9 @@ func revisionTypes() []Type {
 	}
 	return all
 }
+
+// kindOf returns the kind of an object, or of the items of a list, as users know it. What users read names no types of Go.
+func kindOf(object any) string { return strings.TrimSuffix(reflect.TypeOf(object).Elem().Name(), "List") }
 
 // typeFor returns the type of the object; nil if the object is no workload and no revision.
 func typeFor(object client.Object) *Type {

@@ -57,7 +57,7 @@ func (r Reader) selections(of selected, controllers []types.UID) ([]client.ListO
 	}
 	selector, err := metav1.LabelSelectorAsSelector(of.selector)
 	if err != nil {
-		return nil, fmt.Errorf("selector of %T %s: %w", of.Object, client.ObjectKeyFromObject(of.Object), err)
+		return nil, fmt.Errorf("selector of %s %s: %w", kindOf(of.Object), client.ObjectKeyFromObject(of.Object), err)
 	}
 	return []client.ListOption{client.MatchingLabelsSelector{Selector: selector}}, nil
 }
@@ -77,7 +77,7 @@ func owned[T any, P object[T]](
 		options := slices.Concat(options, []client.ListOption{client.InNamespace(of.GetNamespace()), selection})
 		items, listed, err := list(ctx, r, empty, func(item P) bool { return slices.Contains(controllers, controllerOf(item)) }, options...)
 		if err != nil {
-			return nil, all, fmt.Errorf("list %T of %T %s: %w", empty, of.Object, client.ObjectKeyFromObject(of.Object), err)
+			return nil, all, fmt.Errorf("list %ss of %s %s: %w", kindOf(empty), kindOf(of.Object), client.ObjectKeyFromObject(of.Object), err)
 		}
 		found, all = append(found, items...), listed
 	}
@@ -121,7 +121,7 @@ func (r Reader) outlines(
 	}
 	pods, err := r.Stores.controlledBy(of.GetNamespace(), controllers)
 	if err != nil {
-		return nil, load{}, fmt.Errorf("pods of %T %s: %w", of.Object, client.ObjectKeyFromObject(of.Object), err)
+		return nil, load{}, fmt.Errorf("pods of %s %s: %w", kindOf(of.Object), client.ObjectKeyFromObject(of.Object), err)
 	}
 	return pods, load{}, nil
 }

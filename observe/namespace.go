@@ -45,7 +45,7 @@ func (of namespaced) modeOf(workload client.Object) inplace.Mode {
 func (of namespaced) list(ctx context.Context, r Reader, lists ...client.ObjectList) error {
 	for _, list := range lists {
 		if err := r.List(ctx, list, client.InNamespace(of.name)); err != nil {
-			return fmt.Errorf("list %T of namespace %s: %w", list, of.name, err)
+			return fmt.Errorf("list %ss of namespace %s: %w", kindOf(list), of.name, err)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func (r Reader) prePullPodsOf(ctx context.Context, workload client.Object, contr
 	found := prepull.Pulling{WaitImage: r.Waiter}
 	candidates, err := r.maybePrePullPods(ctx, workload, controllers)
 	if err != nil {
-		return found, fmt.Errorf("list pre-pull pods of %T %s: %w", workload, client.ObjectKeyFromObject(workload), err)
+		return found, fmt.Errorf("list pre-pull pods of %s %s: %w", kindOf(workload), client.ObjectKeyFromObject(workload), err)
 	}
 	for _, pod := range candidates {
 		if isPrePullPodOf(pod, workload, controllers) {

@@ -179,7 +179,7 @@ func find[T any, P object[T]](ctx context.Context, r Reader, key types.Namespace
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %T %s: %w", found, key, err)
+		return nil, fmt.Errorf("read %s %s: %w", kindOf(found), key, err)
 	}
 	return whole[T](ctx, r, found)
 }

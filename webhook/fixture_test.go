@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -71,6 +72,33 @@ func broken(t *testing.T) client.Reader {
 			return errRead
 		},
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return errRead },
+	})
+}
+
+// onlyNamespaces returns a client that serves the namespaces among these objects; all other reads fail.
+func onlyNamespaces(t *testing.T, objects ...client.Object) client.Reader {
+	t.Helper()
+	return interceptor.NewClient(reader(t, objects...).(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			if _, is := into.(*corev1.Namespace); !is {
+				return errRead
+			}
+			return c.Get(ctx, key, into, options...)
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return errRead },
+	})
+}
+
+// without returns a client that serves these objects; lists of that type fail.
+func without(t *testing.T, failing client.ObjectList, objects ...client.Object) client.Reader {
+	t.Helper()
+	return interceptor.NewClient(reader(t, objects...).(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			if reflect.TypeOf(into) == reflect.TypeOf(failing) {
+				return errRead
+			}
+			return c.List(ctx, into, options...)
+		},
 	})
 }
 

@@ -45,7 +45,7 @@ func decodeInto(decoded any, raw runtime.RawExtension, parts ...string) error {
 		err = lacking(raw.Raw, append(parts, "metadata")...)
 	}
 	if err != nil {
-		return fmt.Errorf("decode %T of the request: %w", decoded, err)
+		return fmt.Errorf("decode the object of the request: %w", err)
 	}
 	return nil
 }

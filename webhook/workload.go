@@ -54,7 +54,7 @@ func (h templateEdits) mutateWorkload(ctx context.Context, req admission.Request
 	decided := editDecision{text: before.Annotations[inplace.AnnotationDecision]}
 	warnings := []string(nil)
 	if edits(req, now, before) {
-		if decided, err = h.decideEdit(ctx, req, before); err != nil {
+		if decided, err = h.decideEdit(ctx, req, now, before); err != nil {
 			return allow(), err
 		}
 		warnings = decided.warnings()
@@ -70,7 +70,7 @@ func (h templateEdits) validateWorkload(ctx context.Context, req admission.Reque
 	if now == nil || err != nil || !edits(req, now, before) {
 		return allow(), err
 	}
-	decided, err := h.decideEdit(ctx, req, before)
+	decided, err := h.decideEdit(ctx, req, now, before)
 	switch {
 	case err != nil || decided.text == "":
 		return allow(), err
@@ -118,18 +118,21 @@ func edits(req admission.Request, now, before *workload) bool {
 
 // decideEdit decides what a template edit will do. It reads live: template edits are rare, the answer is final, and users label a
 // namespace and edit at once. It lists what the stored workload selects and controls, whatever the request says. The decision has no text
-// if the workload is not managed.
-func (h templateEdits) decideEdit(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
-	for _, kind := range kinds {
-		if kind.Workload.Name == req.Kind.Kind {
-			decided, err := kind.decideEdit(h, ctx, req, before)
-			if err == nil {
-				decided.Autoscaler = h.aboutAutoscalers(ctx, kind.Kind, req, decided)
-			}
-			return decided, err
-		}
+// if the workload is not managed: then only its namespace was read, so that nothing else can fail.
+func (h templateEdits) decideEdit(ctx context.Context, req admission.Request, now, before *workload) (editDecision, error) {
+	at := slices.IndexFunc(kinds, func(kind kind) bool { return kind.Workload.Name == req.Kind.Kind })
+	if at < 0 {
+		return editDecision{}, nil
 	}
-	return editDecision{}, nil
+	mode, err := h.Live.Mode(ctx, kinds[at].Kind, req.Namespace, now.Labels)
+	if err != nil || !mode.Manages() {
+		return editDecision{}, err
+	}
+	decided, err := kinds[at].decideEdit(h, ctx, req, before)
+	if err == nil {
+		decided.Autoscaler = h.aboutAutoscalers(ctx, kinds[at].Kind, req, decided)
+	}
+	return decided, err
 }
 
 // aboutAutoscalers returns a line about the namespace's autoscalers if the edit restarts containers in place. No cache has autoscalers:

@@ -354,6 +354,54 @@ func TestInPlaceOnly(t *testing.T) {
 	}
 }
 
+// TestUnmanagedIsNotRead: whether a workload is managed needs its namespace only, so an edit of one that is not passes without a warning.
+func TestUnmanagedIsNotRead(t *testing.T) {
+	unasked, set := statefulSet(t, v2Template, ""), statefulSet(t, v1Template, "")
+	unasked.Labels, set.Labels = nil, nil
+	optedOut := deployment(t, envTemplate)
+	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
+	for name, req := range map[string]admission.Request{
+		"StatefulSet that did not ask": request(t, "jane", admissionv1.Update, unasked, set),
+		"Deployment that opts out":     editing(t, optedOut, deployment(t, v1Template)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, broken(t), onlyNamespaces(t, namespace(inplace.ModeInPlaceOnly)))
+			expectWarning(t, h.handle(t.Context(), req, h.templateEdits().mutateWorkload), "")
+			response := h.handle(t.Context(), req, orDeny(h.templateEdits().validateWorkload))
+			expectRejected(t, req, response, nil)
+			expectWarning(t, response, "")
+		})
+	}
+}
+
+// TestUnreadIsNamedAsUsersKnowIt: the warning of an edit that could not be decided shows no types of Go.
+func TestUnreadIsNamedAsUsersKnowIt(t *testing.T) {
+	revised := []client.Object{namespace(inplace.ModeInPlace), statefulSet(t, v1Template, ""), memberRevision(t, "a", v1Template)}
+	set := request(t, "jane", admissionv1.Update, statefulSet(t, v2Template, ""), statefulSet(t, v1Template, ""))
+	garbled := set
+	garbled.Object.Raw = []byte(`{"metadata":{},"spec":{"template":{}},"spec":{}}`)
+	const undecided = "stayput: allowed without a decision: "
+	for name, test := range map[string]struct {
+		live    client.Reader
+		request admission.Request
+		warning string
+	}{
+		"the workload": {onlyNamespaces(t, revised...), set, undecided + "read StatefulSet shop/db: " + errRead.Error()},
+		"its revisions": {without(t, &apps.ControllerRevisionList{}, revised...), set,
+			undecided + "list ControllerRevisions of StatefulSet shop/db: " + errRead.Error()},
+		"its pods":                      {without(t, &corev1.PodList{}, revised...), set, undecided + "list Pods of StatefulSet shop/db: " + errRead.Error()},
+		"a request that does not parse": {reader(t, revised...), garbled, undecided + `decode the object of the request: duplicate field "spec"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, broken(t), test.live)
+			response := h.handle(t.Context(), test.request, h.templateEdits().mutateWorkload)
+			if got := strings.Join(response.Warnings, "; "); got != test.warning {
+				t.Errorf("warns\n %s\nwant\n %s", got, test.warning)
+			}
+		})
+	}
+}
+
 func TestOnlyIsAPromiseAlsoWhenReadingFails(t *testing.T) {
 	h := handlers(t, broken(t), broken(t))
 	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
