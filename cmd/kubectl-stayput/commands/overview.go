@@ -116,7 +116,7 @@ func (s overview) printBypasses(ctx context.Context, out io.Writer) error {
 	}
 	for _, event := range events.Items {
 		about := event.Regarding
-		fmt.Fprintf(out, "Warning: %s %s/%s: %s\n", about.Kind, about.Namespace, about.Name, event.Note)
+		fmt.Fprintf(out, "Warning: %s %s/%s: %s\n", about.Kind, about.Namespace, about.Name, oneLine(event.Note))
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (s overview) printWorkloads(ctx context.Context, out io.Writer, namespace c
 		}
 		mode := cmp.Or(string(each.kind.ModeOf(namespace.Labels, each.Labels)), "recreate")
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n",
-			namespace.Name, each.kind.Workload.Name, each.Name, mode, update, cmp.Or(each.Annotations[inplace.AnnotationDecision], "-"))
+			namespace.Name, each.kind.Workload.Name, each.Name, mode, update, cmp.Or(oneLine(each.Annotations[inplace.AnnotationDecision]), "-"))
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // Run runs the command that the arguments name. It prints the error, if there is one, and returns the exit code.
 func Run(ctx context.Context, arguments []string, std streams) int {
+	std.Out, std.ErrOut = escaped{std.Out}, escaped{std.ErrOut}
 	plugin := New(std)
 	plugin.SetArgs(arguments)
 	return codeOf(plugin.ExecuteContext(ctx), std.ErrOut)

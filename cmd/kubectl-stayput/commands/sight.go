@@ -28,7 +28,7 @@ func (s sight) print(out io.Writer) error {
 	workload := s.rollout.Workload()
 	fmt.Fprintf(out, "%s %s/%s\n", s.kind.Workload.Name, workload.GetNamespace(), workload.GetName())
 	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(s.rollout.Snapshot().Mode), string(inplace.ModeRecreate)))
-	fmt.Fprintf(out, "Last edit:  %s\n", cmp.Or(workload.GetAnnotations()[inplace.AnnotationDecision], "-"))
+	fmt.Fprintf(out, "Last edit:  %s\n", cmp.Or(oneLine(workload.GetAnnotations()[inplace.AnnotationDecision]), "-"))
 	fmt.Fprintf(out, "Update:     %s\n\n", s.update())
 	if err := s.printPods(out); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (s sight) printEvents(out io.Writer) {
 		fmt.Fprintln(out, "\nEvents (UTC):")
 	}
 	for _, e := range s.events[max(0, len(s.events)-mostEvents):] {
-		fmt.Fprintf(out, "  %s  %s: %s\n", timeOf(e).UTC().Format(time.TimeOnly), e.Reason, e.Message)
+		fmt.Fprintf(out, "  %s  %s: %s\n", timeOf(e).UTC().Format(time.TimeOnly), e.Reason, oneLine(e.Message))
 	}
 }
 

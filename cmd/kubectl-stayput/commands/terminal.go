@@ -5,20 +5,57 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/moby/term"
 )
 
-// colour is a colour of a terminal, as the code that begins it. All have the same length, so that columns of coloured cells are as wide as
+// colour is what begins a colour of a terminal: see controls. All have the same length, so that columns of coloured cells are as wide as
 // those of others.
 type colour string
 
 const (
-	plain  colour = "\x1b[39m"
-	red    colour = "\x1b[31m"
-	green  colour = "\x1b[32m"
-	yellow colour = "\x1b[33m"
+	plain  colour = "\xf8"
+	red    colour = "\xf9"
+	green  colour = "\xfa"
+	yellow colour = "\xfb"
+
+	lineStart = "\xfc"
+	eraseRest = "\xfd"
 )
+
+// controls are what the plugin itself tells a terminal. They are written as bytes that UTF-8 never has, so no text of the cluster can have
+// them.
+var controls = []string{
+	string(plain), "\x1b[39m", string(red), "\x1b[31m", string(green), "\x1b[32m", string(yellow), "\x1b[33m",
+	lineStart, "\r", eraseRest, "\x1b[K",
+}
+
+// escaper writes all other control characters in a visible form, as kubectl does: who may write an Event or an annotation would otherwise
+// write to the terminal of whoever reads it. The form is that of JSON, so that outputs for programs stay as they are.
+var escaper = func() *strings.Replacer {
+	pairs := controls
+	for r := rune(0); r <= unicode.MaxLatin1; r++ {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			pairs = append(pairs, string(r), fmt.Sprintf(`\u%04x`, r))
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// escaped is a writer whose text the escaper has gone over.
+type escaped struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (e escaped) Write(text []byte) (int, error) {
+	if _, err := escaper.WriteString(e.to, string(text)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// oneLine keeps a text of the cluster within its line, so that it is not taken for further lines of the plugin.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // painter paints words if they are for a terminal. In a table, it has to paint every cell of a column.
 type painter bool
@@ -38,6 +75,9 @@ func (p painter) paint(text string, in colour) string {
 
 // terminal returns how many columns the output has, and whether it is a terminal at all.
 func terminal(out io.Writer) (columns int, is bool) {
+	if safe, is := out.(escaped); is {
+		out = safe.to
+	}
 	descriptor, is := term.GetFdInfo(out)
 	if !is {
 		return 0, false
@@ -73,12 +113,12 @@ func (p progressLine) show(done, all int, text string) {
 	}
 	full := barColumns * min(done, all) / max(all, 1)
 	line := []rune(fmt.Sprintf("[%s%s] %s", strings.Repeat("=", full), strings.Repeat(" ", barColumns-full), text))
-	fmt.Fprintf(p.out, "\r%s\x1b[K", string(line[:min(len(line), p.columns-1)]))
+	fmt.Fprintf(p.out, lineStart+"%s"+eraseRest, string(line[:min(len(line), p.columns-1)]))
 }
 
 // clear removes the line.
 func (p progressLine) clear() {
 	if p.columns > 0 {
-		fmt.Fprint(p.out, "\r\x1b[K")
+		fmt.Fprint(p.out, lineStart+eraseRest)
 	}
 }

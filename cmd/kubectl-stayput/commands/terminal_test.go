@@ -8,7 +8,11 @@ import (
 
 	"github.com/creack/pty"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
 )
 
@@ -60,6 +64,34 @@ func TestColours(t *testing.T) {
 				t.Errorf("exit code %d, %q does not contain %q", code, got, test.want)
 			}
 		})
+	}
+}
+
+// TestStrangersWriteNoControls: whoever may write an Event or an annotation does not write to the terminal of whoever reads it, whether with
+// escape sequences or with lines that look like the plugin's own.
+func TestStrangersWriteNoControls(t *testing.T) {
+	const forged = "\x1b]0;title\a\x1b[2J\u009b31m\rmoved\b\x7f\nLeader: nobody"
+	const shown = `\u001b]0;title\u0007\u001b[2J\u009b31m moved\u0008\u007f`
+	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
+	objects[webPath].(*appsv1.Deployment).Annotations[inplace.AnnotationDecision] = "in place" + forged
+	objects["/api/v1/namespaces/shop/events/e"].(*corev1.Event).Message = "Moving" + forged
+	objects["/apis/coordination.k8s.io/v1/namespaces/stayput-system/leases/stayput"] = lease("stayput-1", 0)
+	objects["/apis/events.k8s.io/v1/namespaces/shop/events/g"] = &eventsv1.Event{
+		TypeMeta: metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "Event"}, Reason: report.EventBypassed, Note: "not held" + forged}
+	s := serve(t, objects)
+	for command, want := range map[string][]string{
+		"status":            {"not held", "in place"},
+		"status deploy/web": {"Moving", "in place"},
+	} {
+		said, _ := s.run(append(strings.Fields(command), "-n", "shop")...)
+		if strings.ContainsAny(said.out, "\x1b\a\u009b\r\b\x7f") || strings.Contains(said.out, "\nLeader: nobody") {
+			t.Errorf("%s prints what was forged: %q", command, said.out)
+		}
+		for _, text := range want {
+			if !strings.Contains(said.out, text+shown) {
+				t.Errorf("%s: %q is not shown after %q in %q", command, shown, text, said.out)
+			}
+		}
 	}
 }
 
