@@ -190,6 +190,10 @@ func TestJudge(t *testing.T) {
 			expected{Error, Webhooks, "has no ready endpoint", "select the managers' pods"}},
 		"a firewall": {func(_ *testing.T, f *Facts) { f.Answers[3].Err = errors.New("i/o timeout") },
 			expected{Error, Webhooks, "i/o timeout", "firewalls"}},
+		"a manager that ends": {func(_ *testing.T, f *Facts) { f.Answers[3].Err = errors.New("connect: connection refused") },
+			expected{Error, Webhooks, "connection refused", "a manager is not ready"}},
+		"managers that are not ready by now": {func(_ *testing.T, f *Facts) { f.Answers[3].Err = errors.New("no endpoints available") },
+			expected{Error, Webhooks, "no endpoints available", "a manager is not ready"}},
 		"managers of another version": {func(_ *testing.T, f *Facts) { f.Answers[3].Err = errors.New("404 page not found") },
 			expected{Error, Webhooks, "validating webhook edits.stayput.dev does not answer", "another version"}},
 

@@ -77,17 +77,23 @@ func judgeWebhooks(f Facts, v *verdict) string {
 	}
 	for _, answer := range f.Answers {
 		if answer.Err != nil {
-			v.wrong(fmt.Sprintf("%s does not answer the API server, so updates are native: %v", answer.Hook, answer.Err), remedyOf(answer.Err))
+			v.wrong(fmt.Sprintf("%s does not answer the API server, so updates are native: %v", answer.Hook, answer.Err), f.remedyOf(answer.Err))
 			return ""
 		}
 	}
 	return fmt.Sprintf("the API server reaches the managers, and all %d answer", len(f.Answers))
 }
 
-// remedyOf returns what mends that a webhook does not answer. If a manager has answered, no firewall is in between.
-func remedyOf(answer error) string {
-	if strings.Contains(answer.Error(), "404") {
+// remedyOf returns what mends that a webhook does not answer. If a manager has answered, or its port is closed since it is not ready, no
+// firewall is in between.
+func (f Facts) remedyOf(answer error) string {
+	says := func(text string) bool { return strings.Contains(answer.Error(), text) }
+	switch {
+	case says("404"):
 		return "the webhook configurations are of another version than the managers: " + again
+	case says("no endpoints available"), says("connection refused"), f.Manager.Status.UnavailableReplicas > 0:
+		return fmt.Sprintf("a manager is not ready: its log says what it waits for: kubectl -n %s logs deployment/%s --all-pods. "+
+			"If it has just started or ended, check again in a minute", f.Namespace, Deployment)
 	}
 	return "let the API server through to the managers' webhook port (10250) in firewalls, security groups and NetworkPolicies, " +
 		"or use hostNetwork and a port that it reaches: docs/how-to/platforms.md"

@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -203,6 +204,11 @@ func (r Reader) webhooks(ctx context.Context, f *Facts) error {
 		calls.Go(func() { f.Answers[i] = Answer{hook.Name, r.answer(ctx, hook)} })
 	}
 	calls.Wait()
+	for _, answer := range f.Answers {
+		if apierrors.IsForbidden(answer.Err) { // the API server has not asked a manager
+			return answer.Err
+		}
+	}
 	if r.Dial != nil {
 		for _, hook := range hooks {
 			f.Served = append(f.Served, r.served(ctx, hook))
@@ -220,9 +226,18 @@ func (r Reader) answer(ctx context.Context, hook Hook) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %.200s", err, bytes.TrimSpace(body))
+		return saying(err, body)
 	}
 	return decisionIn(body)
+}
+
+// saying returns the error with what the body says: a Status of the API server itself, or a text of who was asked.
+func saying(err error, body []byte) error {
+	var status metav1.Status
+	if json.Unmarshal(body, &status) == nil && status.Message != "" {
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	return fmt.Errorf("%w: %.200s", err, bytes.TrimSpace(body))
 }
 
 // wantsCertificate reports whether managers refused to answer because the client showed no certificate (--client-ca). An API server that

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -47,6 +48,7 @@ type checked struct {
 	path                       string        // a suffix of each webhook's path. With it, no manager serves the path
 	age                        time.Duration // of the Lease
 	firewall                   bool
+	says                       *metav1.Status     // what the API server says instead of passing requests on to managers
 	callers                    tls.ClientAuthType // which callers managers answer
 	account                    string             // the managers' service account; empty for the one of the manifests
 	withoutRight               string             // a verb and a resource that the managers may not use
@@ -176,6 +178,14 @@ func (c checked) proxy(t *testing.T, managers *httptest.Server) rest.Interface {
 	const prefix = "/api/v1/namespaces/" + own + "/services/https:stayput-webhook:webhook/proxy"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, is := strings.CutPrefix(r.URL.Path, prefix)
+		if c.says != nil {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(int(c.says.Code))
+			if err := json.NewEncoder(w).Encode(c.says); err != nil {
+				t.Error(err)
+			}
+			return
+		}
 		if !is || c.firewall {
 			http.Error(w, "error trying to reach service: dial tcp 10.0.0.1:10250: i/o timeout", http.StatusServiceUnavailable)
 			return
@@ -215,16 +225,20 @@ func TestCheck(t *testing.T) {
 		want []Topic
 		says string
 	}{
-		"in order":             {checked{}, nil, "the API server reaches the managers, and all 13 answer"},
-		"a dry run":            {checked{}, nil, "a dry run in namespace shop passed through the webhooks"},
-		"expired":              {checked{expired: true}, []Topic{Certificate}, "expired"},
-		"for another host":     {checked{host: "other-"}, []Topic{Certificate}, "not " + ownHost},
-		"of another CA":        {checked{otherCA: true}, []Topic{Certificate}, "unknown authority"},
-		"no CA":                {checked{noBundle: true}, []Topic{Certificate}, "certificates.caBundle"},
-		"a path not served":    {checked{path: "-2"}, []Topic{Webhooks}, "404"},
-		"no leader":            {checked{age: time.Minute}, []Topic{Managers}, "the Lease was renewed 1m"},
-		"API servers only":     {checked{callers: tls.RequireAnyClientCert}, nil, "all 13 answer"},
-		"a firewall":           {checked{firewall: true}, []Topic{Webhooks}, "i/o timeout"},
+		"in order":          {checked{}, nil, "the API server reaches the managers, and all 13 answer"},
+		"a dry run":         {checked{}, nil, "a dry run in namespace shop passed through the webhooks"},
+		"expired":           {checked{expired: true}, []Topic{Certificate}, "expired"},
+		"for another host":  {checked{host: "other-"}, []Topic{Certificate}, "not " + ownHost},
+		"of another CA":     {checked{otherCA: true}, []Topic{Certificate}, "unknown authority"},
+		"no CA":             {checked{noBundle: true}, []Topic{Certificate}, "certificates.caBundle"},
+		"a path not served": {checked{path: "-2"}, []Topic{Webhooks}, "404"},
+		"no leader":         {checked{age: time.Minute}, []Topic{Managers}, "the Lease was renewed 1m"},
+		"API servers only":  {checked{callers: tls.RequireAnyClientCert}, nil, "all 13 answer"},
+		"a firewall":        {checked{firewall: true}, []Topic{Webhooks}, "i/o timeout"},
+		"no ready endpoint by now": {checked{says: &apierrors.NewServiceUnavailable(`no endpoints available for service "web"`).ErrStatus},
+			[]Topic{Webhooks}, `so updates are native: no endpoints available for service "web"` + "\n"},
+		"a right that the user lacks": {checked{says: &apierrors.NewForbidden(corev1.Resource("services/proxy"), "web", nil).ErrStatus},
+			[]Topic{Webhooks}, `unchecked  webhooks: services/proxy "web" is forbidden`},
 		"a right less":         {checked{withoutRight: "patch pods"}, []Topic{Rights}, "may not patch pods"},
 		"another account":      {checked{account: "in-place-updates"}, nil, "the API server reaches the managers, and all 13 answer"},
 		"bypassed":             {checked{bypassing: true}, []Topic{Passing}, "namespace shop passed without an answer"},
