@@ -242,6 +242,7 @@ func (r NewPods) added(pod *corev1.Pod) map[addition]string {
 			found[addition{kind: "container", name: container.Name}] = container.Image
 			continue
 		}
+		found[addition{kind: "container", name: container.Name}] = "" // admission may also drop it
 		for _, env := range container.Env {
 			found[addition{"variable", env.Name, container.Name}] = ""
 		}

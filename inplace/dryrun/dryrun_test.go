@@ -141,6 +141,9 @@ func TestDryRunDecides(t *testing.T) {
 		"a volume is gone": {func(_ *deployments.Rollout, _, old *corev1.Pod) {
 			old.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "ca", MountPath: "/ca"}}
 		}, inplace.CodeInjected},
+		"the container is dropped": {func(_ *deployments.Rollout, made, _ *corev1.Pod) { // nothing has admitted its image
+			made.Spec.Containers = []corev1.Container{}
+		}, inplace.CodeInjected},
 		"a volume has another name": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
 			made.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "kube-api-access-abcde", MountPath: "/var/run"}}
 			old.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "kube-api-access-fghij", MountPath: "/var/run"}}
