@@ -81,19 +81,25 @@ func (s *Server) tls() *tls.Config {
 }
 
 func (s *Server) http(ctx context.Context) *http.Server {
+	server := limited(s.connections, s.options.WebhookMux)
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
+	return server
+}
+
+// limited returns a server that keeps its connections within limits, and the header and the time of each request.
+func limited(open *connections, handler http.Handler) *http.Server {
 	first := new(http.Protocols)
 	first.SetHTTP1(true)
 	return &http.Server{
-		Handler:        s.options.WebhookMux,
+		Handler:        handler,
 		Protocols:      first,
 		ReadTimeout:    Patience, // of the TLS handshake, too
 		WriteTimeout:   Patience + time.Second,
 		IdleTimeout:    idle,
 		MaxHeaderBytes: mostHeader,
 		ErrorLog:       log.New(errorLog{crlog.Log.WithName("port")}, "", 0),
-		BaseContext:    func(net.Listener) context.Context { return ctx },
-		ConnContext:    s.connections.enter,
-		ConnState:      s.connections.note,
+		ConnContext:    open.enter,
+		ConnState:      open.note,
 	}
 }
 

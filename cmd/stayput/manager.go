@@ -150,13 +150,12 @@ func newManager(
 		return nil, nil, err
 	}
 	m, err := ctrl.NewManager(config, manager.Options{
-		Scheme:                 direct.Scheme(),
-		Cache:                  cacheOptions(o.namespace, keep, own.objects()...),
-		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress: o.healthAddress,
-		PprofBindAddress:       o.pprofAddress,
-		WebhookServer:          server,
-		LeaderElection:         true,
+		Scheme:           direct.Scheme(),
+		Cache:            cacheOptions(o.namespace, keep, own.objects()...),
+		Metrics:          metricsserver.Options{BindAddress: "0"}, // see addPorts
+		PprofBindAddress: o.pprofAddress,
+		WebhookServer:    server,
+		LeaderElection:   true,
 		// The lock is made here so that its identity is known: observe.Leadership compares it.
 		LeaderElectionResourceLockInterface: lock,
 		// With a lock of its own, controller-runtime uses the ID only as the name in leader_election_master_status.
@@ -210,10 +209,7 @@ func addComponents(
 		Watchdog:            dog,
 		Tracer:              tracer,
 	})
-	if err := m.AddHealthzCheck("work-ends", dog.Check); err != nil {
-		return err
-	}
-	return m.AddReadyzCheck("webhooks", certs.Ready(certificate, m.GetWebhookServer(), filled, once(provenBy(prober))))
+	return addPorts(m, o, dog.Check, certs.Ready(certificate, m.GetWebhookServer(), filled, once(provenBy(prober))))
 }
 
 // servesMutatingPolicies reports whether the API server serves MutatingAdmissionPolicies. Then the policy of manifests/ready opens gates.

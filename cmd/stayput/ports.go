@@ -1,0 +1,52 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/stayput/stayput/port"
+)
+
+// mostScrapes is how many requests of metrics are answered at a time.
+const mostScrapes = 4
+
+// addPorts has the manager serve metrics and health. Those of controller-runtime would serve any number of connections.
+func addPorts(m manager.Manager, o options, live, ready healthz.Checker) error {
+	for _, serve := range []struct {
+		name, address string
+		handler       http.Handler
+	}{{"metrics", o.metricsAddress, metricsHandler()}, {"health", o.healthAddress, healthHandler(live, ready)}} {
+		if serve.address == "" || serve.address == "0" {
+			continue
+		}
+		server, err := port.Plain(serve.name, serve.address, serve.handler)
+		if err != nil {
+			return err
+		}
+		if err := m.Add(server); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func metricsHandler() http.Handler {
+	paths := http.NewServeMux()
+	paths.Handle("/metrics", promhttp.HandlerFor(metrics.Registry,
+		promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: mostScrapes}))
+	return paths
+}
+
+func healthHandler(live, ready healthz.Checker) http.Handler {
+	paths := http.NewServeMux()
+	for path, checks := range map[string]map[string]healthz.Checker{"/healthz": {"work-ends": live}, "/readyz": {"webhooks": ready}} {
+		handler := http.StripPrefix(path, &healthz.Handler{Checks: checks})
+		paths.Handle(path, handler)
+		paths.Handle(path+"/", handler) // one check alone
+	}
+	return paths
+}
