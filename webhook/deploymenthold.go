@@ -42,9 +42,9 @@ func (h holding) marked(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet,
 	return rs, nil
 }
 
-// markHolds reports whether the mark on a ReplicaSet, as the API server has it, holds deletions.
+// markHolds reports whether the mark on a ReplicaSet, as the API server has it, holds deletions. A mark without a time is not the leader's.
 func (h holding) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
-	if !revisions.Updating(rs) {
+	if !revisions.Updating(rs) || !revisions.Started(rs.Labels) {
 		return false, nil
 	}
 	// A ReplicaSet that a user made from the manifest of another one has the mark, and Stayput never removes it.

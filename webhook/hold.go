@@ -91,7 +91,7 @@ type inStages interface{ Stage() string }
 func holdStartOf(workload metav1.Object, template apps.Template, updateRevision metav1.Object) holdStart {
 	start := holdStart{workload: workload.GetUID(), revision: template.Hash()}
 	if updateRevision != nil {
-		start.updateRevision, start.revision = updateRevision.GetUID(), revisions.RevisionNumber(updateRevision)
+		start.updateRevision, start.revision = updateRevision.GetUID(), line(revisions.RevisionNumber(updateRevision))
 	}
 	if in, is := workload.(inStages); is {
 		start.stage = in.Stage()

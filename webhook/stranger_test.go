@@ -16,6 +16,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -97,6 +98,34 @@ func (r *reads) counting(t *testing.T, objects ...client.Object) client.Reader {
 			return c.List(ctx, into, options...)
 		},
 	})
+}
+
+// TestInventedReplicaSetsAreForgotten: who reaches the port can claim to be a native controller that deletes ReplicaSets which nobody has
+// created. A mark that is no time is not the leader's.
+func TestInventedReplicaSetsAreForgotten(t *testing.T) {
+	live := reader(t, namespace(inplace.ModeInPlace), deployment(t, v2Template))
+	h := handlers(t, live, live)
+	for i := range 100 {
+		invented := revision(t, "web-1", v1Template, "0")
+		invented.UID, invented.Labels[inplace.LabelUpdating] = types.UID(fmt.Sprint(i)), "soon"
+		given, err := h.nativeWrites().validateReplicaSet(t.Context(), request(t, deploymentController, admissionv1.Delete, nil, invented))
+		if err != nil || !given.Allowed {
+			t.Fatalf("the deletion is held: %v, %v", given.Result, err)
+		}
+	}
+	if kept := len(h.holdStarts.since); kept > 0 {
+		t.Errorf("%d updates of invented ReplicaSets are remembered", kept)
+	}
+}
+
+// TestRememberedUpdatesAreSmall: what is remembered of an update is bounded, whatever its owner has written.
+func TestRememberedUpdatesAreSmall(t *testing.T) {
+	web := deployment(t, v2Template)
+	newRS := revision(t, "web-2", v2Template, "0")
+	newRS.Annotations = map[string]string{inplace.AnnotationRevision: strings.Repeat("9", 200_000)}
+	if start := holdStartOf(web, web.Spec.Template, newRS); len(start.revision) > lineLength {
+		t.Errorf("%d bytes are remembered", len(start.revision))
+	}
 }
 
 func TestKindsOfRequestsMakeNoSeries(t *testing.T) {
