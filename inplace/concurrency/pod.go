@@ -12,9 +12,13 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Patience is for how long a pod counts at most after Stayput has taken it out of service, besides its grace period. It is the default of
-// progressDeadlineSeconds.
-const Patience = 10 * time.Minute
+const (
+	// Patience is for how long a pod counts at most after Stayput has taken it out of service, besides its grace period. It is the default of
+	// progressDeadlineSeconds.
+	Patience = 10 * time.Minute
+	// LongestGrace is how much of its grace period counts: users may choose one of years.
+	LongestGrace = time.Hour
+)
 
 // Pod is what limits distinguish of a pod.
 type Pod struct {
@@ -47,7 +51,7 @@ func MayCount(pod *corev1.Pod) bool { return counts(pod) && readiness.Restarting
 
 // Counts reports whether Stayput has the pod out of service.
 func Counts(pod *corev1.Pod, now time.Time) bool {
-	patience := Patience + readiness.GracePeriod(pod)
+	patience := Patience + min(LongestGrace, readiness.GracePeriod(pod))
 	return counts(pod) && readiness.Restarting(pod, now) && now.Sub(readiness.OutSince(pod)) < patience
 }
 

@@ -45,6 +45,11 @@ func patched(before string, ago time.Duration) func(*corev1.Pod) {
 	}
 }
 
+// stopping gives the pod that many seconds to stop.
+func stopping(seconds int64) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = &seconds }
+}
+
 func surge(pod *corev1.Pod) { pod.Annotations[inplace.AnnotationSurgePod] = "1" }
 
 func TestCounts(t *testing.T) {
@@ -63,6 +68,9 @@ func TestCounts(t *testing.T) {
 		"restarted, not Ready":           {running(patched("old", 0), unready), true, true, false},
 		"restarted, Ready":               {running(patched("old", 0)), false, false, true},
 		"does not come back":             {running(patched("old", old), unready), true, false, false},
+		"stops for years":                {running(closed(Patience+30*time.Minute), stopping(1e9)), true, true, false},
+		"stops for years, out for hours": {running(closed(2*time.Hour), stopping(1e9)), true, false, false},
+		"never stops":                    {running(closed(0), stopping(1e10)), true, true, false},
 		"surge pod":                      {running(closed(0), surge), false, false, false},
 		"surge pod that serves":          {running(surge), false, false, false},
 		"being deleted":                  {running(closed(0), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), false, false, false},

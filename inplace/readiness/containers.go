@@ -2,6 +2,7 @@ package readiness
 
 import (
 	"iter"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,8 +44,11 @@ var CannotPull = map[string]bool{
 
 // GracePeriod returns how long the pod's containers may take to stop.
 func GracePeriod(pod *corev1.Pod) time.Duration {
-	return time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
+	return lasting(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds))
 }
+
+// lasting returns that many seconds, but no more than 68 years: users may write numbers that no Duration has.
+func lasting(seconds int64) time.Duration { return time.Duration(min(seconds, math.MaxInt32)) * time.Second }
 
 // Sleeps returns how long the container's preStop hook sleeps. It is 0 if the hook does anything else.
 func Sleeps(pod *corev1.Pod, container string) time.Duration {
@@ -52,5 +56,5 @@ func Sleeps(pod *corev1.Pod, container string) time.Duration {
 	if c == nil || c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Sleep == nil {
 		return 0
 	}
-	return time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
+	return lasting(c.Lifecycle.PreStop.Sleep.Seconds)
 }
