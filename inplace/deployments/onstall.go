@@ -29,6 +29,9 @@ import (
 // controller keeps the time of the condition from one template to the next, and an update exceeds its deadline while a PodDisruptionBudget
 // keeps its pods in service.
 //
+// Who may create ReplicaSets decides neither the template nor the number of such a revision: it must have existed when the update began, and
+// it must be the only one that pods had then.
+//
 // The write fails if the Deployment is another one than the plan was made on. A user who edits in this moment, or takes the label away, is
 // first.
 
@@ -68,21 +71,20 @@ func (o *observed) timeLeft() time.Duration {
 // Stalled returns why the update has stalled, one sentence; empty if it has not.
 func (r Rollout) Stalled() string { return Stalled(r.Deployment, r.UpdateRevision()) }
 
-// revisionBefore returns the newest ReplicaSet that pods had when the update began, or why the template cannot go back to it.
+// revisionBefore returns the ReplicaSet that pods had when the update began, or why the template cannot go back to it.
 func (o *observed) revisionBefore(newRS *apps.ReplicaSet) (before *apps.ReplicaSet, whyNot string) {
-	for _, rs := range o.ReplicaSets {
-		if rs != newRS && currentIn(rs, newRS) && (before == nil || revisionNumber(rs) > revisionNumber(before)) {
-			before = rs
-		}
-	}
+	had := slices.DeleteFunc(slices.Clone(o.ReplicaSets), func(rs *apps.ReplicaSet) bool { return !currentIn(rs, newRS) })
 	switch {
 	case currentIn(newRS, newRS):
 		return nil, "the update itself goes back to ReplicaSet " + newRS.Name
 	case o.Deployment.Annotations[inplace.AnnotationUndone] == newRS.Name:
 		return nil, "it was undone before, and the template of ReplicaSet " + newRS.Name + " was put back"
-	case before == nil:
+	case len(had) == 0:
 		return nil, "no ReplicaSet is left that pods had when the update began"
+	case len(had) > 1:
+		return nil, fmt.Sprintf("pods had %d ReplicaSets when the update began, so nothing says which is right", len(had))
 	}
+	before = had[0]
 	if back := edit.Compare(newRS.Spec.Template, before.Spec.Template, o.Seen.Rules); !goesBack(back) {
 		return nil, "pods would be replaced on the way back to ReplicaSet " + before.Name + ": " +
 			back.Reasons.And(back.LostTolerations...).String()
@@ -93,9 +95,11 @@ func (o *observed) revisionBefore(newRS *apps.ReplicaSet) (before *apps.ReplicaS
 // goesBack reports whether running pods can take the change.
 func goesBack(back edit.Change) bool { return back.InPlace() && len(back.LostTolerations) == 0 }
 
-// currentIn reports whether pods had the ReplicaSet when the update to newRS began.
+// currentIn reports whether pods had the ReplicaSet when the update to newRS began. Whoever creates a ReplicaSet may write the mark, but not
+// the time of creation.
 func currentIn(rs, newRS *apps.ReplicaSet) bool {
-	return revisions.IsCurrent(rs.Labels[inplace.LabelCurrent], newRS.Labels[inplace.LabelUpdating])
+	updating := newRS.Labels[inplace.LabelUpdating]
+	return revisions.IsCurrent(rs.Labels[inplace.LabelCurrent], updating) && !rs.CreationTimestamp.After(revisions.StartedAt(updating))
 }
 
 // refusedUndo returns why the API server has just not accepted the undo; empty if it has not been asked.

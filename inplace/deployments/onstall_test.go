@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -38,6 +39,13 @@ func hadItsTime(r *deployments.Rollout, newRS *apps.ReplicaSet) {
 func timesOut(r *deployments.Rollout, name string) {
 	r.Deployment.Status.Conditions[0] = deployments.NewCondition("Progressing", corev1.ConditionFalse, deployments.ReasonTimedOut,
 		`ReplicaSet "`+name+`" has timed out progressing.`, fixture.Start)
+}
+
+// forged adds a ReplicaSet of another client, created at that time, that looks as if it were the newest that pods had.
+func forged(r *deployments.Rollout, created time.Time) {
+	rs := fixture.ReplicaSetOf(r, "x", fixture.App{Image: "v-x"}, 0)
+	rs.CreationTimestamp = metav1.NewTime(created)
+	rs.Annotations[inplace.AnnotationRevision], rs.Labels[inplace.LabelCurrent] = "999", fixture.Begun
 }
 
 func undoIn(plan steps.Plan) (steps.UndoStalled, bool) {
@@ -81,6 +89,14 @@ func TestStalledUpdatesAreUndone(t *testing.T) {
 		}, false, "goes back to ReplicaSet web-b"},
 		"no revision before": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelCurrent] = "1" }, false,
 			"no ReplicaSet is left"},
+		"a revision that was created since": {func(r *deployments.Rollout) { // the mark is forged, and the number is the highest
+			forged(r, fixture.Start.Add(time.Second))
+		}, true, ""},
+		"only one that was created since": {func(r *deployments.Rollout) {
+			r.ReplicaSets[0].CreationTimestamp = metav1.NewTime(fixture.Start.Add(time.Second))
+		}, false, "no ReplicaSet is left"},
+		"two revisions before": {func(r *deployments.Rollout) { forged(r, fixture.Start.Add(-time.Hour)) }, false,
+			"pods had 2 ReplicaSets when the update began"},
 		"not accepted": {func(r *deployments.Rollout) {
 			r.Seen.RefusedUndo = steps.RefusedUndo{UpdateRevision: r.ReplicaSets[1].UID, Why: "no"}
 		}, false, "does not accept it: no"},
@@ -92,7 +108,11 @@ func TestStalledUpdatesAreUndone(t *testing.T) {
 			r := stalled()
 			test.change(r)
 			plan := r.Plan()
-			if _, undone := undoIn(plan); undone != test.undone || (plan.NotUndone != "") != (test.whyNot != "") ||
+			undo, undone := undoIn(plan)
+			if undone && !strings.Contains(undo.Why, "ReplicaSet web-a") {
+				t.Errorf("it goes to another revision: %s", undo.Why)
+			}
+			if undone != test.undone || (plan.NotUndone != "") != (test.whyNot != "") ||
 				!strings.Contains(plan.NotUndone, test.whyNot) {
 				t.Errorf("undone: %t, not undone: %q", undone, plan.NotUndone)
 			}
