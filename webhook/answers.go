@@ -84,3 +84,6 @@ func line(text string) string {
 	}
 	return strings.ToValidUTF8(text[:lineLength-3], "") + "..."
 }
+
+// briefly returns the error with its text cut: it may quote a request, and logs and spans have it.
+func briefly(err error) error { return errors.New(line(err.Error())) }

@@ -51,6 +51,7 @@ func (h Handlers) podGates() podGates {
 // breaks the connection instead, so that failurePolicy decides.
 func (h Handlers) webhook(path string, handler handler) *admission.Webhook {
 	handle := func(ctx context.Context, req admission.Request) admission.Response {
+		req = cut(req)
 		defer h.Watchdog.Begin(watchdog.Work{Sort: "request to " + path, Namespace: req.Namespace, Name: req.Name}, limit)()
 		return h.handle(ctx, req, handler)
 	}
@@ -60,6 +61,9 @@ func (h Handlers) webhook(path string, handler handler) *admission.Webhook {
 func (h Handlers) handle(ctx context.Context, req admission.Request, handler handler) admission.Response {
 	ctx, span := h.Tracer.Begin(ctx, "admission")
 	given, err := handler(ctx, req)
+	if err != nil {
+		err = briefly(err)
+	}
 	if err != nil && given.made != failed {
 		given = undecided(err)
 	}
@@ -79,7 +83,7 @@ func describe(span trace.Span, req admission.Request, given answer) {
 		reason = given.Result.Message
 	}
 	span.SetAttributes(tracing.Strings("verb", strings.ToLower(string(req.Operation)), "kind", req.Kind.Kind, "subresource", req.SubResource,
-		"namespace", req.Namespace, "name", req.Name, "user", req.UserInfo.Username, "decision", string(given.made), "reason", reason)...)
+		"namespace", req.Namespace, "name", req.Name, "user", req.UserInfo.Username, "decision", string(given.made), "reason", line(reason))...)
 	span.SetAttributes(attribute.Bool("allowed", given.Allowed), attribute.Bool("dry_run", req.DryRun != nil && *req.DryRun))
 }
 

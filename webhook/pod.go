@@ -41,7 +41,7 @@ func (h podGates) mutatePod(ctx context.Context, req admission.Request) (answer,
 	}
 	needless, err := h.needless(ctx, pod)
 	if err != nil { // so the pod is created, and needs its gate
-		h.Log.Error(err, "Cannot tell whether the ReplicaSet needs another pod", "namespace", pod.Namespace)
+		h.Log.Error(briefly(err), "Cannot tell whether the ReplicaSet needs another pod", "namespace", pod.Namespace)
 	}
 	if needless {
 		return deny(held, apierrors.NewConflict(corev1.Resource("pods"), req.Name, errHeldCreation)), nil

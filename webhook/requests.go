@@ -18,6 +18,17 @@ func by(req admission.Request, user string, operation admissionv1.Operation) boo
 	return req.UserInfo.Username == user && req.Operation == operation
 }
 
+// cut returns the request with names no longer than those that API servers send. Strangers may send longer ones, and logs and spans have
+// the names.
+func cut(req admission.Request) admission.Request {
+	for _, name := range []*string{
+		(*string)(&req.Operation), &req.Kind.Kind, &req.SubResource, &req.Namespace, &req.Name, &req.UserInfo.Username,
+	} {
+		*name = line(*name)
+	}
+	return req
+}
+
 // key returns the namespace and name of the object that the request is about.
 func key(req admission.Request) types.NamespacedName {
 	return types.NamespacedName{Namespace: req.Namespace, Name: req.Name}

@@ -64,7 +64,7 @@ func (h holding) holdsDeletion(ctx context.Context, k observe.Revised, reader ob
 	h.holdsSince(rollout)
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the "+k.Workload.Name+" controller",
-		"namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
+		"namespace", pod.Namespace, "pod", line(pod.Name), "held", stay, "reason", why.Message)
 	return stay, nil
 }
 
@@ -78,7 +78,7 @@ func (h holding) keepsRevisionOf(
 	h.holdsSince(rollout)
 	keep, why := rollout.HoldsCleanup(revision)
 	h.Log.V(1).Info("Deletion by the "+k.Workload.Name+" controller",
-		"namespace", revision.Namespace, "revision", revision.Name, "held", keep, "reason", why.Message)
+		"namespace", revision.Namespace, "revision", line(revision.Name), "held", keep, "reason", why.Message)
 	return keep, nil
 }
 

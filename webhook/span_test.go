@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -15,6 +17,44 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/tracing"
 )
+
+// TestNamesOfStrangersAreCut: nobody but API servers keeps to the lengths that names have, and spans and logs have them.
+func TestNamesOfStrangersAreCut(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	exporter := tracetest.NewInMemoryExporter()
+	h := handlers(t, broken(t), broken(t))
+	h.Tracer = tracing.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter)))
+	var logged []string
+	h.Log = funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{Verbosity: 1})
+	for _, field := range []func(*admission.Request) *string{
+		func(r *admission.Request) *string { return &r.Namespace },
+		func(r *admission.Request) *string { return &r.Name },
+		func(r *admission.Request) *string { return &r.Kind.Kind },
+		func(r *admission.Request) *string { return &r.SubResource },
+		func(r *admission.Request) *string { return &r.UserInfo.Username },
+		func(r *admission.Request) *string { return (*string)(&r.Operation) },
+	} {
+		req := editing(t, deployment(t, v2Template), deployment(t, v1Template))
+		*field(&req) = long
+		hook := h.webhook("/", func(_ context.Context, req admission.Request) (answer, error) {
+			return allow(), errors.New("no answer about " + *field(&req) + " of " + long)
+		})
+		hook.Handle(t.Context(), req)
+	}
+	for _, line := range logged {
+		if len(line) > 2000 {
+			t.Errorf("%d bytes are logged: %.300s...", len(line), line)
+		}
+	}
+	for _, span := range exporter.GetSpans() {
+		if size := len(fmt.Sprint(span.Attributes, span.Status, span.Events)); size > 5000 {
+			t.Errorf("a span has %d bytes", size)
+		}
+	}
+	if len(logged) == 0 || len(exporter.GetSpans()) == 0 {
+		t.Error("nothing is logged or traced")
+	}
+}
 
 func TestDecisionsAreToldInSpans(t *testing.T) {
 	exporter := tracetest.NewInMemoryExporter()
