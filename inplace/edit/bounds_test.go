@@ -3,6 +3,7 @@ package edit
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -117,4 +118,35 @@ func TestCompareSaysThatContainersAreTooMany(t *testing.T) {
 	if spec := with("1").Decoded().Spec; len(spec.Containers) > 0 {
 		t.Errorf("plans get %d containers of the template", len(spec.Containers))
 	}
+}
+
+// TestCompareTakesWhatTemplatesHave compares lists that are nested a thousand times and differ at the bottom. At each of the lists the
+// whole text below it would be read again, and written as JSON: 40 MiB.
+func TestCompareTakesWhatTemplatesHave(t *testing.T) {
+	nested := func(last string) apps.Template {
+		const depth = 1000
+		raw := `{"spec":{"x":` + strings.Repeat("[", depth) + strings.Repeat("0,", 5000) + last + strings.Repeat("]", depth) + `}}`
+		template, err := apps.ParseTemplate([]byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return template
+	}
+	from, to := nested("1"), nested("2")
+	var change Change
+	if took := allocated(func() { change = compare(from, to, inplace.Rules{}) }); took > 10<<20 {
+		t.Errorf("a comparison of two templates of %d KiB takes %d KiB", from.Size()>>10, took>>10)
+	}
+	if len(change.Reasons) != 1 || !strings.HasPrefix(change.Reasons[0].Path, "/spec/x/0/0/0") {
+		t.Errorf("found %v", change.Reasons)
+	}
+}
+
+// allocated returns how many bytes the function allocates.
+func allocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }

@@ -1,10 +1,10 @@
 package edit
 
 import (
-	"encoding/json"
+	"crypto/sha256"
+	"fmt"
 	"iter"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -40,69 +40,90 @@ func (d difference) verb() string {
 // it is unknown which of their elements correspond. Lists of the same elements in another order differ as a whole, too. Each place
 // is visited once, and the walk stops as soon as the caller stops.
 func differences(from, to any) iter.Seq[difference] {
-	return func(yield func(difference) bool) { visit(nil, from, to, yield) }
+	return func(yield func(difference) bool) { visit(nil, treeOf(from), treeOf(to), yield) }
+}
+
+// tree is a JSON value whose parts are compared by their texts. The texts are made from the leaves up, each once: a value may be nested
+// thousands of times.
+type tree struct {
+	value any
+	// text is the same for equal values. That of a list or an object is a digest.
+	text     string
+	elements []tree          // of a list
+	fields   map[string]tree // of an object
+}
+
+func treeOf(value any) tree {
+	switch value := value.(type) {
+	case map[string]any:
+		return treeOfObject(value)
+	case []any:
+		return treeOfList(value)
+	case nil:
+		return tree{} // as a field that is absent
+	default:
+		return tree{value: value, text: fmt.Sprintf("%T %v", value, value)}
+	}
+}
+
+func treeOfObject(object map[string]any) tree {
+	fields, sum := make(map[string]tree, len(object)), sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		fields[key] = treeOf(object[key])
+		fmt.Fprintf(sum, "%q: %q, ", key, fields[key].text)
+	}
+	return tree{value: object, fields: fields, text: "object " + string(sum.Sum(nil))}
+}
+
+func treeOfList(list []any) tree {
+	elements, sum := make([]tree, len(list)), sha256.New()
+	for i := range list {
+		elements[i] = treeOf(list[i])
+		fmt.Fprintf(sum, "%q, ", elements[i].text)
+	}
+	return tree{value: list, elements: elements, text: "list " + string(sum.Sum(nil))}
 }
 
 // visit yields the differences of the trees at the path. It returns false when the caller has stopped.
-func visit(path []string, from, to any, yield func(difference) bool) bool {
-	switch from := from.(type) {
-	case map[string]any:
-		if to, same := to.(map[string]any); same {
-			return visitObjects(path, from, to, yield)
-		}
-	case []any:
-		if to, same := to.([]any); same && len(from) == len(to) {
-			return visitLists(path, from, to, yield)
-		}
-	default:
-		if reflect.DeepEqual(from, to) {
-			return true
-		}
-	}
-	return yield(difference{path: slices.Clone(path), from: from, to: to})
-}
-
-func visitObjects(path []string, from, to map[string]any, yield func(difference) bool) bool {
-	for _, key := range both(slices.Collect(maps.Keys(from)), slices.Collect(maps.Keys(to))) {
-		if !visit(append(path, key), from[key], to[key], yield) {
-			return false
-		}
-	}
-	return true
-}
-
-func visitLists(path []string, from, to []any, yield func(difference) bool) bool {
-	switch {
-	case reflect.DeepEqual(from, to):
+func visit(path []string, from, to tree, yield func(difference) bool) bool {
+	if from.text == to.text {
 		return true
-	case reordered(from, to):
-		return yield(difference{path: slices.Clone(path), from: from, to: to, reordered: true})
 	}
-	for i := range from {
-		if !visit(append(path, strconv.Itoa(i)), from[i], to[i], yield) {
+	lists := from.elements != nil && to.elements != nil && len(from.elements) == len(to.elements)
+	reordered := lists && slices.Equal(sortedTexts(from.elements), sortedTexts(to.elements))
+	switch {
+	case from.fields != nil && to.fields != nil:
+		return visitObjects(path, from, to, yield)
+	case lists && !reordered:
+		return visitLists(path, from, to, yield)
+	}
+	return yield(difference{path: slices.Clone(path), from: from.value, to: to.value, reordered: reordered})
+}
+
+func visitObjects(path []string, from, to tree, yield func(difference) bool) bool {
+	for _, key := range both(slices.Collect(maps.Keys(from.fields)), slices.Collect(maps.Keys(to.fields))) {
+		if !visit(append(path, key), from.fields[key], to.fields[key], yield) {
 			return false
 		}
 	}
 	return true
 }
 
-// reordered reports whether two different lists have the same elements in another order.
-func reordered(from, to []any) bool {
-	before, after := texts(from), texts(to)
-	slices.Sort(before)
-	slices.Sort(after)
-	return slices.Equal(before, after)
+func visitLists(path []string, from, to tree, yield func(difference) bool) bool {
+	for i := range from.elements {
+		if !visit(append(path, strconv.Itoa(i)), from.elements[i], to.elements[i], yield) {
+			return false
+		}
+	}
+	return true
 }
 
-// texts returns one text for each element. Equal elements have equal texts. There may be thousands.
-func texts[T any](list []T) []string {
-	var all []string
-	for i := range list {
-		raw, err := json.Marshal(list[i])
-		if err != nil {
-			panic(err) // it was decoded from JSON
-		}
-		all = append(all, string(raw))
+// sortedTexts returns the texts of the trees, whatever their order.
+func sortedTexts(trees []tree) []string {
+	all := make([]string, len(trees))
+	for i := range trees {
+		all[i] = trees[i].text
 	}
+	slices.Sort(all)
 	return all
 }

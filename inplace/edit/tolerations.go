@@ -1,6 +1,7 @@
 package edit
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -49,6 +50,19 @@ func revertTolerations(old, patched map[string]any, typed []corev1.Toleration) [
 func tolerations(template map[string]any) []any {
 	list, _ := apps.Object(template, "spec")["tolerations"].([]any)
 	return list
+}
+
+// texts returns one text for each element. Equal elements have equal texts. There may be thousands.
+func texts[T any](list []T) []string {
+	var all []string
+	for i := range list {
+		raw, err := json.Marshal(list[i])
+		if err != nil {
+			panic(err) // it was decoded from JSON
+		}
+		all = append(all, string(raw))
+	}
+	return all
 }
 
 func put(template map[string]any, tolerations []any) {
