@@ -15,10 +15,6 @@ import (
 	"github.com/stayput/stayput/inplace/engine"
 )
 
-// mostBudgets bounds how many PodDisruptionBudgets of one namespace are listed at the API server. A namespace has about as
-// many as workloads.
-const mostBudgets = 2000
-
 // Disruption returns the PodDisruptionBudgets of the namespace, and its pods.
 func (r Reader) Disruption(ctx context.Context, namespace string) (disruption.Seen, error) {
 	budgets, err := r.DisruptionBudgets(ctx, namespace)
@@ -39,7 +35,7 @@ func (r Reader) WithBudgets(ctx context.Context, namespace string, seen *engine.
 
 // DisruptionBudgets returns the PodDisruptionBudgets of the namespace, trimmed.
 func (r Reader) DisruptionBudgets(ctx context.Context, namespace string) ([]*policyv1.PodDisruptionBudget, error) {
-	most := mostBudgets
+	most := disruption.MostBudgets
 	if r.Stores.present() {
 		most = math.MaxInt // the cache has all of them in memory already
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/engine"
 )
 
@@ -50,7 +51,7 @@ func TestBudgetsAreReadOnRequest(t *testing.T) {
 // TestTooManyBudgets checks that a namespace with too many PodDisruptionBudgets is an error: some of them would not be respected.
 func TestTooManyBudgets(t *testing.T) {
 	var objects []client.Object
-	for i := range mostBudgets + 1 {
+	for i := range disruption.MostBudgets + 1 {
 		objects = append(objects, &policyv1.PodDisruptionBudget{ObjectMeta: meta(fmt.Sprint("b", i), "")})
 	}
 	if _, err := (Reader{Reader: builder(t, objects...).Build()}).DisruptionBudgets(t.Context(), "shop"); err == nil {

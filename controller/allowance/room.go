@@ -29,30 +29,50 @@ type Room struct {
 	Cached, Live reader
 
 	lock       sync.Mutex
-	namespaces map[string]taken
+	namespaces map[string]*namespace
+}
+
+// namespace has what was given in one namespace. It has a lock of its own: counting takes long where pods and PodDisruptionBudgets are many.
+type namespace struct {
+	sync.Mutex
+	taken // nil until catchUp
+}
+
+func (r *Room) of(name string) *namespace {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.namespaces == nil {
+		r.namespaces = map[string]*namespace{}
+	}
+	if r.namespaces[name] == nil {
+		r.namespaces[name] = &namespace{}
+	}
+	return r.namespaces[name]
 }
 
 // Seen returns what a plan has to know of PodDisruptionBudgets. It returns nothing if the settings do not ask for them.
 func (r *Room) Seen(ctx context.Context, rollout kinds.Rollout) (disruption.Seen, error) {
-	namespace := rollout.Workload().GetNamespace()
+	in := rollout.Workload().GetNamespace()
 	if r == nil || !rollout.Snapshot().Settings.DisruptionBudgets {
 		return disruption.Seen{}, nil
 	}
-	budgets, err := r.Cached.DisruptionBudgets(ctx, namespace)
+	budgets, err := r.Cached.DisruptionBudgets(ctx, in)
 	if err != nil || len(budgets) == 0 {
 		return disruption.Seen{}, err
 	}
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	return r.seen(ctx, rollout, budgets)
+	there := r.of(in)
+	there.Lock()
+	defer there.Unlock()
+	return r.seen(ctx, rollout, budgets, there.taken)
 }
 
-// seen adds the pods. The caller has the lock.
-func (r *Room) seen(ctx context.Context, rollout kinds.Rollout, budgets []*policyv1.PodDisruptionBudget) (disruption.Seen, error) {
-	namespace, own := rollout.Workload().GetNamespace(), rollout.Snapshot()
-	pods, err := r.Cached.NamespacePods(ctx, namespace)
-	return disruption.Seen{Budgets: budgets, Pods: whole(pods, own.Pods), Ahead: own.Ahead,
-		Taken: r.namespaces[namespace].now(pods, time.Now())}, err
+// seen adds the pods. The caller has the lock of the namespace.
+func (r *Room) seen(
+	ctx context.Context, rollout kinds.Rollout, budgets []*policyv1.PodDisruptionBudget, known taken,
+) (disruption.Seen, error) {
+	own := rollout.Snapshot()
+	pods, err := r.Cached.NamespacePods(ctx, rollout.Workload().GetNamespace())
+	return disruption.Seen{Budgets: budgets, Pods: whole(pods, own.Pods), Ahead: own.Ahead, Taken: known.now(pods, time.Now())}, err
 }
 
 // whole returns the pods, with those of the workload as they were read for its plan: the cache may have only outlines of them. A plan may
@@ -90,21 +110,22 @@ func (r *Room) Confirm(
 }
 
 func (r *Room) give(ctx context.Context, rollout kinds.Rollout, todo []steps.Step) ([]steps.Step, func(write.Outcome), error) {
-	namespace, now := rollout.Workload().GetNamespace(), time.Now()
-	budgets, err := r.Live.DisruptionBudgets(ctx, namespace)
+	in, now := rollout.Workload().GetNamespace(), time.Now()
+	budgets, err := r.Live.DisruptionBudgets(ctx, in)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := r.catchUp(ctx, namespace); err != nil {
+	there := r.of(in)
+	if err := r.catchUp(ctx, in, there); err != nil {
 		return nil, nil, err
 	}
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	seen, err := r.seen(ctx, rollout, budgets)
+	there.Lock()
+	defer there.Unlock()
+	seen, err := r.seen(ctx, rollout, budgets, there.taken)
 	if err != nil {
 		return nil, nil, err
 	}
-	allowed, known := seen.Of(rollout.Snapshot().Pods, now), r.namespaces[namespace]
+	allowed := seen.Of(rollout.Snapshot().Pods, now)
 	var kept []steps.Step
 	given := taken{}
 	for _, step := range todo {
@@ -113,36 +134,35 @@ func (r *Room) give(ctx context.Context, rollout kinds.Rollout, todo []steps.Ste
 				log.FromContext(ctx).V(1).Info("The pod stays in service", "pod", pod.Name, "reason", refused.String())
 				continue
 			}
-			given[pod.UID] = known[pod.UID]
-			known[pod.UID] = inFlight
+			given[pod.UID] = there.taken[pod.UID]
+			there.taken[pod.UID] = inFlight
 		}
 		kept = append(kept, step)
 	}
-	return kept, func(done write.Outcome) { r.settle(namespace, given, done) }, nil
+	return kept, func(done write.Outcome) { there.settle(given, done) }, nil
 }
 
 // settle notes which version the pods have reached that were given an allowance, given how far they were before. One that was certainly
 // not written has it no longer.
-func (r *Room) settle(namespace string, given taken, done write.Outcome) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	known := r.namespaces[namespace]
+func (n *namespace) settle(given taken, done write.Outcome) {
+	n.Lock()
+	defer n.Unlock()
 	for uid, before := range given {
-		if known[uid] = stateAfter(done, uid, before); known[uid] == inFlight {
-			delete(known, uid)
+		if n.taken[uid] = stateAfter(done, uid, before); n.taken[uid] == inFlight {
+			delete(n.taken, uid)
 		}
 	}
 }
 
 // catchUp has all pods of the namespace count as taken of which the cache is older than the API server, once.
-func (r *Room) catchUp(ctx context.Context, namespace string) error {
-	r.lock.Lock()
-	_, known := r.namespaces[namespace]
-	r.lock.Unlock()
+func (r *Room) catchUp(ctx context.Context, in string, there *namespace) error {
+	there.Lock()
+	known := there.taken != nil
+	there.Unlock()
 	if known {
 		return nil
 	}
-	current, err := r.Live.NamespacePods(ctx, namespace)
+	current, err := r.Live.NamespacePods(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -150,13 +170,10 @@ func (r *Room) catchUp(ctx context.Context, namespace string) error {
 	for _, pod := range current {
 		reached[pod.UID] = state{version: pod.ResourceVersion, until: until}
 	}
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	if r.namespaces == nil {
-		r.namespaces = map[string]taken{}
-	}
-	if _, known := r.namespaces[namespace]; !known {
-		r.namespaces[namespace] = reached
+	there.Lock()
+	defer there.Unlock()
+	if there.taken == nil {
+		there.taken = reached
 	}
 	return nil
 }

@@ -44,17 +44,44 @@ type budget struct {
 	again time.Duration
 }
 
-// Of returns the PodDisruptionBudgets that select some of the pods.
+// Of returns the PodDisruptionBudgets that select some of the pods. If they are too many to be counted, it returns one that selects all
+// pods and allows no disruption.
 func (s Seen) Of(pods []*corev1.Pod, now time.Time) Budgets {
+	if len(s.Budgets) > MostBudgets {
+		return tooMany(fmt.Sprintf("its namespace has more than %d PodDisruptionBudgets", MostBudgets))
+	}
 	var found Budgets
 	for _, of := range s.Budgets {
-		one := &budget{PodDisruptionBudget: of, selector: selectorOf(of)}
-		if slices.ContainsFunc(pods, one.selects) {
-			s.count(one, now)
+		if one := (&budget{PodDisruptionBudget: of, selector: selectorOf(of)}); slices.ContainsFunc(pods, one.selects) {
 			found = append(found, one)
 		}
+		if len(found) > mostOfOne {
+			return tooMany(fmt.Sprintf("more than %d PodDisruptionBudgets select the pods of one workload", mostOfOne))
+		}
+	}
+	for _, pod := range s.Pods {
+		s.count(found.selecting(pod), pod, now)
 	}
 	return found
+}
+
+// tooMany returns a PodDisruptionBudget that selects every pod and allows no disruption.
+func tooMany(why string) Budgets {
+	of := &policyv1.PodDisruptionBudget{}
+	of.Name = "(all)"
+	uncountable(of, why)
+	return Budgets{{PodDisruptionBudget: of, selector: labels.Everything()}}
+}
+
+// selecting returns those that select the pod.
+func (b Budgets) selecting(pod *corev1.Pod) Budgets {
+	var those Budgets
+	for _, one := range b {
+		if one.selects(pod) {
+			those = append(those, one)
+		}
+	}
+	return those
 }
 
 // selectorOf returns the selector. One that is not valid selects no pod: getPodDisruptionBudgets in eviction.go.
@@ -70,23 +97,24 @@ func (b *budget) selects(pod *corev1.Pod) bool {
 	return b.selector.Matches(labels.Set(pod.Labels))
 }
 
-func (s Seen) count(b *budget, now time.Time) {
-	for _, pod := range s.Pods {
-		if !readiness.Live(pod) || !b.selects(pod) {
-			continue
-		}
-		b.selected++
-		healthy, wait := s.healthy(pod, now)
-		b.again = inplace.Sooner(b.again, wait)
-		switch _, evicted := b.Status.DisruptedPods[pod.Name]; {
+// count counts the pod in the PodDisruptionBudgets that select it. What the pod's mark says is read once for all of them.
+func (s Seen) count(selecting Budgets, pod *corev1.Pod, now time.Time) {
+	if len(selecting) == 0 || !readiness.Live(pod) {
+		return
+	}
+	healthy, wait := s.healthy(pod, now)
+	for _, one := range selecting {
+		one.selected++
+		one.again = inplace.Sooner(one.again, wait)
+		switch _, evicted := one.Status.DisruptedPods[pod.Name]; {
 		case evicted || !apps.IsTrue(pod, corev1.PodReady):
 		case !healthy:
-			b.doubtful++
+			one.doubtful++
 		case s.Taken[pod.UID]:
-			b.healthy++
-			b.taken++
+			one.healthy++
+			one.taken++
 		default:
-			b.healthy++
+			one.healthy++
 		}
 	}
 }
@@ -129,10 +157,8 @@ func (b Budgets) Take(s Seen, pod *corev1.Pod, now time.Time) Refusal {
 	if refused := b.refusal(pod, counted); refused != (Refusal{}) {
 		return refused
 	}
-	for _, one := range b {
-		if one.selects(pod) {
-			one.taken += counted
-		}
+	for _, one := range b.selecting(pod) {
+		one.taken += counted
 	}
 	return Refusal{}
 }

@@ -6,9 +6,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// MostBudgets is how many PodDisruptionBudgets of one namespace are looked at: a namespace has about as many as workloads.
+const MostBudgets = 2000
+
+// mostOfOne is how many PodDisruptionBudgets may select pods of one workload. The API server evicts no pod that two of them select.
+const mostOfOne = 20
+
 // These bound what is kept of a PodDisruptionBudget, since users decide how large it is.
 const (
-	longestSelector = 4 << 10
+	longestSelector = 1 << 10
 	longestMessage  = 256
 	mostDisrupted   = 500
 )
@@ -28,7 +34,12 @@ func Trim(of *policyv1.PodDisruptionBudget) {
 	}
 	if selector.Size() > longestSelector || len(status.DisruptedPods) > mostDisrupted {
 		of.Spec.Selector, of.Status.DisruptedPods = &metav1.LabelSelector{}, nil
-		of.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
-			Reason: policyv1.SyncFailedReason, Message: "its selector or its list of evicted pods is too long for Stayput"}}
+		uncountable(of, "its selector or its list of evicted pods is too long for Stayput")
 	}
+}
+
+// uncountable has the PodDisruptionBudget say that its pods cannot be counted.
+func uncountable(of *policyv1.PodDisruptionBudget, why string) {
+	of.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
+		Reason: policyv1.SyncFailedReason, Message: why}}
 }
