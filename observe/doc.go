@@ -26,7 +26,8 @@
 // What a plan or a decision may cost is limited, so that neither has to be interrupted. A workload beyond these limits is
 // native, with reason inplace.CodeTooLarge, or inplace.CodeTemplateField for a template:
 //
-//   - at most 100 containers in a template or a pod (apps.MostContainers); a pod with more is never read;
+//   - at most 100 containers in a template or a pod (apps.MostContainers), and as many readiness gates and conditions; a
+//     pod with more is never read;
 //   - at most 250 revisions, and 8 MiB of them;
 //   - at most 8 MiB of pods of which the cache has only outlines (whole.go).
 //

@@ -27,9 +27,8 @@ const (
 	// annotationOutline is on each outline in the cache. Its value is the size of the object. No other object in the cache
 	// has it: trim deletes the annotation if a user has set it.
 	annotationOutline = "stayput.dev/outline"
-	// annotationCrowded is on the outline of a pod that has more containers than apps.MostContainers. Its value is how
-	// many.
-	annotationCrowded = "stayput.dev/outline-containers"
+	// annotationCrowded is on the outline of a pod that is apps.Crowded. Its value says with what.
+	annotationCrowded = "stayput.dev/outline-crowded"
 	// large is the size in bytes above which an object is kept as an outline. Templates have a few KiB.
 	large = 64 << 10
 	// longestReference bounds the text of an owner reference. The API server only requires that the text is not empty.
@@ -67,8 +66,8 @@ func outlineOf(object client.Object, size int) client.Object {
 // It has all conditions, because patches address conditions by their index.
 func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	form := &corev1.Pod{ObjectMeta: outlineMeta(pod, size)}
-	if isCrowded(pod) {
-		form.Annotations[annotationCrowded] = strconv.Itoa(apps.ContainersOf(&pod.Spec))
+	if with := apps.Crowded(pod); with != "" {
+		form.Annotations[annotationCrowded] = with
 	}
 	if podstate.MayAnswer(pod, inplace.ModeNone) {
 		form.Annotations[inplace.AnnotationRestarted] = podstate.AnswersWaiting
@@ -81,18 +80,16 @@ func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	return form
 }
 
-// isCrowded reports whether the pod has more containers than apps.MostContainers. Such a pod is never trimmed: it is
-// always an outline.
-func isCrowded(pod *corev1.Pod) bool { return apps.ContainersOf(&pod.Spec) > apps.MostContainers }
+// isCrowded reports whether the pod is apps.Crowded. Such a pod is never trimmed: it is always an outline.
+func isCrowded(pod *corev1.Pod) bool { return apps.Crowded(pod) != "" }
 
-// crowded returns a clause that says how many containers the pod has, if the object is the outline of such a pod; "" if
-// not.
+// crowded returns a clause that says with what the pod is crowded, if the object is the outline of such a pod; "" if not.
 func crowded(form client.Object) string {
-	count, is := form.GetAnnotations()[annotationCrowded]
+	with, is := form.GetAnnotations()[annotationCrowded]
 	if !is {
 		return ""
 	}
-	return fmt.Sprintf("pod %s has %s containers, more than %d", form.GetName(), count, apps.MostContainers)
+	return fmt.Sprintf("pod %s has %s", form.GetName(), with)
 }
 
 func outlineMeta(object metav1.Object, size int) metav1.ObjectMeta {
@@ -121,8 +118,8 @@ func outlineMeta(object metav1.Object, size int) metav1.ObjectMeta {
 // Compared returns the pod that admission returned, trimmed as the cache trims running pods, with which Stayput
 // compares it. If the pod is too large to be kept, Compared returns nil and the reason, as a clause.
 func Compared(pod *corev1.Pod) (*corev1.Pod, string) {
-	if isCrowded(pod) {
-		return nil, fmt.Sprintf("with what admission adds it has %d containers, more than %d", apps.ContainersOf(&pod.Spec), apps.MostContainers)
+	if with := apps.Crowded(pod); with != "" {
+		return nil, "with what admission adds it has " + with
 	}
 	trim(pod)
 	if size := sizeOf(pod); size > large {

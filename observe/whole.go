@@ -90,7 +90,7 @@ type load struct {
 	// text is the size of all revisions, and of those pods that are large or outlines.
 	text      int
 	revisions int
-	// crowded is a clause about a pod that has too many containers; "" if there is no such pod.
+	// crowded is a clause about a pod that is apps.Crowded; "" if there is no such pod.
 	crowded string
 }
 

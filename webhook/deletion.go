@@ -20,7 +20,7 @@ func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (a
 	if kind == nil {
 		return allow(), nil
 	}
-	pod, err := decodePod(req, req.OldObject)
+	pod, err := decodePod(req, req.OldObject, "spec")
 	if err != nil {
 		return allow(), err
 	}
@@ -57,7 +57,7 @@ func (h nativeWrites) throttleDeletion(ctx context.Context, req admission.Reques
 	if kind == nil {
 		return allow(), nil
 	}
-	pod, err := decodePod(req, req.OldObject)
+	pod, err := decodePod(req, req.OldObject, "spec")
 	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || deployments.MayBeDeleted(pod) {
 		return allow(), err
 	}

@@ -35,7 +35,7 @@ func (h podGates) mutatePod(ctx context.Context, req admission.Request) (answer,
 	if kind == nil {
 		return allow(), nil
 	}
-	pod, err := decodePod(req, req.Object)
+	pod, err := decodePod(req, req.Object, "spec")
 	if err != nil {
 		return allow(), err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/patches"
@@ -17,11 +16,11 @@ func (h podGates) mutatePodStatus(_ context.Context, req admission.Request) (ans
 	if req.Operation != admissionv1.Update || req.SubResource != "status" {
 		return allow(), nil
 	}
-	sent, err := decode[corev1.Pod](req.Object, "status")
+	sent, err := decodePod(req, req.Object, "status")
 	if err != nil {
 		return allow(), err
 	}
-	old, err := decode[corev1.Pod](req.OldObject)
+	old, err := decodePod(req, req.OldObject)
 	if err != nil {
 		return allow(), err
 	}

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
@@ -146,4 +148,28 @@ func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) corev1.Condition
 		}
 	}
 	return ""
+}
+
+// TestCrowdedPodsAreNotSearched: readiness gates are searched among the conditions, and containers among their statuses. 60,000 of each
+// took a minute and a half.
+func TestCrowdedPodsAreNotSearched(t *testing.T) {
+	crowd := map[string]func(pod *corev1.Pod){
+		"101 readiness gates": func(pod *corev1.Pod) { pod.Spec.ReadinessGates = make([]corev1.PodReadinessGate, 101) },
+		"101 conditions":      func(pod *corev1.Pod) { pod.Status.Conditions = make([]corev1.PodCondition, 101) },
+		"101 containers":      func(pod *corev1.Pod) { pod.Spec.Containers = make([]corev1.Container, 101) },
+		"101 statuses of containers": func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = make([]corev1.ContainerStatus, 50), make([]corev1.ContainerStatus, 51)
+		},
+	}
+	for with, add := range crowd {
+		pod := &corev1.Pod{}
+		add(pod)
+		raw, err := json.Marshal(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodePod(admission.Request{}, runtime.RawExtension{Raw: raw}, "status"); err == nil || !strings.Contains(err.Error(), with) {
+			t.Errorf("a pod with %s is read: %v", with, err)
+		}
+	}
 }

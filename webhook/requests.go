@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 // by reports whether the request is this operation by this user.
@@ -75,10 +77,14 @@ func lacking(raw []byte, parts ...string) error {
 	return nil
 }
 
-func decodePod(req admission.Request, raw runtime.RawExtension) (*corev1.Pod, error) {
-	pod, err := decode[corev1.Pod](raw, "spec")
+// decodePod is decode for a pod. It refuses one that is too large to be searched.
+func decodePod(req admission.Request, raw runtime.RawExtension, parts ...string) (*corev1.Pod, error) {
+	pod, err := decode[corev1.Pod](raw, parts...)
 	if err != nil {
 		return nil, err
+	}
+	if with := apps.Crowded(pod); with != "" {
+		return nil, fmt.Errorf("the pod has %s", with)
 	}
 	pod.Namespace = req.Namespace
 	return pod, nil

@@ -29,6 +29,25 @@ const MostContainers = 100
 // ContainersOf returns the number of containers in the spec, init containers included.
 func ContainersOf(spec *corev1.PodSpec) int { return len(spec.Containers) + len(spec.InitContainers) }
 
+// Crowded returns how many elements a list of the pod has that is longer than Stayput searches in every pod; empty if none is. Readiness
+// gates and conditions are searched for each other, and so are containers and their statuses.
+func Crowded(pod *corev1.Pod) string {
+	for _, list := range []struct {
+		length int
+		of     string
+	}{
+		{ContainersOf(&pod.Spec), "containers"},
+		{len(pod.Status.ContainerStatuses) + len(pod.Status.InitContainerStatuses), "statuses of containers"},
+		{len(pod.Spec.ReadinessGates), "readiness gates"},
+		{len(pod.Status.Conditions), "conditions"},
+	} {
+		if list.length > MostContainers {
+			return fmt.Sprintf("%d %s, more than %d", list.length, list.of, MostContainers)
+		}
+	}
+	return ""
+}
+
 // TemplateHash is ComputeHash in pkg/controller/controller_utils.go.
 func TemplateHash(template corev1.PodTemplateSpec, collisions *int32) string {
 	hasher := fnv.New32a()

@@ -142,6 +142,22 @@ func TestCompareTakesWhatTemplatesHave(t *testing.T) {
 	}
 }
 
+// TestReasonsBeyondTheLastAreNotSearched has 2,000 volumes that read all of 100 labels that change.
+func TestReasonsBeyondTheLastAreNotSearched(t *testing.T) {
+	spec, labels := corev1.PodSpec{}, []string{}
+	for i := range inplace.MostReasons {
+		labels = append(labels, fmt.Sprintf("l%03d", i))
+	}
+	for range 2000 {
+		item := corev1.DownwardAPIVolumeFile{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}}
+		source := &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{item}}
+		spec.Volumes = append(spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{DownwardAPI: source}})
+	}
+	if allocations := testing.AllocsPerRun(1, func() { downwardReasons(spec, labels, nil) }); allocations > 20_000 {
+		t.Errorf("to find %d reasons takes %.0f allocations", inplace.MostReasons, allocations)
+	}
+}
+
 // allocated returns how many bytes the function allocates.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats

@@ -30,13 +30,19 @@ func downwardReasons(spec corev1.PodSpec, labels, annotations []string) inplace.
 	labelsAndHashes := slices.Sorted(slices.Values(slices.Concat(labels, hashes)))
 	var reasons inplace.Reasons
 	for _, env := range downwardEnv(spec) {
-		if env.ended {
+		switch {
+		case reasons.Full():
+			return reasons
+		case env.ended:
 			reasons = reasons.And(env.reasons(labelsAndHashes, annotations)...)
-		} else {
+		default:
 			reasons = reasons.And(env.reasons(hashes, nil)...)
 		}
 	}
 	for _, volume := range downwardVolumes(spec) {
+		if reasons.Full() {
+			return reasons
+		}
 		reasons = reasons.And(volume.reasons(labels, annotations)...)
 	}
 	return reasons

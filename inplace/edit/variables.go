@@ -43,10 +43,11 @@ func (r ReadKeys) Of(containers []corev1.Container) ReadKeys {
 		return r
 	}
 	labels, annotations := sets.New[string](), sets.New[string]()
-	sorted := ReadKeys{}.And(r)
+	sorted, known := ReadKeys{}.And(r), sets.New[string]() // thousands of variables may read the same
 	for i := range containers {
 		for _, env := range containers[i].Env {
-			if env.ValueFrom != nil {
+			if env.ValueFrom != nil && env.ValueFrom.FieldRef != nil && !known.Has(env.ValueFrom.FieldRef.FieldPath) {
+				known.Insert(env.ValueFrom.FieldRef.FieldPath)
 				labels.Insert(reads(env.ValueFrom.FieldRef, "metadata.labels", sorted.Labels)...)
 				annotations.Insert(reads(env.ValueFrom.FieldRef, "metadata.annotations", sorted.Annotations)...)
 			}
