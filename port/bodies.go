@@ -10,21 +10,26 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 const (
 	// largest is the size of the largest body: a little less than controller-runtime reads (maxRequestSize in
 	// pkg/webhook/admission/http.go).
 	largest = 7<<20 - 1
-	// small is the size that nearly all bodies stay within. Small bodies have places that no larger body takes: a small one is decided
-	// within a millisecond or two, while decoding the largest takes a hundred.
-	small = 128 << 10
-	// smallOnes is how many small bodies are decided at a time. Most of that time they wait for the API server.
-	smallOnes = 128
-	// largeBytes is how many bytes of larger bodies are decided at a time. A decoded request takes up to some twenty times the size of its
-	// body, and a container has 1 GiB. Small and larger bodies together are 24 MiB.
-	largeBytes = 8 << 20
+	// mostElements is how many elements of lists and objects a body may have. It is several times what the largest objects have.
+	mostElements = 64_000
+	// perByte and perElement are about how much memory a body takes while it is decided, by its size and by its elements. It is copied, and
+	// parts of it are decoded several times.
+	perByte    = 8
+	perElement = 1 << 10
+	// small is the memory that nearly all bodies stay within. They have memory that no larger body takes: a small one is decided within a
+	// millisecond or two, while decoding the largest takes a hundred.
+	small = 4 << 20
+	// smallMemory and largeMemory are how much memory small and larger bodies take that are decided at a time. Most of that time they wait
+	// for the API server. A container has 1 GiB.
+	smallMemory = 128 << 20
+	largeMemory = 128 << 20
 	// waitingBytes is how many bytes are kept of bodies that are not decided yet.
 	waitingBytes = 16 << 20
 )
@@ -38,7 +43,7 @@ var (
 // what has been announced. When that is too much, the body that has waited longest is dropped: it is read more slowly than the others
 // arrive.
 type bodies struct {
-	small, large *semaphore.Weighted
+	small, large *places
 	lock         sync.Mutex
 	held         int64
 	waiting      list.List // of *body, in the order they came
@@ -52,11 +57,11 @@ type body struct {
 }
 
 func newBodies() *bodies {
-	return &bodies{small: semaphore.NewWeighted(smallOnes), large: semaphore.NewWeighted(largeBytes)}
+	return &bodies{small: newPlaces(smallMemory), large: newPlaces(largeMemory)}
 }
 
-// await returns the body once it may be decided; leave frees its place.
-func (b *bodies) await(ctx context.Context, from io.Reader, interrupt func()) (whole []byte, leave func(), err error) {
+// await returns the caller's body once it may be decided; leave frees its memory.
+func (b *bodies) await(ctx context.Context, caller string, from io.Reader, interrupt func()) (whole []byte, leave func(), err error) {
 	ctx, drop := context.WithCancelCause(ctx)
 	defer drop(nil)
 	waits := b.enter(drop)
@@ -64,14 +69,18 @@ func (b *bodies) await(ctx context.Context, from io.Reader, interrupt func()) (w
 	if whole, err = b.read(ctx, waits, from, interrupt); err != nil {
 		return nil, nil, err
 	}
-	places, takes := b.small, int64(1)
-	if len(whole) > small {
-		places, takes = b.large, int64(len(whole))
+	count := apps.Elements(whole)
+	if count > mostElements {
+		return nil, nil, errTooLarge
 	}
-	if err := places.Acquire(ctx, takes); err != nil {
-		return nil, nil, context.Cause(ctx)
+	places, takes := b.small, int64(len(whole)*perByte+count*perElement)
+	if takes > small {
+		places = b.large
 	}
-	return whole, func() { places.Release(takes) }, nil
+	if err := places.take(ctx, caller, takes); err != nil {
+		return nil, nil, err
+	}
+	return whole, func() { places.leave(caller, takes) }, nil
 }
 
 // read reads the body. The interrupt ends that when it takes too long or the body is dropped.
@@ -150,7 +159,7 @@ type bounded struct {
 func (b bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), Patience)
 	defer cancel()
-	whole, leave, err := b.bodies.await(ctx, r.Body, func() {
+	whole, leave, err := b.bodies.await(ctx, hostOf(r.RemoteAddr), r.Body, func() {
 		// Only connections in tests have no deadlines.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	})

@@ -40,7 +40,7 @@ type connectionKey struct{}
 func (c *connections) enter(ctx context.Context, conn net.Conn) context.Context {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	entered := &connection{source: sourceOf(conn), waits: time.Now()}
+	entered := &connection{source: hostOf(conn.RemoteAddr().String()), waits: time.Now()}
 	c.open[conn] = entered
 	c.from[entered.source]++
 	if len(c.open) > c.most {
@@ -100,9 +100,9 @@ func (c *connections) forget(conn net.Conn) {
 	}
 }
 
-// sourceOf returns the address of the client, without its port.
-func sourceOf(conn net.Conn) string {
-	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+// hostOf returns an address without its port.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return ""
 	}

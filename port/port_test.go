@@ -286,7 +286,7 @@ func stall(ctx context.Context, b *bodies, size int) <-chan error {
 	gone := make(chan error, 1)
 	s := &stalled{size, make(chan struct{})}
 	go func() {
-		_, _, err := b.await(ctx, s, func() { close(s.gone) })
+		_, _, err := b.await(ctx, "", s, func() { close(s.gone) })
 		gone <- err
 	}()
 	return gone
@@ -312,7 +312,7 @@ func TestWhatIsReadTakesRoom(t *testing.T) {
 		if len(gone[199]) > 0 {
 			t.Errorf("the last: %v", <-gone[199])
 		}
-		whole, leave, err := b.await(ctx, strings.NewReader("question"), func() {})
+		whole, leave, err := b.await(ctx, "", strings.NewReader("question"), func() {})
 		if err != nil || string(whole) != "question" {
 			t.Fatalf("one more: %q, %v", whole, err)
 		}
@@ -327,42 +327,77 @@ func TestWhatIsReadTakesRoom(t *testing.T) {
 	})
 }
 
-// TestSmallBodiesHavePlacesOfTheirOwn: a small body gets a place, however many larger ones wait for one.
-func TestSmallBodiesHavePlacesOfTheirOwn(t *testing.T) {
+// TestSmallBodiesHaveMemoryOfTheirOwn: a small body is decided, however many larger ones wait.
+func TestSmallBodiesHaveMemoryOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), Patience)
 		defer cancel()
 		b := newBodies()
 		for range 3 {
 			go func() {
-				if _, leave, err := b.await(ctx, bytes.NewReader(make([]byte, largest)), func() {}); err == nil {
+				if _, leave, err := b.await(ctx, "", bytes.NewReader(make([]byte, largest)), func() {}); err == nil {
 					<-ctx.Done()
 					leave()
 				}
 			}()
 		}
 		synctest.Wait()
-		_, leave, err := b.await(ctx, bytes.NewReader(make([]byte, small)), func() {})
+		_, leave, err := b.await(ctx, "", bytes.NewReader(make([]byte, small/perByte)), func() {})
 		if err != nil {
 			t.Fatal(err)
 		}
 		leave()
 		<-ctx.Done()
 		synctest.Wait()
-		if !b.large.TryAcquire(largeBytes) || !b.small.TryAcquire(smallOnes) {
-			t.Error("places are not freed")
+		for _, places := range []*places{b.small, b.large} {
+			if places.free != 128<<20 || len(places.waiting)+len(places.taken) > 0 {
+				t.Errorf("then %d bytes are free, %d wait, and these have some: %v", places.free, len(places.waiting), places.taken)
+			}
+		}
+	})
+}
+
+// TestPlacesAreShared: a caller who has none of the memory gets what is free next, however many requests of another caller wait.
+func TestPlacesAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, got := newPlaces(2), make(chan string, 10)
+		ask := func(caller string) {
+			go func() {
+				if p.take(t.Context(), caller, 1) == nil {
+					got <- caller
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 4 {
+			ask("stranger")
+		}
+		ask("API server")
+		for _, want := range []string{"stranger", "stranger", "API server", "stranger"} {
+			if caller := <-got; caller != want {
+				t.Fatalf("%s is let in, not %s", caller, want)
+			}
+			if len(got) == 0 {
+				p.leave("stranger", 1)
+			}
+			synctest.Wait()
 		}
 	})
 }
 
 func TestBodiesThatAreTooLarge(t *testing.T) {
-	for size, want := range map[int]int{largest: http.StatusOK, largest + 1: http.StatusRequestEntityTooLarge} {
+	for body, want := range map[string]int{
+		strings.Repeat("x", largest):      http.StatusOK,
+		strings.Repeat("x", largest+1):    http.StatusRequestEntityTooLarge,
+		strings.Repeat(",", mostElements): http.StatusOK,
+		strings.Repeat(",", mostElements) + strings.Repeat("x", largest-mostElements): http.StatusOK,
+		strings.Repeat(",", mostElements+1):                                           http.StatusRequestEntityTooLarge,
+	} {
 		recorder := httptest.NewRecorder()
-		body := bytes.NewReader(make([]byte, size))
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body))
 		bounded{http.HandlerFunc(echo), newBodies()}.ServeHTTP(recorder, request)
 		if recorder.Code != want {
-			t.Errorf("%d bytes are answered with %d", size, recorder.Code)
+			t.Errorf("%d bytes like %q are answered with %d", len(body), body[:1], recorder.Code)
 		}
 	}
 }

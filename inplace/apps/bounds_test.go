@@ -34,6 +34,31 @@ func TestDigestIsWorkedOutOnce(t *testing.T) {
 	}
 }
 
+// TestElements counts what decoding takes memory for.
+func TestElements(t *testing.T) {
+	for text, want := range map[string]int{
+		``: 0, `"a,[{"`: 0, `"\",["`: 0, `"\\"`: 0, `[]`: 1, `[{},{}]`: 4, `{"a":["x","y"],"b":1}`: 4, `"\`: 0,
+	} {
+		if count := Elements([]byte(text)); count != want {
+			t.Errorf("%s has %d elements, counted %d", text, want, count)
+		}
+	}
+}
+
+// TestDecodedTemplatesTakeBoundedMemory: a template that takes very much more memory than its text is not remembered in decoded form.
+func TestDecodedTemplatesTakeBoundedMemory(t *testing.T) {
+	for element, remembered := range map[string]bool{`{"name":"A_VARIABLE","value":"some value of it"}`: true, `{}`: false} {
+		elements := strings.Repeat(element+",", (longestFound-100)/(len(element)+1)) + element
+		template, err := ParseTemplate([]byte(`{"spec":{"containers":[{"env":[` + elements + `]}]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if template.Decoded() == template.Decoded() != remembered {
+			t.Errorf("with variables %s, remembered is not %t", element, remembered)
+		}
+	}
+}
+
 // BenchmarkDigests looks for the update revision among 120 revisions of 64 KiB.
 func BenchmarkDigests(b *testing.B) {
 	var all []Template

@@ -12,6 +12,8 @@ const (
 	mostFound = 2 << 20
 	// longestFound is the size of the longest text whose value is cached.
 	longestFound = 64 << 10
+	// elementSize is how long a text counts for each of its elements at least (Elements).
+	elementSize = 16
 )
 
 // Findings caches values by the text from which they were computed, and keeps those that were asked for recently.

@@ -131,7 +131,7 @@ func (t Template) Decoded() *corev1.PodTemplateSpec {
 	if t.raw == nil || t.flaw != nil {
 		return &corev1.PodTemplateSpec{}
 	}
-	return ofTemplates.Of(Digest(t.text), len(t.raw), t.decode)
+	return ofTemplates.Of(Digest(t.text), max(len(t.raw), elementSize*Elements(t.raw)), t.decode)
 }
 
 // decode decodes a template without flaws.
