@@ -9,10 +9,17 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +48,102 @@ func TestAnnouncedBodiesTakeNoCapacity(t *testing.T) {
 			t.Errorf("an edit that is to be rejected got %+v", response)
 		}
 	}
+}
+
+// flood is how long TestFloodsDelayNoEdit sends bodies. With -flood=1m -v it measures what a flood costs.
+var flood = flag.Duration("flood", time.Second, "how long strangers send the most expensive bodies")
+
+// TestFloodsDelayNoEdit: unknown clients send the bodies that cost most, on ten connections, as fast as they are answered. Every edit is
+// decided all the same, in the time that it has, and the bodies together take no more memory than they may.
+func TestFloodsDelayNoEdit(t *testing.T) {
+	address := overTLS(t, handlers(t, reader(t, namespace(inplace.ModeInPlaceOnly)), running(t, inplace.ModeInPlaceOnly)))
+	rejected := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	t.Cleanup(client.CloseIdleConnections)
+	delays := func(edits int) (all []time.Duration) {
+		for range edits {
+			began := time.Now()
+			if answer := askOver(t, client, "https://"+address+"/validate-in-place-only", rejected); answer.Allowed {
+				t.Error("an edit that is to be rejected is allowed")
+			}
+			all = append(all, time.Since(began))
+		}
+		slices.Sort(all)
+		return all
+	}
+	quiet, before := delays(10), heap()
+	var strangers sync.WaitGroup
+	var decided atomic.Int64
+	until := time.Now().Add(*flood)
+	for i := range 10 {
+		strangers.Go(func() { floods(address, i, until, &decided) })
+	}
+	var flooded []time.Duration
+	highest := before
+	for time.Now().Before(until) {
+		flooded, highest = append(flooded, delays(1)...), max(highest, heap())
+	}
+	strangers.Wait()
+	slices.Sort(flooded)
+	t.Logf("edits take %s, in a flood of which %d bodies are decided %s, at most %s; the heap grows by %d MiB",
+		quiet[5], decided.Load(), flooded[len(flooded)/2], flooded[len(flooded)-1], (highest-before)>>20)
+	if decided.Load() == 0 {
+		t.Error("no body of the flood is decided")
+	}
+	if highest-before > 512<<20 {
+		t.Errorf("bodies take %d MiB at a time", (highest-before)>>20)
+	}
+}
+
+func heap() uint64 {
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	return now.HeapInuse
+}
+
+// floods sends expensive bodies over one connection until that time. Each differs from all others.
+func floods(address string, stranger int, until time.Time, decided *atomic.Int64) {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	for i := 0; time.Now().Before(until); i++ {
+		kind, now, before := expensive(i, fmt.Sprint(stranger, ".", i))
+		path, sub := "/validate-workload", ""
+		if kind == "Pod" {
+			path, sub = "/mutate-pod-status", "status"
+		}
+		body := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","kind":{"kind":%q},"subResource":%q,`+
+			`"name":"web","namespace":"shop","operation":"UPDATE","object":%s,"oldObject":%s}}`, kind, sub, now, before)
+		response, err := client.Post("https://"+address+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			continue // the server closes the connection if too many bodies wait
+		}
+		if response.StatusCode == http.StatusOK {
+			decided.Add(1)
+		}
+		_ = response.Body.Close() // whatever it says
+	}
+}
+
+// expensive returns a kind, and one of the most expensive pairs of objects of that kind.
+func expensive(i int, note string) (kind, now, before string) {
+	many := func(element string, count int) string { return strings.Repeat(element+",", count) + element }
+	workload := func(field, value string) string {
+		return `{"metadata":{"namespace":"shop","name":"web"},"spec":{"template":{"metadata":{"name":"` + note + `"},"spec":{` +
+			`"containers":[{"name":"app","image":"web:v1"}],"` + field + `":` + value + `}}}}`
+	}
+	nested := func(last string) string {
+		return workload("x", strings.Repeat("[", 4000)+many("0", 25_000)+","+last+strings.Repeat("]", 4000))
+	}
+	switch i % 4 {
+	case 0:
+		return "Deployment", nested("1"), nested("2")
+	case 1:
+		return "Deployment", workload("ephemeralContainers", "["+many("{}", 30_000)+"]"), workload("hostname", `"a"`)
+	case 2:
+		return "Deployment", workload("hostname", `"`+strings.Repeat("a", 3<<20)+`"`), workload("hostname", `"`+strings.Repeat("b", 3<<20)+`"`)
+	}
+	return "Pod", `{"metadata":{"name":"` + note + `"},"status":{},"spec":{"containers":[` + many("{}", 30_000) + `]}}`, `{"metadata":{}}`
 }
 
 // overTLS serves as a manager does, and returns the address.
