@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/stayput/stayput/inplace"
@@ -258,6 +260,64 @@ func TestOwnPowerOverPodsThatLookLikePrePullPods(t *testing.T) {
 	}
 	if got := creations.ofDryRun(nil, old, labelled, byStayput); got != "" {
 		t.Errorf("a dry run without the label: %q", got)
+	}
+}
+
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// TestOwnTextsAreShort checks that Stayput puts no other labels on revisions than its marks, and writes no more text into them, and into pods
+// without the namespace's label, than it needs.
+func TestOwnTextsAreShort(t *testing.T) {
+	const own = "../base/own-power.yaml"
+	scaling, revisions := compileRefusals(t, own, "stayput-own-scaling"), compileRefusals(t, own, "stayput-own-revisions")
+	pods, long := compileRefusals(t, own, "stayput-own-pods"), strings.Repeat("9", 250_000)
+	owned := func(kind string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: "web-1", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "web", Controller: new(true)}}}
+	}
+	of := appsv1.SchemeGroupVersion.String()
+	replicaSet := &appsv1.ReplicaSet{TypeMeta: metav1.TypeMeta{APIVersion: of, Kind: "ReplicaSet"}, ObjectMeta: owned("Deployment")}
+	revision := &appsv1.ControllerRevision{TypeMeta: metav1.TypeMeta{APIVersion: of, Kind: "ControllerRevision"}, ObjectMeta: owned("DaemonSet")}
+	pod := ownedPod()
+	requesting("waiting app")(pod)
+	label := func(key string) func(metav1.Object) {
+		return func(o metav1.Object) { o.SetLabels(map[string]string{"app": "web", key: "1"}) }
+	}
+	annotation := func(key, value string) func(metav1.Object) {
+		return func(o metav1.Object) { o.GetAnnotations()[key] = value }
+	}
+	for _, mark := range inplace.Marks {
+		for policy, revision := range map[*refusals]object{&scaling: replicaSet, &revisions: revision} {
+			sent := revision.DeepCopyObject().(object)
+			label(mark)(sent)
+			if refused := policy.of(revision, sent, labelled, byStayput); refused != "" {
+				t.Errorf("mark %s of a %T: %s", mark, revision, refused)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		policy  refusals
+		object  object
+		change  func(metav1.Object)
+		refused bool
+	}{
+		"replicas noted":                {scaling, replicaSet, annotation("deployment.kubernetes.io/max-replicas", "1000000000"), false},
+		"a long text there":             {scaling, replicaSet, annotation("deployment.kubernetes.io/max-replicas", long), true},
+		"another label of a ReplicaSet": {scaling, replicaSet, label("stayput.dev/a"), true},
+		"another label of a revision":   {revisions, revision, label("stayput.dev/a"), true},
+		"a nudge of a pod":              {pods, pod, annotation(inplace.AnnotationNudged, "2026-01-01T00:00:00Z"), false},
+		"a long nudge":                  {pods, pod, annotation(inplace.AnnotationNudged, long), true},
+		"what becomes of a request":     {pods, pod, annotation(inplace.AnnotationRestarted, "refused app: "+long[:20<<10]), false},
+		"a long text of what becomes":   {pods, pod, annotation(inplace.AnnotationRestarted, "refused app: "+long), true},
+	} {
+		sent := test.object.DeepCopyObject().(object)
+		test.change(sent)
+		if refused := test.policy.of(test.object, sent, &corev1.Namespace{}, byStayput); (refused != "") != test.refused {
+			t.Errorf("%s: refused with %q", name, refused)
+		}
 	}
 }
 
