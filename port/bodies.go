@@ -157,7 +157,7 @@ type bounded struct {
 }
 
 func (b bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), Patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patienceWith(r))
 	defer cancel()
 	whole, leave, err := b.bodies.await(ctx, hostOf(r.RemoteAddr), r.Body, func() {
 		// Only connections in tests have no deadlines.
@@ -172,6 +172,17 @@ func (b bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(whole))
 	b.Handler.ServeHTTP(w, r)
+}
+
+// patienceWith returns how long the request may take. The API server says in the query for how long it waits for the answer (callHook in
+// apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go). A sixth of that is for the answer's way back: an answer that comes too
+// late is none, and failurePolicy lets the write pass.
+func patienceWith(r *http.Request) time.Duration {
+	waits, err := time.ParseDuration(r.URL.Query().Get("timeout"))
+	if err != nil || waits <= 0 {
+		return Patience
+	}
+	return min(Patience, waits-waits/6)
 }
 
 func codeOf(err error) int {

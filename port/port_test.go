@@ -417,3 +417,24 @@ func TestRequestsOutliveTheEndOfTheirServer(t *testing.T) {
 		t.Errorf("once its manager shuts down, a request is decided with %v", err)
 	}
 }
+
+// TestAnswersComeInTime: the API server says for how long it waits, and a decision has a little less than that.
+func TestAnswersComeInTime(t *testing.T) {
+	for query, want := range map[string]time.Duration{
+		"timeout=3s": 2500 * time.Millisecond, "timeout=1s": time.Second * 5 / 6, "timeout=30s": Patience,
+		"": Patience, "timeout=soon": Patience, "timeout=-3s": Patience,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var left time.Duration
+			hook := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				deadline, _ := r.Context().Deadline()
+				left = time.Until(deadline)
+			})
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?"+query, nil)
+			bounded{hook, newBodies()}.ServeHTTP(httptest.NewRecorder(), request)
+			if left.Round(time.Microsecond) != want.Round(time.Microsecond) {
+				t.Errorf("%q leaves %s for a decision, want %s", query, left, want)
+			}
+		})
+	}
+}

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// Patience is how long a request may take to be read, to get a place and to be decided. It is a little less than the longest
-	// timeoutSeconds, so that there is still an answer that says why.
+	// Patience is how long a request may take at most to be read, to get a place and to be decided. It is a little less than the longest
+	// timeoutSeconds, so that there is still an answer that says why. See patienceWith for requests of webhooks that wait less.
 	Patience = 4500 * time.Millisecond
 	// idle is longer than API servers keep a connection that they do not use (90 s, client-go's http.Transport), so that they close it: a
 	// request is lost if the server closes the connection at the same moment.

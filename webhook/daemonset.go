@@ -23,13 +23,13 @@ var daemonSetKind = revised(observe.DaemonSets, controllerrevisions.Rollout.Clos
 	throttle: throttling{throttleFew, 1},
 })
 
-// holdsDaemonPod is staysLive, but to hold a pod whose gate is closed, the cache suffices: the gate will open, or the pod will get its new
+// holdsDaemonPod is controlledStays, but to hold a pod whose gate is closed, the cache suffices: the gate will open, or the pod will get its new
 // hash, and then the native controller looks again.
-func (h holding) holdsDaemonPod(ctx context.Context, pod *corev1.Pod) (bool, error) {
+func (h holding) holdsDaemonPod(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	if readiness.Closed(pod) && metav1.GetControllerOfNoCopy(pod) != nil {
 		if stays, err := h.holdsDeletion(ctx, observe.DaemonSets, h.Cached, pod); stays && err == nil {
 			return true, nil
 		}
 	}
-	return h.staysLive(ctx, observe.DaemonSets, pod)
+	return h.controlledStays(ctx, observe.DaemonSets, reader, pod)
 }

@@ -27,7 +27,10 @@ func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (a
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
-	stays, err := kind.stays(h.holding, ctx, pod)
+	stays, err := kind.stays(h.holding, ctx, h.Live, pod)
+	if err != nil && h.cacheSays(ctx, err, func(ctx context.Context) (bool, error) { return kind.stays(h.holding, ctx, h.Cached, pod) }) {
+		return deletion(req, conflict, true), nil
+	}
 	return deletion(req, kind.refuse, stays && err == nil), err
 }
 

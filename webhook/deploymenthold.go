@@ -22,33 +22,33 @@ func (h holding) holds(rollout *deployments.Rollout) bool {
 // deletion, unlike an update, does not come again after a denial. So the mark is read live before a denial, too: the removal of the mark
 // makes the controller look again, and an answer from an older cache would come after that. A closed gate does not replace the live read:
 // on an unreachable node it stays closed.
-func (h holding) updating(ctx context.Context, pod *corev1.Pod) (bool, error) {
+func (h holding) updating(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	if deployments.MayBeDeleted(pod) {
 		return false, nil
 	}
-	rs, err := h.marked(ctx, pod)
+	rs, err := h.marked(ctx, reader, pod)
 	return rs != nil, err
 }
 
-// marked returns the pod's ReplicaSet as the API server has it; nil if its mark does not hold.
-func (h holding) marked(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet, error) {
-	rs, err := h.Live.ReplicaSetOf(ctx, pod)
+// marked returns the pod's ReplicaSet as the reader has it; nil if its mark does not hold.
+func (h holding) marked(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (*apps.ReplicaSet, error) {
+	rs, err := reader.ReplicaSetOf(ctx, pod)
 	if rs == nil || err != nil {
 		return nil, err
 	}
-	if holds, err := h.markHolds(ctx, rs); err != nil || !holds {
+	if holds, err := h.markHolds(ctx, reader, rs); err != nil || !holds {
 		return nil, err
 	}
 	return rs, nil
 }
 
-// markHolds reports whether the mark on a ReplicaSet, as the API server has it, holds deletions. A mark without a time is not the leader's.
-func (h holding) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
+// markHolds reports whether the mark on a ReplicaSet holds deletions. A mark without a time is not the leader's.
+func (h holding) markHolds(ctx context.Context, reader observe.Reader, rs *apps.ReplicaSet) (bool, error) {
 	if !revisions.Updating(rs) || !revisions.Started(rs.Labels) {
 		return false, nil
 	}
 	// A ReplicaSet that a user made from the manifest of another one has the mark, and Stayput never removes it.
-	deployment, err := h.Live.DeploymentOf(ctx, rs)
+	deployment, err := reader.DeploymentOf(ctx, rs)
 	if deployment == nil || err != nil || !h.lasts(deployment, deployment.Spec.Template, rs) {
 		return false, err
 	}

@@ -16,7 +16,8 @@
 // that was refused, so the cache may deny a scaling. An allowed write cannot be taken back, so only live reads allow one (hold.go). A
 // denied deletion does not come again, so it rests on live reads, and so does the denial of a status that says that all is done. One
 // exception is the deletion of a DaemonSet's pod whose gate is closed. The cache may deny it: when the hold ends, a nudge makes the
-// controller look again (daemonset.go).
+// controller look again (daemonset.go). The other is a live read that fails or takes too long: then the cache may deny with a Conflict,
+// after which every controller tries again (hold.go).
 //
 // # How a request flows
 //

@@ -39,6 +39,18 @@ func (s Sources) either(says func(observe.Reader) (bool, error)) (bool, error) {
 	return false, nil
 }
 
+// cacheSays reports whether the cache says yes where the API server could not be read in time. A native controller loses a pod if a slow
+// API server counts as one that has ended the hold. The controller must be refused with a Conflict then, so that it asks again. It is not
+// refused for long: a cache that no longer follows the API server soon has no leader that renews its Lease.
+func (s Sources) cacheSays(ctx context.Context, unread error, says func(context.Context) (bool, error)) bool {
+	yes, err := says(context.WithoutCancel(ctx))
+	if yes && err == nil {
+		s.Log.V(1).Info("Held by what the cache has, because the API server could not be read", "error", briefly(unread).Error())
+		return true
+	}
+	return false
+}
+
 // holding decides whether writes are held.
 type holding struct {
 	Sources

@@ -21,8 +21,8 @@ type kind struct {
 	// onlyAPIServerOpens: new pods of this kind get no gate where only managers would open it. A pod without a gate gets
 	// inplace.AnnotationAdmitted.
 	onlyAPIServerOpens bool
-	// stays reports whether a pod that podsBy deletes is to stay.
-	stays func(h holding, ctx context.Context, pod *corev1.Pod) (bool, error)
+	// stays reports whether a pod that podsBy deletes is to stay, by what the reader reads.
+	stays func(h holding, ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error)
 	// refuse returns the answer to a deletion by podsBy that is held.
 	refuse refusal
 	// keepsRevision reports whether a ControllerRevision that podsBy deletes is to stay; nil if the kind has none.

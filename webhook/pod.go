@@ -13,6 +13,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/observe"
 )
 
 var errHeldCreation = errors.New("stayput updates the pods of this workload in place, and its ReplicaSet has all its pods already")
@@ -39,8 +40,11 @@ func (h podGates) mutatePod(ctx context.Context, req admission.Request) (answer,
 	if err != nil {
 		return allow(), err
 	}
-	needless, err := h.needless(ctx, pod)
-	if err != nil { // so the pod is created, and needs its gate
+	needless, err := h.needless(ctx, h.Live, pod)
+	if err != nil {
+		needless = h.cacheSays(ctx, err, func(ctx context.Context) (bool, error) { return h.needless(ctx, h.Cached, pod) })
+	}
+	if err != nil && !needless { // so the pod is created, and needs its gate
 		h.Log.Error(briefly(err), "Cannot tell whether the ReplicaSet needs another pod", "namespace", pod.Namespace)
 	}
 	if needless {
@@ -72,12 +76,12 @@ func (h podGates) gates(ctx context.Context, kind *kind, workload client.Object)
 	return !fallback.Unwritable(), err
 }
 
-// needless reports whether the ReplicaSet of the pod has all its pods already, and a leader is alive.
-func (h podGates) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
+// needless reports whether the ReplicaSet of the pod has all its pods already, and a leader is alive. The reader reads the mark.
+func (h podGates) needless(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return false, err
 	}
-	return h.full(ctx, pod)
+	return h.full(ctx, reader, pod)
 }
 
 // managed returns the workload of the pod if it is managed; nil if not. It asks the cache, and the API server only about a workload that is
@@ -102,14 +106,14 @@ func (h podGates) managed(ctx context.Context, kind *kind, pod *corev1.Pod) (cli
 // full reports whether the ReplicaSet that a pod is created in takes part in an update and has all its pods already (deployments.Full). The
 // cache may not know of the mark yet, nor of pods that have moved there. So the mark is read from the API server. Where the cache says
 // that pods are missing, they are counted at the API server as well, as often as recounts allows.
-func (h podGates) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	rs, err := h.marked(ctx, pod)
+func (h podGates) full(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+	rs, err := h.marked(ctx, reader, pod)
 	if rs == nil || err != nil {
 		return false, err
 	}
 	live, err := h.Cached.LivePodsOf(ctx, rs)
 	if err == nil && !deployments.Full(rs, live) && h.recounts.Allow() {
-		live, err = h.Live.LivePodsOf(ctx, rs)
+		live, err = reader.LivePodsOf(ctx, rs)
 	}
 	return err == nil && deployments.Full(rs, live), err
 }

@@ -42,7 +42,6 @@ func TestPodDeletionHeld(t *testing.T) {
 		"not updating":                   {reader(t, web, unmarked), replicaSetController, 0, 0, nil},
 		"another client":                 {broken(t), "jane", 0, 0, nil},
 		"no living leader":               {reader(t, web, marked), replicaSetController, observe.HoldPatience + time.Second, 0, nil},
-		"reading fails":                  {broken(t), replicaSetController, 0, 0, nil},
 		"the ReplicaSet is gone":         {reader(t, web), replicaSetController, 0, 0, nil},
 		"another ReplicaSet of the name": {reader(t, web, recreated), replicaSetController, 0, 0, nil},
 		"a copied mark":                  {reader(t, web, copied), replicaSetController, 0, 0, nil},
@@ -116,9 +115,11 @@ func TestPodCreationHeld(t *testing.T) {
 		"no update":                                         {all(unmarked, there), all(unmarked, there), replicaSetController, 0, 0},
 		"no living leader": {
 			all(full, there), broken(t), replicaSetController, observe.HoldPatience + time.Second, 0},
-		"the mark is removed": {all(full, there), all(unmarked, there), replicaSetController, 0, 0},
-		"reading fails":       {all(full, there), broken(t), replicaSetController, 0, 0},
-		"another client":      {broken(t), broken(t), "jane", 0, 0},
+		"the mark is removed":                               {all(full, there), all(unmarked, there), replicaSetController, 0, 0},
+		"the API server cannot be read":                     {all(full, there), broken(t), replicaSetController, 0, 409},
+		"the API server cannot be read, and one is missing": {all(lacking, there), broken(t), replicaSetController, 0, 0},
+		"neither the API server nor the cache can be read":  {broken(t), broken(t), replicaSetController, 0, 0},
+		"another client":                                    {broken(t), broken(t), "jane", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
@@ -232,7 +233,6 @@ func TestDaemonDeletionHeld(t *testing.T) {
 		"no living leader":           {base(v2Template, node, second), pod, daemonSetController, observe.HoldPatience + time.Second, 0},
 		"another client":             {broken(t), pod, "jane", 0, 0},
 		"the ReplicaSet controller":  {base(v2Template, node, second), pod, replicaSetController, 0, 0},
-		"reading fails":              {broken(t), pod, daemonSetController, 0, 0},
 		"the DaemonSet is gone":      {reader(t), pod, daemonSetController, 0, 0},
 		"the namespace is not managed": {
 			reader(t, namespace(""), node, daemonSet(t, v2Template), first, second, pod), pod, daemonSetController, 0, 0},

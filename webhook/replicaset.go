@@ -127,7 +127,7 @@ func (h nativeWrites) validateCleanup(ctx context.Context, req admission.Request
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
-	stays, err := h.markHolds(ctx, rs)
+	stays, err := h.markHolds(ctx, h.Live, rs)
 	return deletion(req, notFound, stays && err == nil), err
 }
 

@@ -45,14 +45,14 @@ func (h templateEdits) decideRevised(
 	return editDecisionOf(rollout.DecideEdit(before.Spec.Template)), nil
 }
 
-// staysLive reports whether a pod stays because it is updated in place. It reads live: a deletion that is allowed by mistake loses a pod,
-// and one that is refused by mistake may not come again, or keeps the native controller from scaling down. A pod without a controller was
-// orphaned on purpose after the deletion was decided.
-func (h holding) staysLive(ctx context.Context, k observe.Revised, pod *corev1.Pod) (bool, error) {
+// controlledStays reports whether a pod stays because it is updated in place. The reader reads live: a deletion that is allowed by mistake
+// loses a pod, and one that is refused by mistake may not come again, or keeps the native controller from scaling down. A pod without a
+// controller was orphaned on purpose after the deletion was decided.
+func (h holding) controlledStays(ctx context.Context, k observe.Revised, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return true, nil
 	}
-	return h.holdsDeletion(ctx, k, h.Live, pod)
+	return h.holdsDeletion(ctx, k, reader, pod)
 }
 
 // holdsDeletion reports whether the deletion of the pod is held by what the reader reads.

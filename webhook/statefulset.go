@@ -25,6 +25,6 @@ var statefulSetKind = revised(observe.StatefulSets, controllerrevisions.Rollout.
 	throttle: throttling{throttle, 1},
 })
 
-func (h holding) holdsMember(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	return h.staysLive(ctx, observe.StatefulSets, pod)
+func (h holding) holdsMember(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+	return h.controlledStays(ctx, observe.StatefulSets, reader, pod)
 }
