@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -22,7 +23,8 @@ func TestFallbacksGoWithTheirWorkloads(t *testing.T) {
 	fallbacks := c.fallbacks()
 	fallbacks.Data = map[string]string{}
 	for _, workload := range []types.UID{"web", "deleted", "deleted without a leader"} {
-		revisions.Fallbacks(fallbacks.Data).Add(workload, revisions.Fallback{Hash: "hash", Code: inplace.CodeFailing}, time.Now())
+		fallback := revisions.Fallback{Hash: "hash", Code: inplace.CodeFailing}
+		revisions.Fallbacks(fallbacks.Data).Add(&metav1.ObjectMeta{UID: workload}, fallback, time.Now())
 	}
 	if err := c.Update(t.Context(), fallbacks); err != nil {
 		t.Fatal(err)

@@ -133,7 +133,7 @@ func handlersWith(t *testing.T, hold, cached, live client.Reader) Handlers {
 func fallbackPersisted(t *testing.T, workload types.UID, fallback revisions.Fallback) client.Reader {
 	t.Helper()
 	fallbacks := revisions.Fallbacks{}
-	fallbacks.Add(workload, fallback, time.Now())
+	fallbacks.Add(&metav1.ObjectMeta{UID: workload}, fallback, time.Now())
 	return reader(t, lease(0), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: inplace.Fallbacks}, Data: fallbacks})
 }
 

@@ -163,7 +163,7 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	case steps.DeletePrePullPod:
 		return w.deletePrePullPod(ctx, s)
 	case steps.PersistFallback:
-		changed, err := w.updateFallbacks(ctx, func(fallbacks revisions.Fallbacks) { fallbacks.Add(s.Workload.GetUID(), s.Fallback, time.Now()) })
+		changed, err := w.updateFallbacks(ctx, func(fallbacks revisions.Fallbacks) { fallbacks.Add(s.Workload, s.Fallback, time.Now()) })
 		return Done{Step: s, After: changed}, err
 	case steps.ForgetFallback:
 		changed, err := w.updateFallbacks(ctx, func(fallbacks revisions.Fallbacks) { fallbacks.Remove(s.Workload.GetUID()) })
