@@ -47,9 +47,15 @@ func (o *observed) undoOnStall() (*steps.UndoStalled, string) {
 	}
 	why := fmt.Sprintf("label %s is %s, and the update has stalled: %s The template goes back to that of ReplicaSet %s",
 		inplace.LabelOnStall, inplace.OnStallUndo, cmp.Or(o.Stalled(), TimedOut(newRS)), before.Name)
+	if configurationOf(newRS) != configurationOf(before) {
+		why += "; " + steps.FormerConfiguration
+	}
 	return &steps.UndoStalled{Deployment: o.Deployment, UpdateRevision: newRS.UID, Why: why,
 		Operations: undoing(o.Deployment, newRS, before)}, ""
 }
+
+// configurationOf returns the mark of the last restart for changed configuration.
+func configurationOf(rs *apps.ReplicaSet) string { return rs.Spec.Template.Annotations()[inplace.AnnotationConfiguration] }
 
 // hasStalled reports whether the status says that the deadline is exceeded, and will go on to say so, and the update has had that much
 // time.

@@ -287,6 +287,17 @@ func TestNewestRevisionBefore(t *testing.T) {
 	}
 }
 
+// TestUndoOfARestartForConfigurationOnStall: the event says that pods that have not restarted keep the former one.
+func TestUndoOfARestartForConfigurationOnStall(t *testing.T) {
+	r := stalled()
+	template := fixture.App{Image: "v1", Configuration: "1"}.Template()
+	r.Deployment.Spec.Template, r.ReplicaSets[1].Spec.Template = template, template
+	r.Seen.DryRun = fixture.Admitted(r.UpdateRevision())
+	if undo, is := undoIn(r.Plan()); !is || !strings.HasSuffix(undo.Why, "to that of ReplicaSet web-a; "+steps.FormerConfiguration) {
+		t.Errorf("undone: %t, %q", is, undo.Why)
+	}
+}
+
 // TestUpdateThatMayBeUndoneDoesNotEnd: all pods have moved, and the only one is not available. Without the marks, it would not be known
 // which revision pods had before.
 func TestUpdateThatMayBeUndoneDoesNotEnd(t *testing.T) {
