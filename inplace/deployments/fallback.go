@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stayput/stayput/inplace"
@@ -82,8 +83,11 @@ func (o *observed) giveBack(why inplace.Reason) Marking {
 // mayUnmark reports whether the controller of the ReplicaSet knows its pods. Without the mark, the DELETE of a pod that has just moved away
 // would pass, and would be reported to the other ReplicaSet; the controller that sent it would wait five minutes for it
 // (ExpectationsTimeout in pkg/controller/controller_utils.go). During an uninstall all marks are removed: nothing is held any more, and
-// Stayput does not return.
+// Stayput does not return. But a pod that has yet to go back does so only if its ReplicaSet has its mark.
 func mayUnmark(s *Set, why inplace.Reason) bool {
+	if slices.ContainsFunc(s.Pods, (*Pod).PartiallyPatched) {
+		return false
+	}
 	return s.Seen() || !s.InUse() || why.Code == inplace.CodeUninstalled
 }
 

@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
@@ -42,6 +44,56 @@ func TestForgedMarkChangesNoPod(t *testing.T) {
 	}
 }
 
+// TestPodGoesBackToMarkedReplicaSets: another client may create a ReplicaSet, a pod of it with another image, and a mark by which the pod
+// would go back to what the ReplicaSet says. Stayput has marked each ReplicaSet whose pods it patches, and others it does not follow.
+func TestPodGoesBackToMarkedReplicaSets(t *testing.T) {
+	mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v9"}},
+		Back: map[string]string{"app": "v1"}}
+	for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate, inplace.ModeInPlace} {
+		for name, test := range map[string]struct {
+			change func(rs *apps.ReplicaSet, pod *corev1.Pod)
+			want   string
+		}{
+			"not marked": {func(*apps.ReplicaSet, *corev1.Pod) {}, "v9"},
+			"marked":     {func(rs *apps.ReplicaSet, _ *corev1.Pod) { rs.Labels[inplace.LabelUpdating] = fixture.Begun }, "v1"},
+			"marked, and a pod that policies may take for a pre-pull pod": {func(rs *apps.ReplicaSet, pod *corev1.Pod) {
+				rs.Labels[inplace.LabelUpdating], pod.Labels[inplace.LabelPrePull] = fixture.Begun, "x"
+			}, "v9"},
+		} {
+			r, pod := markedRollout(mark, mode)
+			pod.Spec.Containers[0].Image = "v9"
+			test.change(r.ReplicaSets[0], pod)
+			follow(t, r, pod)
+			if got := pod.Spec.Containers[0].Image; got != test.want || readiness.MoveOf(pod).PartiallyPatched() {
+				t.Errorf("%s, mode %q: the pod has %s and the mark %s", name, mode, got, readiness.MoveOf(pod))
+			}
+		}
+	}
+}
+
+// TestMarkStaysUntilPodsAreBack: no new pod of the ReplicaSet is admitted for a while, so its pod stays partially patched.
+func TestMarkStaysUntilPodsAreBack(t *testing.T) {
+	r, pod := markedRollout(readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v2"}},
+		Back: map[string]string{"app": "v1"}}, inplace.ModeRecreate)
+	pod.Spec.Containers[0].Image = "v2"
+	rs := r.ReplicaSets[0]
+	rs.Labels[inplace.LabelUpdating] = fixture.Begun
+	r.Seen.OldDryRun = dryrun.Result{UpdateRevision: rs.UID, Refused: "not signed"}
+	unmarks := func() bool {
+		return slices.ContainsFunc(r.Plan().Steps, func(step steps.Step) bool {
+			patch, is := step.(steps.PatchReplicaSet)
+			return is && slices.ContainsFunc(patch.Operations, func(o jsonpatch.Operation) bool { return o.Operation == "remove" })
+		})
+	}
+	if unmarks() {
+		t.Error("the mark goes before the pod is back")
+	}
+	pod.Annotations = nil
+	if !unmarks() {
+		t.Error("the mark stays without a reason")
+	}
+}
+
 // TestUndoKeepsAdmittedImage: admission gave a pod another image than its template has. A mark does not make Stayput write the template's
 // image.
 func TestUndoKeepsAdmittedImage(t *testing.T) {
@@ -62,14 +114,18 @@ func TestUndoKeepsAdmittedImage(t *testing.T) {
 	} {
 		r, pod := markedRollout(mark, c.mode)
 		pod.Spec.Containers[0].Image, r.Seen.DryRun = "mirror/v1", dryrun.Result{}
+		r.ReplicaSets[0].Labels[inplace.LabelUpdating] = fixture.Begun
 		plan := r.Plan()
-		if plan.DryRun == nil || !plan.DryRun.Back || plan.DryRun.UpdateRevision != r.ReplicaSets[0].UID ||
+		if plan.DryRun == nil || plan.DryRun.Back != (c.mode == inplace.ModeNone) || plan.DryRun.UpdateRevision != r.ReplicaSets[0].UID ||
 			slices.ContainsFunc(plan.Steps, patchesPods) {
 			t.Fatalf("%s: it asks %+v before %v", name, plan.DryRun, plan.Steps)
 		}
 		r.Seen.OldDryRun = c.answer
 		if c.answer != (dryrun.Result{}) {
 			r.Seen.OldDryRun.UpdateRevision = plan.DryRun.UpdateRevision
+		}
+		if !plan.DryRun.Back {
+			r.Seen.DryRun, r.Seen.OldDryRun = r.Seen.OldDryRun, dryrun.Result{}
 		}
 		for _, step := range r.Plan().Steps {
 			if patch, is := step.(steps.PatchPod); is {

@@ -77,7 +77,8 @@ func (o *observed) revision(owner *Set) podstate.PodRevision {
 	template := owner.Rs.Spec.Template.Decoded()
 	revision := podstate.PodRevision{Revision: owner.Rs.Name, TemplateContainers: edit.Living(&template.Spec),
 		TemplateLabels: template.Labels, TemplateAnnotations: template.Annotations,
-		Updated: owner == o.sets.New, Current: o.sets.IsCurrent(owner), ByMark: !o.Seen.Mode.Manages()}
+		Updated: owner == o.sets.New, Current: o.sets.IsCurrent(owner), ByMark: !o.Seen.Mode.Manages(),
+		Marked: owner.Rs.Labels[inplace.LabelUpdating] != ""}
 	revision.NewPods = o.newPodsOf(owner, revision.TemplateContainers)
 	if newRS := o.sets.New; newRS != nil {
 		revision.UpdateHash = newRS.Rs.Labels[inplace.LabelTemplateHash]

@@ -24,6 +24,9 @@ type PodRevision struct {
 	// TemplateLabels and TemplateAnnotations are those of the revision's template. Only pods that keep their identity while they are partially
 	// patched go back to them, so they are not set where the identity is ByLabel.
 	TemplateLabels, TemplateAnnotations map[string]string
+	// Marked: Stayput has marked the revision, as it does before it patches pods of it. Only pods of such revisions go back. It is not set
+	// where the identity is ByLabel.
+	Marked bool
 	// ByMark: pods go back only where their marks confirm it, and lose their marks then. An admission policy refuses all other writes in a
 	// namespace without Stayput's label.
 	ByMark bool

@@ -1,12 +1,139 @@
 package podstate_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
+
+// TestWrites tests what is written, in order. The last write moves the pod. Only a pod without gate whose containers restart has another
+// write before it.
+func TestWrites(t *testing.T) {
+	restart := fixture.Reimaged("app", "v2").Containers
+	label := []patches.EntryChange{{Key: "version", Value: "2"}}
+	labels := []patches.EntryChange{label[0], {Key: "chart", Removing: true}}
+	read := edit.ReadKeys{Labels: []string{"chart"}}
+	for name, c := range map[string]struct {
+		needs   edit.Change
+		ungated bool
+		byLabel bool
+		updated bool
+		want    string
+	}{
+		"nothing but the move": {edit.Change{}, true, false, false, "moved: no change"},
+		"labels":               {edit.Change{Labels: label}, true, false, false, "moved: no restart, label version"},
+		"a restart behind a gate": {edit.Change{Containers: restart, Labels: label}, false, false, false,
+			"moved: restarts app, label version"},
+		"a restart without a gate": {edit.Change{Containers: restart, Labels: label}, true, false, false,
+			"partial: restarts app; moved: no restart, label version"},
+		"the same, and the revision is a label": {edit.Change{Containers: restart, Labels: label}, true, true, false,
+			"partial: restarts app, label version; moved: no change"},
+		"a restart for a variable behind a gate": {edit.Change{Containers: restart, Labels: labels, Read: read}, false, false, false,
+			"moved: restarts app, label version, label chart"},
+		"a restart for a variable without a gate": {edit.Change{Containers: restart, Labels: labels, Read: read}, true, false, false,
+			"partial: restarts app, label chart; moved: no restart, label version"},
+		"a restart for a variable, and the revision is a label": {edit.Change{Containers: restart, Labels: labels, Read: read}, true, true,
+			false, "partial: restarts app, label version, label chart; moved: no change"},
+		"back": {edit.Change{Containers: restart}, true, false, true, "back: restarts app"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{}
+			if !c.ungated {
+				pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+			}
+			revision := podstate.PodRevision{Change: &c.needs, ByLabel: c.byLabel, Updated: c.updated}
+			s := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: pod, PodRevision: revision}, Containers: c.needs.Containers}
+			w := s.NextWrite()
+			got := writeText(w)
+			if w.Ends == podstate.EndsPartial {
+				got += "; " + writeText(after(s, w).NextWrite())
+			}
+			if got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func writeText(w podstate.Write) string {
+	text := fmt.Sprintf("%s: %s", [...]string{"moved", "partial", "back"}[w.Ends], strings.TrimPrefix(w.Does.String(), "in place: "))
+	for _, label := range w.Does.Labels {
+		text += ", label " + label.Key
+	}
+	return text
+}
+
+// after returns the state of the pod when the write has been made.
+func after(s *podstate.State, w podstate.Write) *podstate.State {
+	left := s.Needs()
+	left.Containers = slices.DeleteFunc(slices.Clone(left.Containers),
+		func(c edit.ContainerChange) bool { return slices.Contains(w.Does.Containers, c) })
+	left.Labels = slices.DeleteFunc(slices.Clone(left.Labels), func(l patches.EntryChange) bool { return slices.Contains(w.Does.Labels, l) })
+	origin := s.PodRevision
+	origin.Change = &left
+	return &podstate.State{MarkedPod: podstate.MarkedPod{Pod: s.Pod, PodRevision: origin}, Containers: left.Containers}
+}
+
+// TestPartiallyPatchedFollowsFromThePod: after the first write, what is left is what came second before.
+func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
+	for name, undone := range map[string]bool{"on the way": false, "undone": true} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture.New(1, fixture.App{Image: "v2", Chart: "2"})
+			from, to := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b",
+				fixture.App{Image: "v2", Chart: "2"}, 0)
+			pod := fixture.PodOf(r, "p", from, fixture.Ungated)
+			look := func() *deployments.Pod {
+				to, own := r.UpdateRevision(), edit.Living(&from.Spec.Template.Decoded().Spec)
+				revision := podstate.PodRevision{Revision: from.Name, TemplateContainers: own, Updated: to == from, Marked: true,
+					NewPods: r.Seen.OldDryRun.Of(from.UID, from.Spec.Template, own), UpdateHash: to.Labels[inplace.LabelTemplateHash]}
+				newPods := r.Seen.DryRun.Of(to.UID, to.Spec.Template, edit.Living(&to.Spec.Template.Decoded().Spec))
+				if revision.Updated {
+					revision.NewPods = newPods
+				} else {
+					change := edit.Compare(from.Spec.Template, to.Spec.Template, r.Seen.Rules)
+					revision.Change = &change
+				}
+				return &deployments.Pod{State: podstate.StateOf(
+					&steps.PlanBuilder{}, pod, revision, newPods, nil, nil, 0, readiness.Wait{}, fixture.Start),
+					Owner: &deployments.Set{Rs: from}}
+			}
+			before := look()
+			first := before.NextWrite()
+			if before.PartiallyPatched() || first.Ends != podstate.EndsPartial {
+				t.Fatalf("%+v is to be written", first)
+			}
+			if err := fixture.Apply(pod, before.Advance(to, false, fixture.Start).Operations); err != nil {
+				t.Fatal(err)
+			}
+			pod.Generation++
+			if undone {
+				r.Deployment.Spec.Template = fixture.App{Image: "v1"}.Template()
+				r.Seen.DryRun = fixture.Admitted(from)
+			}
+			second := look()
+			want := after(&before.State, first).NextWrite()
+			if undone {
+				want = podstate.Write{Does: edit.Change{Containers: second.Back}, Ends: podstate.EndsBack}
+			}
+			if got := second.NextWrite(); !second.PartiallyPatched() ||
+				writeText(podstate.Write{Does: edit.Change{Containers: second.Back}}) != "moved: restarts app" || writeText(got) != writeText(want) {
+				t.Errorf("%s is left of %s, and back %+v", writeText(got), writeText(want), second.Back)
+			}
+		})
+	}
+}
 
 // TestWhatWritesSay: events and the log have these texts. None says that nothing changes, or that a pod goes to where it is.
 func TestWhatWritesSay(t *testing.T) {
