@@ -25,17 +25,23 @@ type CacheForm struct {
 
 	lock    sync.RWMutex
 	managed map[string]bool
-	// kept has, by namespace, the objects that are kept whole.
+	// kept has, by namespace, the objects that are kept whole, and all is the size of all of them.
 	kept map[string]*share
+	all  int
 }
 
-// mostKept bounds the total size of the objects of one namespace that are kept whole. It is several times the size of
-// thousands of pods.
-const mostKept = 64 << 20
+const (
+	// mostKept bounds the total size of the objects of one namespace that are kept whole. It is several times the size of
+	// thousands of pods.
+	mostKept = 128 << 20
+	// mostOfAll bounds the size of the objects of all namespaces that are kept whole. A container has 1 GiB. Namespaces without
+	// the label get half of it together.
+	mostOfAll = 384 << 20
+)
 
 // share is the part of the memory that one namespace has.
 type share struct {
-	text int // the total size
+	size int // of all objects
 	of   map[types.UID]int
 }
 
@@ -113,8 +119,8 @@ func (k *CacheForm) keep(object client.Object, wanted bool) client.Object {
 	return object
 }
 
-// fits reports whether the object can be kept whole beside the other objects of its namespace. If so, it counts the
-// object.
+// fits reports whether the object can be kept whole beside the other objects of its namespace, and of all namespaces. If
+// so, it counts the object.
 func (k *CacheForm) fits(object client.Object, size int) bool {
 	k.lock.Lock()
 	defer k.lock.Unlock()
@@ -123,11 +129,16 @@ func (k *CacheForm) fits(object client.Object, size int) bool {
 		of = &share{of: map[types.UID]int{}}
 		k.kept[object.GetNamespace()] = of
 	}
-	if of.text+size > mostKept {
+	most := mostOfAll
+	if !k.managed[object.GetNamespace()] {
+		most /= 2
+	}
+	if of.size+size > mostKept || k.all+size > most {
 		return false
 	}
 	of.of[object.GetUID()] = size
-	of.text += size
+	of.size += size
+	k.all += size
 	return true
 }
 
@@ -139,7 +150,9 @@ func (k *CacheForm) forget(object client.Object) {
 	if of == nil {
 		return
 	}
-	of.text -= of.of[object.GetUID()]
+	size := of.of[object.GetUID()]
+	of.size -= size
+	k.all -= size
 	if delete(of.of, object.GetUID()); len(of.of) == 0 {
 		delete(k.kept, object.GetNamespace())
 	}

@@ -21,9 +21,6 @@ const fieldNode = "spec.nodeName"
 var DaemonSets = revised(
 	Kind{
 		Workload: typeOf("DaemonSet", func() client.ObjectList { return &apps.DaemonSetList{} },
-			func(d *apps.DaemonSet) int {
-				return d.ObjectMeta.Size() + d.Spec.Size() + d.Spec.Template.Size() + d.Status.Size()
-			},
 			func(_ *apps.DaemonSet, form metav1.ObjectMeta) *apps.DaemonSet {
 				return &apps.DaemonSet{ObjectMeta: form}
 			}),

@@ -18,16 +18,10 @@ import (
 // Deployments is the kind whose revisions are ReplicaSets.
 var Deployments = Kind{
 	Workload: typeOf("Deployment", func() client.ObjectList { return &apps.DeploymentList{} },
-		func(d *apps.Deployment) int {
-			return d.ObjectMeta.Size() + d.Spec.Size() + d.Spec.Template.Size() + d.Status.Size()
-		},
 		func(_ *apps.Deployment, form metav1.ObjectMeta) *apps.Deployment {
 			return &apps.Deployment{ObjectMeta: form}
 		}),
 	Revision: typeOf("ReplicaSet", func() client.ObjectList { return &apps.ReplicaSetList{} },
-		func(rs *apps.ReplicaSet) int {
-			return rs.ObjectMeta.Size() + rs.Spec.Size() + rs.Spec.Template.Size() + rs.Status.Size()
-		},
 		outlineOfReplicaSet),
 	Scaled:  true,
 	nudgers: nudgersOfDeployments,

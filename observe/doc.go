@@ -9,7 +9,8 @@
 // Every manager watches the whole cluster, and any user may fill a namespace. So the cache keeps little:
 //
 //   - It keeps outlines (outline.go) of workloads and revisions in namespaces without the label, of every object above
-//     64 KiB, and of what exceeds a namespace's share of 64 MiB (cacheform.go). Whole reads what a plan needs of an
+//     64 KiB, of what exceeds a namespace's share of 128 MiB, and of what exceeds 384 MiB of all namespaces
+//     (cacheform.go). Sizes are those in memory (size.go). Whole reads what a plan needs of an
 //     outline from the API server, and remembers it as long as the outline stays the same (whole.go). So nothing depends
 //     on what the cache knew of a label when an object came.
 //   - It trims pods to about 5 KiB each (BenchmarkCachedPods in cmd/stayput): names of variables without their values, no

@@ -61,7 +61,6 @@ type Type struct {
 	List   func() client.ObjectList
 
 	is           func(client.Object) bool
-	sizeOf       func(client.Object) int
 	outlineOf    func(object client.Object, size int) client.Object
 	controllerOf func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error)
 	find         func(ctx context.Context, r Reader, key types.NamespacedName) (client.Object, error)
@@ -73,10 +72,9 @@ func (t Type) Resource() schema.GroupVersionResource {
 	return resource
 }
 
-// typeOf returns the type of group apps with that name. size returns the size of an object, form its outline with that
-// metadata.
+// typeOf returns the type of group apps with that name. form returns the outline of an object with that metadata.
 func typeOf[T any, P object[T]](
-	name string, list func() client.ObjectList, size func(P) int, form func(of P, form metav1.ObjectMeta) P,
+	name string, list func() client.ObjectList, form func(of P, form metav1.ObjectMeta) P,
 ) Type {
 	return Type{
 		Name:   name,
@@ -86,7 +84,6 @@ func typeOf[T any, P object[T]](
 			_, is := object.(P)
 			return is
 		},
-		sizeOf: func(object client.Object) int { return size(object.(P)) },
 		outlineOf: func(object client.Object, size int) client.Object {
 			of := object.(P)
 			return form(of, outlineMeta(of, size))
@@ -110,7 +107,6 @@ func orNil[T any, P object[T]](found P, err error) (client.Object, error) {
 
 // controllerRevisions is a type that holds the revisions of several kinds of workloads.
 var controllerRevisions = typeOf("ControllerRevision", func() client.ObjectList { return &apps.ControllerRevisionList{} },
-	func(revision *apps.ControllerRevision) int { return revision.ObjectMeta.Size() + len(revision.Data) },
 	func(revision *apps.ControllerRevision, form metav1.ObjectMeta) *apps.ControllerRevision {
 		return &apps.ControllerRevision{ObjectMeta: form, Revision: revision.Revision}
 	})

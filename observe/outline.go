@@ -24,12 +24,12 @@ import (
 // belongs to. It has the object's identity, its controller, Stayput's marks, and the numbers of replicas.
 
 const (
-	// annotationOutline is on each outline in the cache. Its value is the size of the object. No other object in the cache
+	// annotationOutline is on each outline in the cache. Its value is the size of the object (sizeOf). No other object in the cache
 	// has it: trim deletes the annotation if a user has set it.
 	annotationOutline = "stayput.dev/outline"
 	// annotationCrowded is on the outline of a pod that is apps.Crowded. Its value says with what.
 	annotationCrowded = "stayput.dev/outline-crowded"
-	// large is the size in bytes above which an object is kept as an outline. Templates have a few KiB.
+	// large is the size above which an object is kept as an outline. Templates and trimmed pods take a few KiB.
 	large = 64 << 10
 	// longestReference bounds the text of an owner reference. The API server only requires that the text is not empty.
 	longestReference = 1 << 10
@@ -126,17 +126,6 @@ func Compared(pod *corev1.Pod) (*corev1.Pod, string) {
 		return nil, fmt.Sprintf("what would be compared of it with running pods has %d KiB, more than %d", size>>10, large>>10)
 	}
 	return pod, ""
-}
-
-// sizeOf returns about how much memory an object takes, in bytes.
-func sizeOf(object client.Object) int {
-	if pod, is := object.(*corev1.Pod); is {
-		return pod.Size()
-	}
-	if of := typeFor(object); of != nil {
-		return of.sizeOf(object)
-	}
-	return 0
 }
 
 // trim drops the parts of an object that Stayput never reads. It does not change what a patch compares, or addresses by

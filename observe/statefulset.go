@@ -13,9 +13,6 @@ import (
 var StatefulSets = revised(
 	Kind{
 		Workload: typeOf("StatefulSet", func() client.ObjectList { return &apps.StatefulSetList{} },
-			func(s *apps.StatefulSet) int {
-				return s.ObjectMeta.Size() + s.Spec.Size() + s.Spec.Template.Size() + s.Status.Size()
-			},
 			func(_ *apps.StatefulSet, form metav1.ObjectMeta) *apps.StatefulSet {
 				return &apps.StatefulSet{ObjectMeta: form}
 			}),
