@@ -28,6 +28,8 @@ type CacheForm struct {
 	// kept has, by namespace, the objects that are kept whole, and all is the size of all of them.
 	kept map[string]*share
 	all  int
+	// largest has, by namespace, the size as it was sent of the largest pod that was seen, if that was large.
+	largest map[string]int
 }
 
 const (
@@ -48,7 +50,7 @@ type share struct {
 // NewCacheForm returns a CacheForm that knows which namespaces have Stayput's label now. Otherwise the cache would keep
 // only outlines of all objects that it lists before their namespace.
 func NewCacheForm(ctx context.Context, live Reader) (*CacheForm, error) {
-	k := &CacheForm{excluded: live.ExcludedNamespaces, managed: map[string]bool{}, kept: map[string]*share{}}
+	k := &CacheForm{excluded: live.ExcludedNamespaces, managed: map[string]bool{}, kept: map[string]*share{}, largest: map[string]int{}}
 	var list corev1.NamespaceList
 	if err := live.List(ctx, &list, client.HasLabels{inplace.LabelUpdate}); err != nil {
 		return nil, fmt.Errorf("list labelled namespaces: %w", err)
@@ -103,11 +105,33 @@ func (k *CacheForm) Pod(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
+	k.measure(pod)
 	if isCrowded(pod) {
 		k.forget(pod)
 		return outlineOfPod(pod, sizeOf(pod)), nil
 	}
 	return k.keep(pod, true), nil
+}
+
+// measure notes the size of a pod. A namespace that had a large pod is taken for one that has, as long as it exists.
+func (k *CacheForm) measure(pod *corev1.Pod) {
+	size := pod.Size()
+	if size <= large {
+		return
+	}
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	k.largest[pod.Namespace] = max(size, k.largest[pod.Namespace])
+}
+
+// largestPod returns the size of the largest pod that was seen in the namespace, as it was sent; 0 if none was large, or if k is nil.
+func (k *CacheForm) largestPod(namespace string) int {
+	if k == nil {
+		return 0
+	}
+	k.lock.RLock()
+	defer k.lock.RUnlock()
+	return k.largest[namespace]
 }
 
 func (k *CacheForm) keep(object client.Object, wanted bool) client.Object {
@@ -165,5 +189,10 @@ func (k *CacheForm) OnDelete(object any) {
 	}
 	if gone, is := object.(client.Object); is {
 		k.forget(gone)
+	}
+	if namespace, is := object.(*corev1.Namespace); is {
+		k.lock.Lock()
+		defer k.lock.Unlock()
+		delete(k.largest, namespace.Name)
 	}
 }

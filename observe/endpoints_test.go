@@ -43,7 +43,7 @@ func TestEndpointsComeInPages(t *testing.T) {
 	closed := &corev1.Pod{ObjectMeta: meta("p", "w")}
 	closed.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 	closed.Status.Conditions = []corev1.PodCondition{{Type: inplace.ConditionServing, Status: corev1.ConditionFalse}}
-	const count = 2*servicesAtATime + 1
+	const count = 2*othersAtATime + 1
 	largest := 0
 	paged := builder(t, sending(count, 1)...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
@@ -66,7 +66,7 @@ func TestEndpointsComeInPages(t *testing.T) {
 	if err != nil || !found["w"].Listed || found["w"].LastOf == "" || found["w"].NoClientSent {
 		t.Errorf("got %+v, %v for the pod", found["w"], err)
 	}
-	if largest != servicesAtATime {
+	if largest != othersAtATime {
 		t.Errorf("the largest page has %d objects", largest)
 	}
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// These constants are how many objects are listed at a time. Users decide how large objects are, up to 1.5 MiB each.
+// These constants are how many objects are listed at a time. Users decide how large objects are: up to 1.5 MiB each as they
+// are sent, and up to ten times as much in memory. Workloads have pods by the thousand. So a page of pods is short only where the
+// cache has seen a large pod in the namespace: it has at most pageSize as it is sent.
 const (
 	podsAtATime      = 100
-	slicesAtATime    = 50
-	servicesAtATime  = 100
+	pageSize         = podsAtATime * large
 	revisionsAtATime = 8
-	scalersAtATime   = 20
-	budgetsAtATime   = 50
+	othersAtATime    = 20
 )
 
 func uids[P client.Object](objects []P) []types.UID {
@@ -166,7 +166,8 @@ func (r Reader) eachPage(
 	ctx context.Context, empty client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption,
 ) error {
 	if !r.Stores.present() {
-		options = slices.Concat(options, []client.ListOption{client.Limit(pageOf(empty))})
+		asked := (&client.ListOptions{}).ApplyOptions(options)
+		options = slices.Concat(options, []client.ListOption{client.Limit(r.pageOf(empty, asked.Namespace))})
 	}
 	for next := ""; ; {
 		page, ok := empty.DeepCopyObject().(client.ObjectList) // decoding into a filled list would change its items
@@ -185,18 +186,13 @@ func (r Reader) eachPage(
 	}
 }
 
-func pageOf(empty client.ObjectList) int64 {
+// pageOf returns how many objects of that list are listed at a time in the namespace.
+func (r Reader) pageOf(empty client.ObjectList, namespace string) int64 {
 	switch empty.(type) {
 	case *corev1.PodList:
-		return podsAtATime
-	case *discoveryv1.EndpointSliceList:
-		return slicesAtATime
-	case *corev1.ServiceList:
-		return servicesAtATime
-	case *autoscalingv2.HorizontalPodAutoscalerList:
-		return scalersAtATime
-	case *policyv1.PodDisruptionBudgetList:
-		return budgetsAtATime
+		return int64(max(1, pageSize/max(large, r.Form.largestPod(namespace))))
+	case *discoveryv1.EndpointSliceList, *corev1.ServiceList, *autoscalingv2.HorizontalPodAutoscalerList, *policyv1.PodDisruptionBudgetList:
+		return othersAtATime
 	}
 	return revisionsAtATime
 }

@@ -32,6 +32,8 @@ type Reader struct {
 	// Whole reads the objects of which the cache has only outlines. It is required with Stores. Get and List are the
 	// cache's own methods, and return the outlines.
 	Whole *Whole
+	// Form knows how large pods are; it may be nil.
+	Form *CacheForm
 	// Waiter is what pre-pull pods run.
 	Waiter prepull.WaitImage
 	// Hold has the persisted fallbacks. A Hold without a Reader has none.

@@ -410,8 +410,8 @@ func TestNamespaceIsKeptWithinItsShare(t *testing.T) {
 	}
 }
 
-// TestAllNamespacesAreKeptWithinOneSum fills one namespace after the other with objects that are read once. Namespaces without the label get
-// half of the memory, so labelled ones always get something.
+// TestAllNamespacesAreKeptWithinOneSum fills one namespace after the other. Namespaces without the label get half of the
+// memory, so labelled ones always get something.
 func TestAllNamespacesAreKeptWithinOneSum(t *testing.T) {
 	labelled := func(name string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}
@@ -453,5 +453,19 @@ func TestSizesAreThoseInMemory(t *testing.T) {
 	takes := int(after.TotalAlloc-before.TotalAlloc) / len(pods)
 	if size := sizeOf(pods[0]); size < takes*2/3 || size > takes*3/2 {
 		t.Errorf("a pod that takes %d bytes of memory counts as %d; it is sent as %d", takes, size, pods[0].Size())
+	}
+}
+
+// TestPagesOfLargePodsAreShort: pods of a namespace with larger ones are listed fewer at a time.
+func TestPagesOfLargePodsAreShort(t *testing.T) {
+	keep := keepOf(t)
+	for size, want := range map[int]int64{0: 100, 128 << 10: 50, 1400 << 10: 4} {
+		namespace := fmt.Sprint("with-", size)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-1", UID: types.UID(namespace)}}
+		pod.Spec.Containers = []corev1.Container{{Name: "app", Args: []string{strings.Repeat("x", size)}}}
+		kept(t, keep, pod)
+		if most := (Reader{Form: keep}).pageOf(&corev1.PodList{}, namespace); most > want || most < want-1 {
+			t.Errorf("with a pod of %d KiB, %d pods are listed at a time", size>>10, most)
+		}
 	}
 }
