@@ -23,11 +23,14 @@ type namespace struct {
 	ctx       context.Context
 	end       context.CancelFunc
 	followers map[Follower]bool // under the lock of Sources
+	telling   bool              // followers are about to be told of a change; under the lock of Sources
 
 	lock     sync.Mutex
 	cache    cache.Cache
 	watched  map[schema.GroupVersionKind]cache.Informer
 	lookedAt time.Time // when it was last looked for cert-manager, in vain
+	// seen is what the watches have seen, until they see more: all followers of the namespace read the same.
+	seen *configuration.Namespace
 }
 
 func newNamespace(name string) *namespace {
@@ -70,7 +73,11 @@ func (n *namespace) begin(ctx context.Context, of *Sources, kind schema.GroupVer
 	if err != nil {
 		return err
 	}
-	changed := func() { of.changed(n.name) }
+	n.seen = nil
+	changed := func() {
+		n.forget()
+		of.changed(n.name)
+	}
 	if _, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { changed() },
 		UpdateFunc: func(any, any) { changed() },
@@ -101,6 +108,9 @@ func (n *namespace) start(of *Sources) error {
 func (n *namespace) read(ctx context.Context) (configuration.Namespace, error) {
 	n.lock.Lock()
 	defer n.lock.Unlock()
+	if n.seen != nil {
+		return *n.seen, nil
+	}
 	for _, informer := range n.watched {
 		if !informer.HasSynced() {
 			return configuration.Namespace{}, errNotYet
@@ -114,7 +124,18 @@ func (n *namespace) read(ctx context.Context) (configuration.Namespace, error) {
 	for i := range found.Items {
 		seen.ConfigMaps[found.Items[i].Name] = configuration.VersionOf(&found.Items[i])
 	}
-	return seen, n.readCertificates(ctx, seen.Certificates)
+	if err := n.readCertificates(ctx, seen.Certificates); err != nil {
+		return seen, err
+	}
+	n.seen = &seen
+	return seen, nil
+}
+
+// forget has the next follower read again what the watches have seen.
+func (n *namespace) forget() {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	n.seen = nil
 }
 
 func (n *namespace) readCertificates(ctx context.Context, into map[string]configuration.Certificate) error {

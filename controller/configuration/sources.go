@@ -97,14 +97,27 @@ func (s *Sources) Leave(by Follower) {
 	}
 }
 
-// changed enqueues what follows anything in the namespace.
+// gather is after what time followers are told of a change, and of all that has changed by then: there may be many of both. Nothing
+// restarts within five seconds of a change.
+const gather = time.Second
+
+// changed soon enqueues what follows anything in the namespace.
 func (s *Sources) changed(in string) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	there := s.namespaces[in]
-	if there == nil {
+	if there == nil || there.telling {
 		return
 	}
+	there.telling = true
+	time.AfterFunc(gather, func() { s.tell(there) })
+}
+
+// tell enqueues what follows anything in the namespace.
+func (s *Sources) tell(there *namespace) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	there.telling = false
 	for by := range there.followers {
 		if add := s.queues[by.Kind]; add != nil {
 			add(by.NamespacedName)
