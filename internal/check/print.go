@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // PrintText writes a line for each topic that passed, and two lines for each finding: what is wrong, and what mends it.
@@ -18,8 +19,17 @@ func (r Report) PrintText(out io.Writer) error {
 	return err
 }
 
-// oneLine keeps a message within its line. Errors of several readings have several lines.
-func oneLine(message string) string { return strings.Join(strings.Fields(message), " ") }
+// oneLine keeps a message within its line: errors of several readings have several lines. Tenants write events that are quoted, so control
+// characters reach no terminal, of the plugin or of kubectl logs.
+func oneLine(message string) string {
+	visible := func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}
+	return strings.Map(visible, strings.Join(strings.Fields(message), " "))
+}
 
 func (r Report) summary() string {
 	var parts []string

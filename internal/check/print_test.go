@@ -9,7 +9,7 @@ import (
 var printed = Report{Installed: true,
 	Passed: []Passed{{Kubernetes, "v1.36.3"}},
 	Findings: []Finding{
-		{Error, Managers, "no manager leads:\nthere is no Lease", "look at the log"},
+		{Error, Managers, "no manager leads:\nthere is \x1b[2Jno \u009bLease", "look at the log"},
 		{Warning, Namespaces, "a label <is> wrong", "remove it"},
 		{Warning, Images, "one node is old", "upgrade it"},
 		{Unchecked, Rights, "forbidden", "ask an administrator"},
@@ -21,7 +21,7 @@ func TestPrintText(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `ok         Kubernetes: v1.36.3
-error      managers: no manager leads: there is no Lease
+error      managers: no manager leads: there is �[2Jno �Lease
            Mend it: look at the log
 warning    labels: a label <is> wrong
            Mend it: remove it
