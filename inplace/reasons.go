@@ -97,6 +97,7 @@ const (
 	CodeOnDelete       = "OnDelete"       // with strategy OnDelete, pods that are not updated in place keep their revision
 	CodeMaxUnavailable = "MaxUnavailable" // no pod may be unavailable, and surge pods are turned off
 	CodeRevisionGone   = "RevisionGone"   // the ControllerRevision of a pod is gone, so the pod's template is unknown
+	CodeClaim          = "Claim"          // a pod of a StatefulSet does not have the volume of a claim template
 	CodeHousekeeping   = "Housekeeping"   // the native controller would delete the pod in any case
 	CodeRewrittenImage = "RewrittenImage" // a pod has another image than its template
 	CodeCannotCreate   = "CannotCreate"   // the new ReplicaSet does not exist, and Stayput cannot create it as the native controller would

@@ -14,7 +14,7 @@
 //     outline from the API server, and remembers it as long as the outline stays the same (whole.go). So nothing depends
 //     on what the cache knew of a label when an object came.
 //   - It trims pods to about 5 KiB each (BenchmarkCachedPods in cmd/stayput): names of variables without their values, no
-//     volumes but images, no annotations that Stayput does not read, and of containers which ones run and since when.
+//     volumes but images and claims, no annotations that Stayput does not read, and of containers which ones run and since when.
 //     Maps and lists are copied to their exact size, and a text that all pods of a template share is there once. The pod
 //     that a dry run returns is trimmed in the same way (Compared).
 //   - Plans and webhooks get the cache's own pods and nodes, not copies (stores.go).

@@ -182,9 +182,9 @@ func readsAnnotation(key string) bool {
 }
 
 // trimSpec drops what only kubelets and schedulers need. It keeps volumes that are images, because they say what a
-// pre-pull pod pulls.
+// pre-pull pod pulls, and those that are claims, because they say whether a pod has what its StatefulSet claims.
 func trimSpec(spec *corev1.PodSpec) {
-	spec.Volumes = imageVolumes(spec.Volumes)
+	spec.Volumes = readVolumes(spec.Volumes)
 	spec.EphemeralContainers = nil
 	spec.Affinity, spec.TopologySpreadConstraints, spec.NodeSelector, spec.HostAliases, spec.DNSConfig = nil, nil, nil, nil, nil
 	spec.Containers = sharedList(&ofContainers, each(spec.Containers, trimContainer))
@@ -192,14 +192,14 @@ func trimSpec(spec *corev1.PodSpec) {
 	spec.Tolerations = sharedList(&ofTolerations, each(spec.Tolerations, itself))
 }
 
-// imageVolumes returns the volumes that are images. Most pods have none.
-func imageVolumes(volumes []corev1.Volume) []corev1.Volume {
+// readVolumes returns the volumes that are images or claims. Most pods have none.
+func readVolumes(volumes []corev1.Volume) []corev1.Volume {
 	if volumes == nil {
 		return nil
 	}
 	kept := []corev1.Volume{}
 	for _, volume := range volumes {
-		if volume.Image != nil {
+		if volume.Image != nil || volume.PersistentVolumeClaim != nil {
 			kept = append(kept, volume)
 		}
 	}

@@ -194,6 +194,17 @@ func TestTrimmedPodsRestartToResize(t *testing.T) {
 	}
 }
 
+// TestTrimmedPodsNameTheirClaims checks that trimming keeps which claims a pod has: those of a StatefulSet's claim templates count.
+func TestTrimmedPodsNameTheirClaims(t *testing.T) {
+	claimed := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "config"}, {Name: "data", VolumeSource: claimed}}}}
+	trim(pod)
+	volumes := pod.Spec.Volumes
+	if len(volumes) != 1 || volumes[0].Name != "data" || volumes[0].PersistentVolumeClaim.ClaimName != "data-db-0" {
+		t.Errorf("volumes %v are kept", volumes)
+	}
+}
+
 // TestTrimmedPrePullPodsNameTheirImages checks that trimming keeps the volumes of a pre-pull pod that are images. The
 // kubelet pulls these images.
 func TestTrimmedPrePullPodsNameTheirImages(t *testing.T) {

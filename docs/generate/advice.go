@@ -63,6 +63,7 @@ var adviceOnReasons = map[string]string{
 	inplace.CodeOnDelete:        "Delete the pods when you want new ones",
 	inplace.CodeMaxUnavailable:  "Allow one unavailable pod, or surge pods: [settings](settings.md#labels)",
 	inplace.CodeRevisionGone:    "Nothing: the pod is replaced once",
+	inplace.CodeClaim:           "Delete the pod. The StatefulSet controller cannot replace it either, and creates another with the volume",
 	inplace.CodeHousekeeping:    nothing,
 	inplace.CodeRewrittenImage:  "Let the webhook that rewrites images support dry runs",
 	inplace.CodeCannotCreate:    "If the template has fields newer than Stayput, upgrade Stayput",

@@ -45,6 +45,8 @@ type Kind interface {
 	// ReachingPods returns the part of a template's change that new pods show, where the native controller does not pass on the template as
 	// it is.
 	ReachingPods(change edit.Change) edit.Change
+	// Lacks returns what the workload gives its new pods besides the template, and the pod does not have; nil if it has all.
+	Lacks(pod *corev1.Pod) *inplace.Reason
 	// NewPod returns what the native controller would create in place of the pod, as JSON.
 	NewPod(updateRevision *apps.ControllerRevision, instead *corev1.Pod) json.RawMessage
 	// Preview returns how many pods the workload wants, how many of them that partition keeps, and how many may be unavailable. It needs

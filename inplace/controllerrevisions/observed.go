@@ -103,7 +103,11 @@ func (o *observed) origin(pod *corev1.Pod, revision *revision) podstate.PodRevis
 		}}
 	} else {
 		from.Revision, from.TemplateContainers, from.NewPods.Containers = revision.object.Name, revision.containers, revision.containers
-		from.Change, from.Current = &revision.change, o.owned.isCurrent(revision.object)
+		change := revision.change
+		if lacks := o.kind.Lacks(pod); lacks != nil && !from.Updated {
+			change.Reasons = slices.Clone(change.Reasons).And(*lacks)
+		}
+		from.Change, from.Current = &change, o.owned.isCurrent(revision.object)
 	}
 	return from
 }

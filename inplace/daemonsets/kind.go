@@ -98,6 +98,9 @@ func (k kind) Strategy() *inplace.Reason {
 	return nil
 }
 
+// Lacks implements controllerrevisions.Kind.
+func (kind) Lacks(*corev1.Pod) *inplace.Reason { return nil }
+
 // ReachingPods implements controllerrevisions.Kind. A toleration that the native controller replaces with its own is added to no pod.
 func (k kind) ReachingPods(change edit.Change) edit.Change {
 	own := daemonTolerations(k.DaemonSet.Spec.Template.Decoded().Spec.HostNetwork)

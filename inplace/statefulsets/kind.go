@@ -3,6 +3,7 @@ package statefulsets
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -98,6 +99,22 @@ func (kind) WatchesRevisions() bool { return false }
 
 // ReachingPods implements controllerrevisions.Kind.
 func (kind) ReachingPods(change edit.Change) edit.Change { return change }
+
+// Lacks implements controllerrevisions.Kind: storageMatches of pkg/controller/statefulset/stateful_set_utils.go. Claim templates do not
+// change, but a StatefulSet may be created anew with others, over the pods of the last one. Its controller then updates nothing.
+func (k kind) Lacks(pod *corev1.Pod) *inplace.Reason {
+	for _, template := range k.StatefulSet.Spec.VolumeClaimTemplates {
+		claims := func(volume corev1.Volume) bool {
+			return volume.Name == template.Name && volume.PersistentVolumeClaim != nil &&
+				volume.PersistentVolumeClaim.ClaimName == template.Name+"-"+pod.Name
+		}
+		if !slices.ContainsFunc(pod.Spec.Volumes, claims) {
+			return &inplace.Reason{Code: inplace.CodeClaim, Path: "/spec/volumeClaimTemplates",
+				Message: fmt.Sprintf("pod %s does not have the volume of claim template %s", pod.Name, template.Name)}
+		}
+	}
+	return nil
+}
 
 // Compare implements controllerrevisions.Kind: the highest ordinal comes first.
 func (k kind) Compare(a, b *corev1.Pod) int {

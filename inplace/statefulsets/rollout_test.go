@@ -18,9 +18,10 @@ import (
 
 // TestDryRunIsOfAnotherName: the pod is what the StatefulSet controller would create with the highest ordinal, apart from its name.
 func TestDryRunIsOfAnotherName(t *testing.T) {
-	m := fixture.NewMembers(t, 3, func(m *fixture.Members) {
-		m.StatefulSet.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
-	})
+	m := fixture.NewMembers(t, 3)
+	for _, pod := range m.Fleet.Seen.Pods {
+		claimed(m, pod, "data-"+pod.Name)
+	}
 	m.Edit(fixture.App{Image: "v2"})
 	m.Fleet.Seen.DryRun = dryrun.Result{}
 	m.Once() // the mark
