@@ -253,3 +253,23 @@ func TestEditSoonAfterAnUpdate(t *testing.T) {
 		}
 	}
 }
+
+// TestEditSoonAfterRestarts: all pods have just restarted, and for 15 s their startup probes may revoke that they are Ready. They probably
+// serve, and none counts as one that does. So none goes before that is known, and then one does.
+func TestEditSoonAfterRestarts(t *testing.T) {
+	f := fixture.NewFleet(t, 3)
+	for _, pod := range f.Seen.Pods {
+		fixture.Probed(&corev1.Probe{PeriodSeconds: 10}, nil, 0)(pod)
+		pod.Status.ContainerStatuses[0].State = fixture.RunningSince(f.Seen.Now)
+		apps.Condition(pod, corev1.ContainersReady).LastTransitionTime.Time = f.Seen.Now
+	}
+	f.Edit(fixture.App{Image: "bad"})
+	closes := func(step string) bool { return strings.HasPrefix(step, "close ") }
+	for second := 1; second < 15; second++ {
+		if f.Once(); slices.ContainsFunc(f.Steps, closes) {
+			t.Fatalf("second %d: %q", second, f.Steps)
+		}
+	}
+	f.Rest()
+	f.Expect("mark 2 true false", "close p1", "p1 is 2 app=bad", "open p1")
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -162,5 +163,19 @@ func TestRequestsThatAreNotManaged(t *testing.T) {
 		if says := f.Seen.Pods[0].Annotations[inplace.AnnotationRestarted]; says != want || left != (want == "") {
 			t.Errorf("%s: the pod says %q, want %q, and has its request: %t", mode, says, want, left)
 		}
+	}
+}
+
+// TestRequestKeepsItsTurn: the gate of the pod has just closed, and its kubelet, which has only just said Ready, does not know so yet.
+func TestRequestKeepsItsTurn(t *testing.T) {
+	f := fixture.NewFleet(t, 1)
+	pod := f.Seen.Pods[0]
+	fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod)
+	apps.Condition(pod, inplace.ConditionServing).Reason = readiness.ReasonUpdating
+	apps.Condition(pod, corev1.PodReady).LastTransitionTime.Time = f.Seen.Now
+	f.Seen.Ahead = readiness.Ahead{pod.UID: f.Seen.Now}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, "app")
+	if planned := fixture.Brief(f.Plan().Steps); planned != "" {
+		t.Errorf("steps are %q", planned)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // Budget is how many more pods may be taken out of service. A pod that is Ready serves, though it may not be available yet. Natively such a
@@ -23,9 +24,11 @@ func BudgetOf(left func(counts func(*State) bool) int) Budget {
 	}
 }
 
-// Allows reports whether the pod may be taken out of service. One that does not serve costs nothing.
+// Allows reports whether the pod may be taken out of service. One that does not serve costs nothing. One whose kubelet may revoke that it
+// is Ready counts for nothing, and may serve all the same. So it goes only where one that serves might.
 func (b Budget) Allows(s *State) bool {
-	return (b.Serving > 0 || !s.Serving) && (b.Available > 0 || !s.Available)
+	mayServe := s.Serving || s.Ready() && s.MayRevoke > 0 && !readiness.Closed(s.Pod)
+	return (b.Serving > 0 || !mayServe) && (b.Available > 0 || !s.Available)
 }
 
 // Take counts the pod as taken out of service.
