@@ -1,6 +1,8 @@
 package edit
 
 import (
+	"strings"
+
 	"github.com/distribution/reference"
 
 	"github.com/stayput/stayput/inplace/apps"
@@ -22,6 +24,15 @@ func SameImage(a, b string) bool { return a != "" && (a == b || NormalImage(a) =
 // NormalImage returns the name in full: with its registry, and with a digest or else a tag. If there are both, the digest alone
 // identifies the image, and nodes list it without the tag. A text that is not a name is returned unchanged.
 func NormalImage(image string) string { return imageNameOf(image).full }
+
+// Repository returns the name as it is written, without tag and digest: trimImageTagDigest in pkg/kubelet/images/pullmanager of Kubernetes.
+func Repository(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
+		return name[:colon]
+	}
+	return name
+}
 
 // IsLatest reports whether the kubelet always pulls the image if no pull policy is set (ParseImageName in pkg/util/parsers of
 // Kubernetes).

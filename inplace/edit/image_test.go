@@ -36,3 +36,15 @@ func TestSameImage(t *testing.T) {
 		}
 	}
 }
+
+func TestRepository(t *testing.T) {
+	for image, want := range map[string]string{
+		"nginx": "nginx", "nginx:1": "nginx", "nginx" + sample.Digests[0]: "nginx", "nginx:1" + sample.Digests[0]: "nginx",
+		"docker.io/library/nginx:1": "docker.io/library/nginx", "localhost:5000/app": "localhost:5000/app",
+		"localhost:5000/app:1" + sample.Digests[0]: "localhost:5000/app", "": "",
+	} {
+		if got := Repository(image); got != want {
+			t.Errorf("the repository of %q is %q, want %q", image, got, want)
+		}
+	}
+}

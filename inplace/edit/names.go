@@ -41,8 +41,9 @@ func anotherName(container *corev1.Container, image, running string) string {
 	return names[at]
 }
 
-// namesOf returns the names of an image: its own name; the full name; and the name with its digest, if that digest cannot ask for
-// another image than the own name does. An image that is always pulled is not pinned to a digest.
+// namesOf returns the names of an image: its own name; the same with another digest or tag, if that cannot ask for another image than the
+// own name does; and the full name. A kubelet knows by the text before tag and digest whether the pod may use the image, so the full name
+// makes it ask the registry. An image that is always pulled is not pinned to a digest.
 func namesOf(image, running string, always bool) []string {
 	names, named := []string{image}, parseName(image)
 	if named == nil {
@@ -52,16 +53,15 @@ func namesOf(image, running string, always bool) []string {
 	if ran != nil && digestOf(ran) == "" {
 		ran = nil // it is the ID of an image that has no name in the runtime
 	}
+	switch pinned := digestOf(named); {
+	case pinned != "" && tagOf(named) != "":
+		names = append(names, Repository(image)+"@"+pinned)
+	case pinned == "" && !always && ran != nil && ran.Name() == named.Name():
+		names = append(names, Repository(image)+":"+tagOf(named)+"@"+digestOf(ran))
+	}
 	// Short names may have another registry (unqualified-search-registries of CRI-O).
 	if ran == nil || reference.Domain(ran) == reference.Domain(named) {
 		names = append(names, inFull(named, always)...)
-	}
-	pinned := digestOf(named)
-	switch {
-	case pinned != "" && tagOf(named) != "":
-		return append(names, named.Name()+"@"+pinned)
-	case pinned == "" && !always && ran != nil && ran.Name() == named.Name():
-		return append(names, named.String()+"@"+digestOf(ran))
 	}
 	return names
 }

@@ -124,15 +124,19 @@ func TestNamesOf(t *testing.T) {
 		always         bool
 		want           []string
 	}{
-		{"app:1", "docker.io/library/app" + one, false, []string{"app:1", "docker.io/library/app:1", "docker.io/library/app:1" + one}},
+		{"app:1", "docker.io/library/app" + one, false, []string{"app:1", "app:1" + one, "docker.io/library/app:1"}},
+		{"app", "docker.io/library/app" + one, false, []string{"app", "app:latest" + one, "docker.io/library/app:latest"}},
+		{"localhost:5000/app", "localhost:5000/app" + one, false,
+			[]string{"localhost:5000/app", "localhost:5000/app:latest" + one, "localhost:5000/app:latest"}},
+		{"app:1" + one, "", false, []string{"app:1" + one, "app" + one, "docker.io/library/app:1" + one}},
 		{"app", "", false, []string{"app", "docker.io/library/app:latest"}},
-		{"r.io/app:1", "r.io/app" + one, false, []string{"r.io/app:1", "r.io/app:1", "r.io/app:1" + one}},
-		{"r.io/app:1", "docker-pullable://r.io/app" + one, false, []string{"r.io/app:1", "r.io/app:1", "r.io/app:1" + one}},
+		{"r.io/app:1", "r.io/app" + one, false, []string{"r.io/app:1", "r.io/app:1" + one, "r.io/app:1"}},
+		{"r.io/app:1", "docker-pullable://r.io/app" + one, false, []string{"r.io/app:1", "r.io/app:1" + one, "r.io/app:1"}},
 		{"r.io/app:1", "r.io/app" + one, true, []string{"r.io/app:1", "r.io/app:1"}},
 		{"r.io/app:1", "r.io/another" + one, false, []string{"r.io/app:1", "r.io/app:1"}},
 		{"r.io/app:1", one[1:], false, []string{"r.io/app:1", "r.io/app:1"}}, // an ID, not a name
 		{"app:1", "quay.io/library/app" + one, false, []string{"app:1"}},
-		{"r.io/app:1" + one, "r.io/app" + other, true, []string{"r.io/app:1" + one, "r.io/app:1" + one, "r.io/app" + one}},
+		{"r.io/app:1" + one, "r.io/app" + other, true, []string{"r.io/app:1" + one, "r.io/app" + one, "r.io/app:1" + one}},
 		{"app" + one, "", false, []string{"app" + one, "docker.io/library/app" + one}},
 		{"App", "", false, []string{"App"}},
 		{"r.io/app:latest", "r.io/app" + one, true, []string{"r.io/app:latest", "r.io/app:latest", "r.io/app"}},
