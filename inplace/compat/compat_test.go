@@ -10,6 +10,7 @@ func TestVersions(t *testing.T) {
 		"supported":         {Supported, "v1.33.9", "v1.34.0"},
 		"sidecars restart":  {RestartsSidecars, "v1.31.14", "v1.32.0-eks-1"},
 		"image volumes":     {ServesImageVolumes, "v1.34.4", "v1.35.0"},
+		"images verified":   {VerifiesImages, "v1.34.9", "v1.35.0"},
 		"mutating policies": {ServesMutatingPolicies, "v1.35.8+k3s1", "v1.36.0"},
 		"sandbox":           {ReportsSandbox, "v1.35.8", "v1.36.0-gke.100"},
 	} {

@@ -4,9 +4,11 @@
 // Kubelets kill before they pull, so an image that is slow or missing would take a pod out of service. The package may know nodes,
 // pre-pull pods and quotas, and what inplace/podstate says of the pods. It must not decide the order of turns and the budget.
 //
-// A pod gets no turn until its node is known to have the images that the pod needs: the node lists them, or a pod of the workload runs them
-// there, and the pull policy is not Always. A node lists 50 images by default, so an image that is not listed may be there. Then a pre-pull
-// pod finds out. It is bound to the node, mounts the images as volumes, and runs Stayput's own image (`stayput wait`). Its status is the
+// A pod gets no turn until its kubelet is known to have the images, and to let the pod use them, so that it need not ask the registry. From
+// 1.35 on a kubelet asks the registry about an image that it has, if no pod with the same credentials has used it by the same name. So it is
+// not enough that the node lists an image: a pod of the workload runs it there, or the container itself did before an undo. Pods of a
+// workload have the same credentials. Otherwise, or if the pull policy is Always, a pre-pull pod finds out. It is bound to the node, mounts
+// the images as volumes, and runs Stayput's own image (`stayput wait`). The kubelet verifies it as it would the pod. Its status is the
 // answer:
 //
 //   - Running: the volumes are mounted, so the images are there, and the kubelet does not collect them.

@@ -208,18 +208,15 @@ func (p *PrePull) tell(found result, isFirst bool) {
 	p.Plan.Waiting = cmp.Or(p.Plan.Waiting, found.lacks)
 }
 
-// missing returns the images that are not known to be on the node, and those for which the kubelet asks the registry anyway. A node
-// lists only some of its images (--node-status-max-images). So an image that is not listed may be there.
+// missing returns the images for which the kubelet may ask the registry when the containers of the pod start.
 func (p *PrePull) missing(s *podstate.State) []string {
 	if s.Pod.Spec.NodeName == "" {
 		return nil // the pod serves no clients, and its kubelet pulls when it is scheduled
 	}
 	var missing []string
 	for change := range s.Containers.NewImages() {
-		image := change.Image.To
-		// The image of a container that only restarts runs there, under another name.
-		if pullPolicy(s.Pod, change) == corev1.PullAlways || !change.Restart && !p.present(s.Pod.Spec.NodeName, image) {
-			missing = append(missing, image)
+		if pullPolicy(s.Pod, change) == corev1.PullAlways || !p.usable(s, change) {
+			missing = append(missing, change.Image.To)
 		}
 	}
 	return missing
@@ -237,21 +234,38 @@ func pullPolicy(pod *corev1.Pod, change edit.ContainerChange) corev1.PullPolicy 
 	return corev1.PullIfNotPresent
 }
 
-// present reports whether the node lists the image, or a pod of the workload runs it there.
-func (p *PrePull) present(node, image string) bool {
-	if slices.ContainsFunc(p.running[node], func(name string) bool { return edit.SameImage(name, image) }) {
+// usable reports whether the pod's node is known to have the image, and the pod to be allowed to use it: a pod of the workload runs it
+// there, or the container did before it was patched and the node still lists it. A node lists only some of its images
+// (--node-status-max-images), so an image that is not listed may be there. A kubelet that does not verify who may use an image only needs
+// to have it, under any name.
+func (p *PrePull) usable(s *podstate.State, change edit.ContainerChange) bool {
+	image, node := change.Image.To, p.Nodes[s.Pod.Spec.NodeName]
+	verified := node != nil && compat.VerifiesImages(node.Status.NodeInfo.KubeletVersion)
+	written := func(name string) bool { return !verified || edit.Repository(name) == edit.Repository(image) }
+	runs := func(name string) bool { return edit.SameImage(name, image) && written(name) }
+	switch {
+	case change.Restart: // the image runs there, under another name
+		return written(change.Image.From)
+	case slices.ContainsFunc(p.running[s.Pod.Spec.NodeName], runs):
 		return true
+	case verified:
+		had := s.Move.Containers[change.Container].ImageID
+		return had != "" && edit.Repository(had) == edit.Repository(edit.NormalImage(image)) && lists(node, image, had)
 	}
-	at := p.Nodes[node]
-	if at == nil {
+	return lists(node, image, "")
+}
+
+// lists reports whether the node lists an image with that name, and with that ID unless it is empty.
+func lists(node *corev1.Node, image, id string) bool {
+	if node == nil {
 		return false
 	}
 	normal := edit.NormalImage(image)
 	last := normal[strings.LastIndex(normal, "/")+1:]
-	return slices.ContainsFunc(at.Status.Images, func(listed corev1.ContainerImage) bool {
+	return slices.ContainsFunc(node.Status.Images, func(listed corev1.ContainerImage) bool {
 		return slices.ContainsFunc(listed.Names, func(name string) bool {
 			return strings.HasSuffix(name, last) && edit.NormalImage(name) == normal // HasSuffix is fast, and nodes list many images
-		})
+		}) && (id == "" || slices.Contains(listed.Names, id))
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/sample"
 )
@@ -88,6 +89,18 @@ func lists(images ...string) func(*corev1.Node) {
 	}
 }
 
+func onKubelet(version string) func(*corev1.Node) {
+	return func(node *corev1.Node) { node.Status.NodeInfo.KubeletVersion = version }
+}
+
+// ranBefore marks a pod whose container had the image with that ID before it was patched.
+func ranBefore(id string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		mark := readiness.Move{Hash: "a", Containers: map[string]readiness.MovedContainer{"app": {Image: "app:1", ImageID: id}}}
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationMove, mark.String())
+	}
+}
+
 func policyIs(policy corev1.PullPolicy) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.Containers[0].ImagePullPolicy = policy }
 }
@@ -135,8 +148,8 @@ func TestPull(t *testing.T) {
 			prePullPod.DeletionTimestamp = &metav1.Time{Time: fixture.Start.Add(-age)}
 		}
 	}
-	creating := waitingFor("ContainerCreating", "")
-	oldKubelet := nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.35.4" })
+	creating, digest := waitingFor("ContainerCreating", ""), sample.Digests[0]
+	oldKubelet := nodeIs(0, onKubelet("v1.35.4"))
 	stuck := func(pod *corev1.Pod) {
 		fixture.Unready(pod)
 		pod.Status.ContainerStatuses[0].State = waitingFor("ImagePullBackOff", "")
@@ -170,10 +183,20 @@ func TestPull(t *testing.T) {
 			prePullPodOn("n2", corev1.ContainerState{})}, "close p1", "", "node n2"},
 		"the next while the first move": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), podIs(0, fixture.Drained)},
 			"pull n2, pull n3", "", ""},
-		"the node lists it": {[]func(*deployments.Rollout){nodeIs(1,
-			lists("docker.io/library/app@sha256:1", "docker.io/library/app:2"))}, "pull n1, pull n3, close p2", "", ""},
-		"the node lists it by digest": {[]func(*deployments.Rollout){updateRevisionIs("app:2" + sample.Digests[0]),
-			nodeIs(1, lists("docker.io/library/app"+sample.Digests[0]))}, "pull n1, pull n3, close p2", "", ""},
+		"the node lists it": {[]func(*deployments.Rollout){nodeIs(1, lists("docker.io/library/app:2"))}, "pull n1, pull n2", "", ""},
+		"an old kubelet's node lists it": {[]func(*deployments.Rollout){nodeIs(1, onKubelet("v1.34.9")),
+			nodeIs(1, lists("docker.io/library/app@sha256:1", "docker.io/library/app:2"))}, "pull n1, pull n3, close p2", "", ""},
+		"the node lists it, and its container had it before": {[]func(*deployments.Rollout){podIs(1, ranBefore("docker.io/library/app"+digest)),
+			nodeIs(1, lists("docker.io/library/app"+digest, "docker.io/library/app:2"))}, "pull n1, pull n3, close p2", "", ""},
+		"the node no longer lists what its container had": {[]func(*deployments.Rollout){
+			podIs(1, ranBefore("docker.io/library/app"+digest))}, "pull n1, pull n2", "", ""},
+		"its container had another image": {[]func(*deployments.Rollout){podIs(1, ranBefore("docker.io/library/app"+sample.Digests[1])),
+			nodeIs(1, lists("docker.io/library/app"+digest, "docker.io/library/app:2"))}, "pull n1, pull n2", "", ""},
+		"its container had the image from elsewhere": {[]func(*deployments.Rollout){podIs(1, ranBefore("r.io/app"+digest)),
+			nodeIs(1, lists("r.io/app"+digest, "docker.io/library/app"+digest, "docker.io/library/app:2"))}, "pull n1, pull n2", "", ""},
+		"its container had the digest before": {[]func(*deployments.Rollout){updateRevisionIs("app:2" + digest),
+			podIs(1, ranBefore("docker.io/library/app"+digest)), nodeIs(1, lists("docker.io/library/app"+digest))},
+			"pull n1, pull n3, close p2", "", ""},
 		"the node lists another digest": {[]func(*deployments.Rollout){updateRevisionIs("app:2" + sample.Digests[0]),
 			nodeIs(1, lists("docker.io/library/app"+sample.Digests[1], "docker.io/library/app:2"))}, "pull n1, pull n2", "", ""},
 		"the registry is always asked": {[]func(*deployments.Rollout){nodeIs(0, lists("app:2")),
@@ -183,6 +206,13 @@ func TestPull(t *testing.T) {
 			r.Deployment.Spec.Replicas, newRS.Spec.Replicas, newRS.Status.Replicas = new(int32(5)), new(int32(1)), 1
 			fixture.PodOf(r, "q", newRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n3" })
 		}}, "pull n1, pull n2, close p3", "", ""},
+		"another pod there runs it under another name": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
+			newRS := r.ReplicaSets[1]
+			r.Deployment.Spec.Replicas, newRS.Spec.Replicas, newRS.Status.Replicas = new(int32(5)), new(int32(1)), 1
+			fixture.PodOf(r, "q", newRS, func(pod *corev1.Pod) {
+				pod.Spec.NodeName, pod.Spec.Containers[0].Image = "n1", "docker.io/library/app:2"
+			})
+		}}, "pull n1, pull n2", "", ""},
 		"one pod that serves for two on a node": {[]func(*deployments.Rollout){podIs(1, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })},
 			"pull n1, pull n3", "", ""},
 
@@ -290,7 +320,11 @@ func TestPullOfASidecar(t *testing.T) {
 		want   string
 	}{
 		"no node has it":    {func(*deployments.Rollout) {}, "pull n1, pull n2"},
-		"the node lists it": {nodeIs(1, lists("mesh:2")), "pull n1, pull n3, close p2"},
+		"the node lists it": {nodeIs(1, lists("mesh:2")), "pull n1, pull n2"},
+		"an old kubelet's node lists it": {func(r *deployments.Rollout) {
+			nodeIs(1, onKubelet("v1.34.9"))(r)
+			nodeIs(1, lists("mesh:2"))(r)
+		}, "pull n1, pull n3, close p2"},
 		"the registry is always asked": {func(r *deployments.Rollout) {
 			nodeIs(0, lists("mesh:2"))(r)
 			r.Seen.Pods[0].Spec.InitContainers[1].ImagePullPolicy = corev1.PullAlways
