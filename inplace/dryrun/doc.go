@@ -11,7 +11,7 @@
 //     new pod would be. Only a partially patched pod has its earlier images noted in its mark, for the way back.
 //   - Another image of an injected container, as after the upgrade of a service mesh: the pods get it if all containers of the template
 //     restart anyway, and nothing else of that container differs. An undo keeps it. Otherwise the update is native.
-//   - Other containers, other names of variables or other mount paths than running pods have: native.
+//   - Other containers, other names of variables or other mount paths than running pods have, or more pull secrets: native.
 //     Values of variables and names of volumes are not compared, since they may differ from pod to pod. Where the update adds tolerations,
 //     the tolerations that the pods would then have are compared, too.
 //   - No answer about the pod: a quota is full (it refuses after all policies have agreed), a webhook has side effects and is not called,

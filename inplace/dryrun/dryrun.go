@@ -101,7 +101,7 @@ func (r NewPods) Against() *inplace.Reason {
 func (r NewPods) AgainstPod(pod *corev1.Pod, change edit.Change, rewritten []edit.ContainerChange) *inplace.Reason {
 	switch {
 	case r.Pod != nil:
-		return cmp.Or(r.injects(pod, change), r.tolerates(pod, change.Tolerations), r.relabels(change))
+		return cmp.Or(r.injects(pod, change), r.tolerates(pod, change.Tolerations), r.relabels(change), r.entitles(pod, change))
 	case r.Unknown != "" && len(rewritten) > 0:
 		first := rewritten[0]
 		return &inplace.Reason{Code: inplace.CodeRewrittenImage, Message: fmt.Sprintf(
@@ -207,6 +207,18 @@ func (r NewPods) relabels(change edit.Change) *inplace.Reason {
 		}
 	}
 	return nil
+}
+
+// entitles returns a reason if a new pod has a pull secret that the running pod, which gets an image, has not and cannot get: pull secrets
+// were added to its service account. So its kubelet could refuse the image, and a pre-pull pod, which is new, would not show that.
+func (r NewPods) entitles(pod *corev1.Pod, change edit.Change) *inplace.Reason {
+	secrets := r.Pod.Spec.ImagePullSecrets
+	missing := slices.IndexFunc(secrets, func(s corev1.LocalObjectReference) bool { return !slices.Contains(pod.Spec.ImagePullSecrets, s) })
+	if missing < 0 || !slices.ContainsFunc(change.Containers, edit.ContainerChange.NewImage) {
+		return nil
+	}
+	return &inplace.Reason{Code: inplace.CodeInjected, Message: fmt.Sprintf(
+		"admission gives new pods pull secret %s, and pod %s does not have it", secrets[missing].Name, pod.Name)}
 }
 
 // addition is something that a pod may have besides its template.

@@ -138,6 +138,12 @@ func TestDryRunDecides(t *testing.T) {
 			made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "1"}}
 			old.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "2"}}
 		}, ""},
+		"a pull secret is new": {func(_ *deployments.Rollout, made, _ *corev1.Pod) {
+			made.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+		}, inplace.CodeInjected},
+		"a pull secret is gone": {func(_ *deployments.Rollout, _, old *corev1.Pod) {
+			old.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+		}, ""},
 		"a volume is gone": {func(_ *deployments.Rollout, _, old *corev1.Pod) {
 			old.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "ca", MountPath: "/ca"}}
 		}, inplace.CodeInjected},
