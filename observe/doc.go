@@ -29,6 +29,7 @@
 //
 //   - at most 100 containers in a template or a pod (apps.MostContainers), and as many readiness gates and conditions; a
 //     pod with more is never read;
+//   - at most 256 KiB and 20,000 elements of lists and objects in a template;
 //   - at most 250 revisions, and 8 MiB of them;
 //   - at most 8 MiB of pods of which the cache has only outlines (whole.go).
 //

@@ -240,8 +240,8 @@ func TestWhatIsReadWholeIsAsNewAsTheOutline(t *testing.T) {
 // TestTooMuchIsNotRead checks that neither through a cache nor from the API server a manager reads more of one workload
 // than it can keep.
 func TestTooMuchIsNotRead(t *testing.T) {
-	const count = 12
-	objects := shopOf(t, count, 1<<20)
+	const count, each = 48, 200 << 10
+	objects := shopOf(t, count, each)
 	s, keep := serve(t, objects...), keepOf(t, objects...)
 	for name, reader := range map[string]Reader{"live": {Reader: s}, "indexed": cacheOf(t, s, keep, objects...)} {
 		s.gets, s.largest = 0, 0
@@ -251,8 +251,8 @@ func TestTooMuchIsNotRead(t *testing.T) {
 			size += sizeOf(set)
 		}
 		// The cache has outlines of what is too much. A list at the API server stops before it.
-		all := len(rollout.ReplicaSets) == count || !reader.Stores.present() && len(rollout.ReplicaSets) <= mostRead>>20+1
-		if !all || size > mostRead+count*(1<<10) || s.largest > revisionsAtATime {
+		all := len(rollout.ReplicaSets) == count || !reader.Stores.present() && len(rollout.ReplicaSets) <= mostRead/each+1
+		if !all || size > mostRead+count*(2<<10) || s.largest > revisionsAtATime {
 			t.Errorf("%s: %d ReplicaSets of %d bytes were read, %d at a time", name, len(rollout.ReplicaSets), size, s.largest)
 		}
 		if decision := rollout.Decision(); decision.Held || !slices.Contains(decision.Reasons.Codes(), inplace.CodeTooLarge) {

@@ -48,13 +48,35 @@ func TestElements(t *testing.T) {
 // TestDecodedTemplatesTakeBoundedMemory: a template that takes very much more memory than its text is not remembered in decoded form.
 func TestDecodedTemplatesTakeBoundedMemory(t *testing.T) {
 	for element, remembered := range map[string]bool{`{"name":"A_VARIABLE","value":"some value of it"}`: true, `{}`: false} {
-		elements := strings.Repeat(element+",", (longestFound-100)/(len(element)+1)) + element
+		elements := strings.Repeat(element+",", min(mostElements/3, (longestFound-100)/(len(element)+1))) + element
 		template, err := ParseTemplate([]byte(`{"spec":{"containers":[{"env":[` + elements + `]}]}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if template.Decoded() == template.Decoded() != remembered {
 			t.Errorf("with variables %s, remembered is not %t", element, remembered)
+		}
+	}
+}
+
+// TestTemplatesAreBounded: what is too large is neither decoded nor compared, but still the same as itself.
+func TestTemplatesAreBounded(t *testing.T) {
+	for name, list := range map[string]string{
+		"text":     `"` + strings.Repeat("x", longestTemplate) + `"`,
+		"elements": strings.Repeat(`"",`, mostElements) + `""`,
+	} {
+		var template, labelled Template
+		for labels, into := range map[string]*Template{`{}`: &template, `{"pod-template-hash":"1"}`: &labelled} {
+			raw := `{"metadata":{"labels":` + labels + `},"spec":{"containers":[{"name":"app","args":[` + list + `]}]}}`
+			if err := json.Unmarshal([]byte(raw), into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if flaw := template.Unsupported(); flaw == nil || len(template.Decoded().Spec.Containers) > 0 {
+			t.Errorf("a template with too much %s is accepted", name)
+		}
+		if !SameTemplate(template, labelled) {
+			t.Errorf("a template with too much %s differs from itself", name)
 		}
 	}
 }

@@ -26,6 +26,13 @@ func SameTemplate(a, b Template) bool { return a.Digest() == b.Digest() }
 // several times what is in use. In every pod, Stayput searches all containers for each of them by name.
 const MostContainers = 100
 
+// These bound how large a template may be to be updated in place. Templates have a few KiB. One may be compared with as many others as
+// there are revisions.
+const (
+	longestTemplate = 256 << 10
+	mostElements    = 20_000
+)
+
 // ContainersOf returns the number of containers in the spec, init containers included.
 func ContainersOf(spec *corev1.PodSpec) int { return len(spec.Containers) + len(spec.InitContainers) }
 
@@ -85,6 +92,10 @@ func ParseTemplate(raw []byte) (Template, error) {
 }
 
 func parseTemplate(t Template) (Template, error) {
+	if size, count := len(t.raw), Elements(t.raw); size > longestTemplate || count > mostElements {
+		return t, fmt.Errorf("unsupported pod template: it has %d KiB and %d elements of lists and objects, more than %d KiB or %d elements",
+			size>>10, count, longestTemplate>>10, mostElements)
+	}
 	if path := unbounded(t.Tree(), templateShape); path != nil {
 		return t, fmt.Errorf("unsupported pod template: the quantity at %s has more than %d characters or an exponent beyond ±%d",
 			patches.Pointer(path...), longestQuantity, largestExponent)

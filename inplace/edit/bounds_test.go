@@ -57,7 +57,7 @@ func TestCompareKeepsTheFirstReasons(t *testing.T) {
 			typed.Spec.Volumes = append(typed.Spec.Volumes, corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{DownwardAPI: source}})
 		},
 		"keys as long as a template": func(typed *corev1.PodTemplateSpec, _ int, side string) {
-			typed.Spec.NodeSelector = map[string]string{strings.Repeat("k", 1<<20): side}
+			typed.Spec.NodeSelector = map[string]string{strings.Repeat("k", 100<<10): side}
 		},
 	}
 	for name, change := range cases {
