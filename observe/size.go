@@ -31,8 +31,9 @@ func memory(value reflect.Value) int {
 			all += 2*int(each.Key().Type().Size()+each.Value().Type().Size()) + memory(each.Key()) + memory(each.Value())
 		}
 		return all
+	default:
+		return 0
 	}
-	return 0
 }
 
 func memoryOfFields(value reflect.Value) int {
