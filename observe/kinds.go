@@ -132,7 +132,9 @@ func revisionTypes() []Type {
 }
 
 // kindOf returns the kind of an object, or of the items of a list, as users know it. What users read names no types of Go.
-func kindOf(object any) string { return strings.TrimSuffix(reflect.TypeOf(object).Elem().Name(), "List") }
+func kindOf(object any) string {
+	return strings.TrimSuffix(reflect.TypeOf(object).Elem().Name(), "List")
+}
 
 // typeFor returns the type of the object; nil if the object is no workload and no revision.
 func typeFor(object client.Object) *Type {

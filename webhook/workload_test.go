@@ -389,7 +389,8 @@ func TestUnreadIsNamedAsUsersKnowIt(t *testing.T) {
 		"the workload": {onlyNamespaces(t, revised...), set, undecided + "read StatefulSet shop/db: " + errRead.Error()},
 		"its revisions": {without(t, &apps.ControllerRevisionList{}, revised...), set,
 			undecided + "list ControllerRevisions of StatefulSet shop/db: " + errRead.Error()},
-		"its pods":                      {without(t, &corev1.PodList{}, revised...), set, undecided + "list Pods of StatefulSet shop/db: " + errRead.Error()},
+		"its pods": {without(t, &corev1.PodList{}, revised...), set,
+			undecided + "list Pods of StatefulSet shop/db: " + errRead.Error()},
 		"a request that does not parse": {reader(t, revised...), garbled, undecided + `decode the object of the request: duplicate field "spec"`},
 	} {
 		t.Run(name, func(t *testing.T) {

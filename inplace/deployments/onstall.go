@@ -29,8 +29,8 @@ import (
 // controller keeps the time of the condition from one template to the next, and an update exceeds its deadline while a PodDisruptionBudget
 // keeps its pods in service.
 //
-// Who may create ReplicaSets decides neither the template nor the number of such a revision: it must have existed when the update began, and
-// it must be the only one that pods had then.
+// Users who may create ReplicaSets do not choose that revision, although they write templates, numbers and marks: it must have existed when
+// the update began, and be the only one that pods had then.
 //
 // The write fails if the Deployment is another one than the plan was made on. A user who edits in this moment, or takes the label away, is
 // first.
@@ -101,7 +101,7 @@ func (o *observed) revisionBefore(newRS *apps.ReplicaSet) (before *apps.ReplicaS
 // goesBack reports whether running pods can take the change.
 func goesBack(back edit.Change) bool { return back.InPlace() && len(back.LostTolerations) == 0 }
 
-// currentIn reports whether pods had the ReplicaSet when the update to newRS began. Whoever creates a ReplicaSet may write the mark, but not
+// currentIn reports whether pods had the ReplicaSet when the update to newRS began. Users who create a ReplicaSet may write the mark, but not
 // the time of creation.
 func currentIn(rs, newRS *apps.ReplicaSet) bool {
 	updating := newRS.Labels[inplace.LabelUpdating]

@@ -48,7 +48,9 @@ func GracePeriod(pod *corev1.Pod) time.Duration {
 }
 
 // lasting returns that many seconds, but no more than 68 years: users may write numbers that no Duration has.
-func lasting(seconds int64) time.Duration { return time.Duration(min(seconds, math.MaxInt32)) * time.Second }
+func lasting(seconds int64) time.Duration {
+	return time.Duration(min(seconds, math.MaxInt32)) * time.Second
+}
 
 // Sleeps returns how long the container's preStop hook sleeps. It is 0 if the hook does anything else.
 func Sleeps(pod *corev1.Pod, container string) time.Duration {

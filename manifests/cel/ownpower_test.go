@@ -268,8 +268,8 @@ type object interface {
 	metav1.Object
 }
 
-// TestOwnTextsAreShort checks that Stayput puts no other labels on revisions than its marks, and writes no more text into them, and into pods
-// without the namespace's label, than it needs.
+// TestOwnTextsAreShort checks that Stayput puts no other labels on revisions than its marks, and writes no more text than it needs: into
+// revisions, and into pods where the namespace has no label.
 func TestOwnTextsAreShort(t *testing.T) {
 	const own = "../base/own-power.yaml"
 	scaling, revisions := compileRefusals(t, own, "stayput-own-scaling"), compileRefusals(t, own, "stayput-own-revisions")
@@ -280,7 +280,8 @@ func TestOwnTextsAreShort(t *testing.T) {
 	}
 	of := appsv1.SchemeGroupVersion.String()
 	replicaSet := &appsv1.ReplicaSet{TypeMeta: metav1.TypeMeta{APIVersion: of, Kind: "ReplicaSet"}, ObjectMeta: owned("Deployment")}
-	revision := &appsv1.ControllerRevision{TypeMeta: metav1.TypeMeta{APIVersion: of, Kind: "ControllerRevision"}, ObjectMeta: owned("DaemonSet")}
+	revision := &appsv1.ControllerRevision{
+		TypeMeta: metav1.TypeMeta{APIVersion: of, Kind: "ControllerRevision"}, ObjectMeta: owned("DaemonSet")}
 	pod := ownedPod()
 	requesting("waiting app")(pod)
 	label := func(key string) func(metav1.Object) {

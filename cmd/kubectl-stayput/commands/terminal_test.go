@@ -67,8 +67,8 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// TestStrangersWriteNoControls: whoever may write an Event or an annotation does not write to the terminal of whoever reads it, whether with
-// escape sequences or with lines that look like the plugin's own.
+// TestStrangersWriteNoControls: users who may write an Event or an annotation do not write to the terminal of those who read it, whether
+// with escape sequences or with lines that look like the plugin's own.
 func TestStrangersWriteNoControls(t *testing.T) {
 	const forged = "\x1b]0;title\a\x1b[2J\u009b31m\rmoved\b\x7f\nLeader: nobody"
 	const shown = `\u001b]0;title\u0007\u001b[2J\u009b31m moved\u0008\u007f`
