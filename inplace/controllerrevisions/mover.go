@@ -32,7 +32,7 @@ func (v *mover) move(next []*Pod) podstate.Turns {
 	v.keepTurns()
 	for _, m := range next {
 		switch replaced := m.WhyReplaced() != nil; {
-		case m.Available && v.keepsOrder():
+		case m.Serving && v.keepsOrder():
 		case replaced && !m.Available:
 			v.partition.Take(&m.State) // it may be replaced at any moment
 		case replaced:

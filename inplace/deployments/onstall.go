@@ -55,7 +55,9 @@ func (o *observed) undoOnStall() (*steps.UndoStalled, string) {
 }
 
 // configurationOf returns the mark of the last restart for changed configuration.
-func configurationOf(rs *apps.ReplicaSet) string { return rs.Spec.Template.Annotations()[inplace.AnnotationConfiguration] }
+func configurationOf(rs *apps.ReplicaSet) string {
+	return rs.Spec.Template.Annotations()[inplace.AnnotationConfiguration]
+}
 
 // hasStalled reports whether the status says that the deadline is exceeded, and will go on to say so, and the update has had that much
 // time.

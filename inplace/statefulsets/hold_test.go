@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -85,6 +86,13 @@ func TestReplacementsHaveTheirTurn(t *testing.T) {
 		"the highest, and another is missing": {replaced: []int{2}, change: func(m *fixture.Members) { m.Lose(0) }},
 		"the highest, and another is not Ready": {replaced: []int{2}, change: func(m *fixture.Members) {
 			fixture.Unready(m.Member(0))
+		}},
+		"one that is not available yet, and that goes before higher ones": {replaced: []int{0}, change: func(m *fixture.Members) {
+			fixture.Parallel(m)
+			m.StatefulSet.Spec.MinReadySeconds = 10
+			apps.Condition(m.Member(0), corev1.PodReady).LastTransitionTime = metav1.NewTime(m.Of().Seen.Now)
+			m.StatefulSet.Annotations = map[string]string{inplace.AnnotationUpdateLast: "role=leader"}
+			m.Member(1).Labels["role"], m.Member(2).Labels["role"] = "leader", "leader"
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func (k kind) Next(pending []*controllerrevisions.Pod, budget podstate.Budget) [
 		switch {
 		case begun(m), m.NoRestart():
 			next = append(next, m)
-		case m.Available && m.WhyReplaced() != nil && k.anyHigher(pending[i+1:], m):
+		case m.Serving && m.WhyReplaced() != nil && k.anyHigher(pending[i+1:], m):
 		case m.Available, m.Serving && !k.StatefulSet.Ordered():
 			serving = append(serving, m)
 		case k.hopeless(m):
