@@ -36,7 +36,7 @@ const (
 // A result is used for one update only. Before the next update to the same revision, policies may have changed.
 func (r *Reconciler) planWithDryRun(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) steps.Plan {
 	remembered, seen := r.memories.recall(workload), rollout.Snapshot()
-	seen.DryRun, seen.OldDryRun = remembered.DryRun.Result, remembered.RefusedOld.Result
+	seen.DryRun, seen.OldDryRun = remembered.NewPods(time.Now()), remembered.RefusedOld.Result
 	plan := rollout.Plan()
 	switch {
 	case plan.DryRun == nil:

@@ -30,6 +30,9 @@ import (
 // for comes first.
 const lookAgain = 2 * time.Second
 
+// renewAgain is after what time a workload is looked at again whose update waits while writes fail: the hold must be renewed meanwhile.
+const renewAgain = 10 * time.Second
+
 // soon requeues a workload at once.
 const soon = time.Millisecond
 
@@ -179,12 +182,20 @@ func (r *Reconciler) execute(
 	return r.fallBack(ctx, workload, rollout, refused.Reason())
 }
 
-// fallBack leaves the update to the native controller for good.
+// fallBack leaves the update to the native controller for good, unless it waits while the user wants no pod to be replaced.
 func (r *Reconciler) fallBack(
 	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, why inplace.Reason,
 ) (reconcile.Result, error) {
 	fallback := rollout.FallBack(why)
-	return r.finish(ctx, workload, rollout, fallback, r.carryOut(ctx, workload, fallback.Steps))
+	done := r.carryOut(ctx, workload, fallback.Steps)
+	if !fallback.Decision.Held {
+		return r.finish(ctx, workload, rollout, fallback, done)
+	}
+	r.memories.recall(workload).Waits(fallback, time.Now())
+	r.Reporter.Report(rollout, fallback, done.Writes)
+	log.FromContext(ctx).Error(done.Err, "The update waits, as no pod is to be replaced", "reason", why.Message)
+	// With an error, the next look would come later and later, and the hold would expire.
+	return reconcile.Result{RequeueAfter: inplace.Sooner(renewAgain, fallback.After)}, nil
 }
 
 // carryOut makes the steps, and remembers the versions that it has written.

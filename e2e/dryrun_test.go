@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,7 @@ func dryRuns(t *testing.T) {
 		"refused image":              func(t *testing.T) { refusedAtCreation(t, toV3) },
 		"refused label":              func(t *testing.T) { refusedAtCreation(t, label) },
 		"refused image, DaemonSet":   daemonsRefusedAtBirth,
+		"refused, window closed":     refusedWhileClosed,
 		"rewritten images":           func(t *testing.T) { rewrittenAtBirth(t, newStage, "web") },
 		"rewritten image, DaemonSet": func(t *testing.T) { rewrittenAtBirth(t, newDaemonStage, agents) },
 		"rewritten before the label": rewrittenBefore,
@@ -52,6 +54,24 @@ func refusedAtCreation(t *testing.T, edit func(*stage)) {
 	s.kept("web", before, nil)
 	s.neverClosed()
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+}
+
+// refusedWhileClosed checks that no pod is replaced while a maintenance window is closed, although a policy refuses new pods. The update
+// waits and says why, and an undo ends it.
+func refusedWhileClosed(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	s.decree(fmt.Sprintf(noV3, s.namespace))
+	s.refusesV3()
+	before, opens := s.pods("web"), time.Now().UTC().Add(4*time.Hour).Hour()
+	s.kubectl("", "annotate", ref("web"), fmt.Sprintf("%s=%02d:00-%02d:30", windowAnnotation, opens, opens))
+	s.begin("refused", inPlace)
+	s.setImage("web", "app=v3")
+	s.reported("Deployment", "InPlaceUpdateWaits")
+	s.rollout("undo", "web")
+	s.completes("web")
+	s.kept("web", before, nil)
+	s.neverClosed()
 }
 
 // daemonsRefusedAtBirth checks the same of a DaemonSet. The native controller deletes one pod before its replacement is refused. The other

@@ -25,8 +25,9 @@ const (
 
 var partitionForm = regexp.MustCompile(PartitionForm)
 
-// Partition says which pods keep their old revision: those of a value of LabelPartition, and all while a maintenance window is closed. The
-// zero Partition keeps no pod. Only Stayput's holds enforce it: without Stayput the native controller updates all pods.
+// Partition says which pods keep their old revision: those of a value of LabelPartition, and all while a maintenance window is closed or
+// there is an Obstacle. The zero Partition keeps no pod. Only Stayput's holds enforce it: without Stayput the native controller updates all
+// pods.
 type Partition struct {
 	// Value is the value of LabelPartition; empty if there is none.
 	Value string
@@ -35,6 +36,8 @@ type Partition struct {
 	Closed string
 	// WindowFlaw is what is wrong with the maintenance window, as one clause; empty if it is valid. Such a window is closed.
 	WindowFlaw string
+	// Obstacle is why the update waits instead of falling back.
+	Obstacle Obstacle
 }
 
 // ByWindow reports whether a window keeps all pods.
@@ -81,7 +84,7 @@ func (p Partition) Keeps(pods int) int {
 	switch {
 	case p == Partition{}:
 		return 0
-	case p.ByWindow() || p.Flaw() != "" || err != nil || percent && value == 100:
+	case p.ByWindow() || p.Obstacle.Any() || p.Flaw() != "" || err != nil || percent && value == 100:
 		return pods
 	case percent && pods > 1:
 		return min((pods*value+99)/100, pods-1)

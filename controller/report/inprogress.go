@@ -25,7 +25,8 @@ func newInProgress(namespaces *bynamespace.Series) *inProgress {
 		namespaces: namespaces,
 		inFlight:   gauge("updates_in_flight", "Workloads being updated in place."),
 		stalled: gauge("updates_stalled",
-			"Deployments whose update in place has made no progress for progressDeadlineSeconds."),
+			"Deployments whose update in place has made no progress for progressDeadlineSeconds, and workloads whose update waits instead "+
+				"of falling back."),
 		refused: gauge("updates_awaiting_budget",
 			"Workloads whose update in place has waited for a PodDisruptionBudget for ten seconds or more."),
 		awaiting: gauge("pods_awaiting_limit",

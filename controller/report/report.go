@@ -48,6 +48,9 @@ const (
 	EventPartition = "InPlaceUpdateAtPartition"
 	// EventWindow tells, each time that the maintenance window is closed, that the update waits for it, and when it opens.
 	EventWindow = "InPlaceUpdateAwaitsWindow"
+	// EventWaits tells why pods cannot be updated in place, that the update waits instead of falling back, and what ends that: a window is
+	// closed, or a partition keeps all pods. It comes again every half hour.
+	EventWaits = "InPlaceUpdateWaits"
 	// EventAwaitsBudget tells, once for each PodDisruptionBudget, that it has allowed no disruption for ten seconds, so that no pod restarts,
 	// and why.
 	EventAwaitsBudget = "InPlaceUpdateAwaitsBudget"
@@ -119,6 +122,8 @@ type update struct {
 	started        time.Time
 	stalled        bool                    // it has stalled
 	still          bool                    // it stalls now
+	waits          string                  // the code of the reason for which it waits instead of falling back, as far as that was reported
+	waitsTold      time.Time               // when that was
 	refusedSince   time.Time               // since when it waits for a PodDisruptionBudget; zero if it does not
 	refused        bool                    // that has taken longer than budgetPatience
 	limit          string                  // the flag of the limit that keeps pods in service; empty if none does
@@ -173,6 +178,7 @@ func (n news) during(known *update) {
 	n.awaitsBudget(known)
 	n.hooks(known)
 	n.awaitsLimit(known)
+	n.waits(known)
 	n.stalled(known)
 	n.notUndone(known)
 	n.fellBack(known)
@@ -498,14 +504,31 @@ func (n news) awaitsLimit(known *update) {
 	}
 }
 
-// stalled notices when an update stalls and when it goes on. It records once that the update makes no progress.
+// waitsAgain is when it is told again that an update waits instead of falling back: events are kept for an hour, and it may wait for days.
+const waitsAgain = 30 * time.Minute
+
+// waits records why an update waits instead of falling back.
+func (n news) waits(known *update) {
+	obstacle := n.plan.Obstacle
+	if !obstacle.Any() || known.waits == obstacle.Reason.Code && n.seen.Now.Sub(known.waitsTold) < waitsAgain {
+		return
+	}
+	known.waits, known.waitsTold = obstacle.Reason.Code, n.seen.Now
+	note := "The update waits " + n.seen.Settings.Partition.Where() + "; " + obstacle.String()
+	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventWaits, note)
+}
+
+// stalled notices when an update stalls and when it goes on. It records once that the update makes no progress, unless waits tells that.
 func (n news) stalled(known *update) {
-	known.still = n.plan.Phase == steps.PhaseStalled
-	if !known.still || known.stalled {
+	stalled, waits := n.plan.Phase == steps.PhaseStalled, n.plan.Obstacle.Any()
+	known.still = stalled || waits
+	if !stalled || known.stalled {
 		return
 	}
 	known.stalled = true
-	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventStalled, n.plan.Message)
+	if !waits {
+		n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventStalled, n.plan.Message)
+	}
 }
 
 // undone records that a stalled update was undone.

@@ -21,6 +21,7 @@ var adviceOnEvents = map[string]string{
 	"PreRestartHookTimedOut":    "Look at the controller of the hook, or set a longer `stayput.dev/pre-restart-timeout`",
 	"InPlaceUpdateAtPartition":  "Look at the updated pods. Then lower the [partition](../how-to/staged-rollouts.md), or undo",
 	"InPlaceUpdateAwaitsWindow": "Wait for the [window](../how-to/maintenance-windows.md), or annotate the workload with `stayput.dev/maintenance-window=always`",
+	"InPlaceUpdateWaits":        "Correct what the event names, edit the template again, or undo it. Otherwise wait: [windows](../how-to/maintenance-windows.md)",
 	"InPlaceUpdateAwaitsBudget": "Look at the pods that the PodDisruptionBudget selects, or change it: [how](../how-to/disruption-budgets.md)",
 	"InPlaceUpdateAwaitsLimit":  "Nothing: it goes on when others are done. Or raise [the limit](../how-to/limit-restarts.md)",
 	"InPlaceUpdateFellBack":     "Nothing at once: the native controller ends the update. The [reason](#reasons) says what to change",

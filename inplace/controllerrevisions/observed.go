@@ -55,7 +55,7 @@ func (r Rollout) observed() *observed {
 	o.update.NewPods = o.seen.DryRun.Of(o.updateUID(), workload.Template, edit.Living(&workload.Template.Decoded().Spec))
 	o.addPods()
 	o.update.Decided = o.decide()
-	o.update.Partition = podstate.PartitionBudgetOf(o.seen.Settings.Partition, max(workload.Replicas, len(o.live)), o.update.States)
+	o.update.Partition = podstate.PartitionBudgetOf(o.update.PartitionNow(), max(workload.Replicas, len(o.live)), o.update.States)
 	for _, m := range o.live {
 		m.AtPartition = m.AtPartition || m.Kept
 	}
@@ -132,6 +132,8 @@ func (o *observed) decide() steps.Decision {
 	}
 	decision.Reasons = o.update.Workload.NotInPlace(decision.Reasons)
 	decision.Held = len(decision.Reasons) == 0 || slices.ContainsFunc(o.pending, o.reachableInPlace)
+	decision.Waits = !decision.Held && o.seen.Awaits(o.update.Workload, decision.Reasons)
+	decision.Held = decision.Held || decision.Waits
 	return decision
 }
 

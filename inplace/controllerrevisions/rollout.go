@@ -45,13 +45,17 @@ func (r Rollout) Plan() steps.Plan {
 	if r.untouched() {
 		return steps.NativePlan(r.Seen.Mode)
 	}
-	return engine.Plan(func() engine.Planner { return planner{r.observed()} })
+	return engine.Plan(r.begin)
+}
+
+// begin implements engine.Begin.
+func (r Rollout) begin(obstacle *inplace.Reason) engine.Planner {
+	r.Seen.Obstacle = obstacle
+	return planner{r.observed()}
 }
 
 // FallBack returns the plan by which the update falls back to the native controller.
-func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
-	return engine.FallBack(planner{r.observed()}, why)
-}
+func (r Rollout) FallBack(why inplace.Reason) steps.Plan { return engine.FallBack(r.begin, why) }
 
 // Nudge returns the steps that nudge the native controller in the middle of an update; none if there is nothing to update.
 func (r Rollout) Nudge() []steps.Step {

@@ -9,7 +9,7 @@ import (
 
 // PlanWith returns the plan of a planner that also posts those changes of replicas.
 func (r Rollout) PlanWith(posts Ledger) steps.Plan {
-	return engine.Plan(func() engine.Planner { return erring{planner{r.observed()}, posts} })
+	return engine.Plan(func(*inplace.Reason) engine.Planner { return erring{planner{r.observed()}, posts} })
 }
 
 type erring struct {

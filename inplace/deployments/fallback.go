@@ -19,7 +19,7 @@ func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 	if why.Code == inplace.CodeUninstalled {
 		r.Seen.OldDryRun = dryrun.Result{Unknown: why.Message}
 	}
-	return engine.FallBack(planner{r.observed()}, why)
+	return engine.FallBack(r.begin, why)
 }
 
 // LeftToDo implements engine.Planner.

@@ -26,9 +26,10 @@ type observed struct {
 
 // observed looks at everything once, in the order in which one fact depends on another.
 func (r Rollout) observed() *observed {
-	o, partition, wanted := &observed{Rollout: r}, r.Seen.Settings.Partition, int(apps.Desired(r.Deployment))
+	o, wanted := &observed{Rollout: r}, int(apps.Desired(r.Deployment))
 	o.update = engine.NewUpdate(r.workload(), &o.Seen)
 	o.update.Decided = r.Decision()
+	partition := o.update.PartitionNow()
 	newRS := r.UpdateRevision()
 	o.sets = SetsOf(r.OldestFirst(), newRS, wanted, partition.Keeps(wanted))
 	whyAlone := ""

@@ -20,7 +20,13 @@ func (r Rollout) Plan() steps.Plan {
 	if r.untouched() {
 		return steps.NativePlan(r.Seen.Mode)
 	}
-	return engine.Plan(func() engine.Planner { return planner{r.observed()} })
+	return engine.Plan(r.begin)
+}
+
+// begin implements engine.Begin.
+func (r Rollout) begin(obstacle *inplace.Reason) engine.Planner {
+	r.Seen.Obstacle = obstacle
+	return planner{r.observed()}
 }
 
 // PodProgress returns what users need to know of each live pod, by name.
@@ -65,7 +71,7 @@ func (p planner) Budget() (left podstate.Budget, never string) {
 // Impossible implements engine.Planner.
 func (p planner) Impossible() *inplace.Reason {
 	switch unresized := p.notResized(); {
-	case p.nativeRolloutBegun():
+	case p.nativeRolloutBegun(p.UpdateRevision()):
 		return &inplace.Reason{Code: inplace.CodeNativeRollout, Message: "the Deployment controller has begun a rollout with new pods"}
 	case p.bypass.again():
 		return &inplace.Reason{Code: inplace.CodeBypassed,
@@ -79,11 +85,11 @@ func (p planner) Impossible() *inplace.Reason {
 // nativeRolloutBegun reports whether the Deployment controller has given replicas to the new ReplicaSet without Stayput. Either the
 // namespace has just been labelled, or writes that should be held are not, because the API server does not reach Stayput's webhooks. If
 // two clients scaled at the same time, more pods could become unavailable than may be.
-func (p planner) nativeRolloutBegun() bool {
-	begun := slices.ContainsFunc(p.ReplicaSets, func(rs *apps.ReplicaSet) bool {
+func (r Rollout) nativeRolloutBegun(newRS *apps.ReplicaSet) bool {
+	begun := slices.ContainsFunc(r.ReplicaSets, func(rs *apps.ReplicaSet) bool {
 		return rs.Labels[inplace.LabelUpdating] != "" || rs.Labels[inplace.LabelSurgeReplicas] != ""
 	})
-	return !begun && p.sets.New != nil && p.sets.New.Size() > 0
+	return !begun && newRS != nil && apps.Replicas(newRS) > 0
 }
 
 // NeedsDryRun implements engine.Planner. While the rollout is paused no pod begins to move, but pods go back.
@@ -120,7 +126,7 @@ func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
 
 // Proceed implements engine.Planner.
 func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
-	pace := p.pacer(p.prePull().Advance(p.paused())).decide()
+	pace := p.pace(p.prePull().Advance(p.paused()))
 	changes, plan := p.changes(pace), p.update.Plan
 	plan.Result.OnlyWaits = p.onlyWaits(pace.turns)
 	undo, whyNot := p.undoOnStall()
@@ -130,6 +136,17 @@ func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
 	}
 	plan.Result.NotUndone = whyNot
 	return p.write(pace, changes)
+}
+
+// pace decides which pods move. Where the templates do not allow the update in place, none does, and partially patched pods go back.
+func (p planner) pace(blocked podstate.Blocked) pace {
+	pacer := p.pacer(blocked)
+	if !p.update.Decided.Waits {
+		return pacer.decide()
+	}
+	p.goBack()
+	pacer.keepTurns()
+	return pacer.pace
 }
 
 // write writes the changes and the status, or returns why the update falls back: replicas that do not add up are never written.

@@ -37,7 +37,8 @@ func (r Rollout) Preview(before apps.Template) steps.Preview {
 	o, template := r.observed(), r.Deployment.Spec.Template
 	// The new ReplicaSet need not exist yet, so the template says whether a surge pod finds a node.
 	o.surge = r.surgeOf(r.UpdateRevision(), readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim))
-	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: o.sets.Wanted, AtPartition: o.sets.Kept}
+	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: o.sets.Wanted,
+		AtPartition: r.Seen.Settings.Partition.Keeps(o.sets.Wanted)}
 	if o.surge.used {
 		preview.SurgePods = min(o.maxSurge(), max(0, preview.Moving()-o.maxUnavailable()))
 	}

@@ -77,7 +77,8 @@ func (r Rollout) Decision() steps.Decision {
 		return steps.Decision{UpdateRevision: steps.RevisionOf(newRS)}
 	}
 	reasons := r.nativeReasons(newRS, oldReplicaSets)
-	return steps.Decision{Held: len(reasons) == 0, UpdateRevision: steps.RevisionOf(newRS), Reasons: reasons}
+	waits := r.Seen.Awaits(r.workload(), reasons) && !r.nativeRolloutBegun(newRS)
+	return steps.Decision{Held: len(reasons) == 0 || waits, UpdateRevision: steps.RevisionOf(newRS), Reasons: reasons, Waits: waits}
 }
 
 // Deleting reports whether the Deployment is being deleted during an update in place; with --cascade=orphan, for example, so that its

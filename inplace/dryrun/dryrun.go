@@ -31,6 +31,8 @@ type Result struct {
 	Refused string
 	// Unknown is why the answer is not known. Then the update is made as if admission changed nothing, unless some pod shows that it does.
 	Unknown string
+	// Impossible is why no pod can be updated in place, as a write has shown; nil if none has.
+	Impossible *inplace.Reason
 	// Claim is a claim that only one node, or one pod, can mount; empty if there is none.
 	Claim string
 }
@@ -89,8 +91,8 @@ func (r *NewPods) read(spec corev1.PodSpec) {
 
 // Against returns why no running pod can be changed in place to what a new pod would be; nil if no such reason holds for all pods.
 func (r NewPods) Against() *inplace.Reason {
-	if r.Refused == "" {
-		return nil
+	if r.Impossible != nil || r.Refused == "" {
+		return r.Impossible
 	}
 	return &inplace.Reason{Code: inplace.CodeNotAdmitted, Message: "no new pod is admitted: " + r.Refused}
 }

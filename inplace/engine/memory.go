@@ -21,6 +21,9 @@ const (
 	// Unanswered is for how long a dry run may have no answer. A native rollout could not create pods meanwhile, either. But a webhook that
 	// fails only in dry runs must not hold the update.
 	Unanswered = time.Minute
+	// RefusedFor is for how long an update waits, where it waits instead of falling back, until it is tried again whether pods can be updated
+	// in place. A pod may be taken out of service for that.
+	RefusedFor = 10 * time.Minute
 	// UndoAgain is after what time an undo that the API server did not accept is tried again.
 	UndoAgain = time.Minute
 )
@@ -100,6 +103,27 @@ func (a Asked) Since(revision types.UID, now time.Time) Asked {
 
 // Old reports whether the first dry run was so long ago that its result counts no more, or that no answer is waited for.
 func (a Asked) Old(now time.Time) bool { return now.Sub(a.At) > Unanswered }
+
+// impossible reports whether what is known is that no pod can be updated in place.
+func (a Asked) impossible() bool { return a.Result.Impossible != nil || a.Refused != "" }
+
+// NewPods returns what is known of new pods of the update revision. A refusal after which the update waits counts for RefusedFor.
+func (m *Memory) NewPods(now time.Time) dryrun.Result {
+	if m.DryRun.impossible() && now.Sub(m.DryRun.At) > RefusedFor {
+		m.DryRun, m.Tried = Asked{}, ""
+	}
+	return m.DryRun.Result
+}
+
+// Waits notes why the update waits instead of falling back, where the next plan would not see that.
+func (m *Memory) Waits(plan steps.Plan, now time.Time) {
+	revision := plan.Decision.UpdateRevision
+	if revision == nil {
+		return
+	}
+	m.DryRun = m.DryRun.Since(revision.GetUID(), now)
+	m.DryRun.UpdateRevision, m.DryRun.At, m.DryRun.Impossible = revision.GetUID(), now, &plan.Obstacle.Reason
+}
 
 // Observe advances the memory before a plan.
 func (m *Memory) Observe(pods []*corev1.Pod, now time.Time) {

@@ -36,20 +36,26 @@ type Planner interface {
 	ProceedingPhase(progress string)
 }
 
-// Plan returns the next steps. It derives them only from what was observed, so any caller may call it at any moment. Begin returns a
-// planner that has planned nothing yet. If the update turns out to be impossible, nothing of the plan so far is written, and the update
-// falls back.
-func Plan(begin func() Planner) steps.Plan {
-	p := begin()
+// Begin returns a planner that has planned nothing yet. Obstacle is why the update waits instead of falling back; nil if it does not wait
+// for that.
+type Begin func(obstacle *inplace.Reason) Planner
+
+// Plan returns the next steps. It derives them only from what was observed, so any caller may call it at any moment. If the update turns
+// out to be impossible, nothing of the plan so far is written, and the update falls back, or waits: see FallBack.
+func Plan(begin Begin) steps.Plan {
+	p := begin(nil)
 	u := p.Base()
-	if !u.Decided.Held {
+	switch {
+	case !u.Decided.Held:
 		turns := u.restarts(p)
 		u.openGates(turns)
 		p.CleanUp()
 		return finish(p, turns)
+	case u.Decided.Waits:
+		return proceed(begin, p)
 	}
 	if reason := p.Impossible(); reason != nil {
-		return FallBack(begin(), *reason)
+		return FallBack(begin, *reason)
 	}
 	if p.NeedsDryRun() {
 		turns := p.AskDryRun()
@@ -57,19 +63,30 @@ func Plan(begin func() Planner) steps.Plan {
 		u.Plan.Phase(steps.PhaseWaiting, dryrun.Asking)
 		return finish(p, turns)
 	}
+	return proceed(begin, p)
+}
+
+// proceed returns the plan of an update that is held.
+func proceed(begin Begin, p Planner) steps.Plan {
+	u := p.Base()
 	u.Plan.ForgetFallback(u.Workload, u.seen.Fallback, false)
 	turns, reason := p.Proceed()
 	if reason != nil {
-		return FallBack(begin(), *reason)
+		return FallBack(begin, *reason)
 	}
 	u.openGates(turns)
 	return finish(p, turns)
 }
 
 // FallBack returns the plan by which the update falls back to the native controller. Gates open as soon as that is safe, and pre-pull pods
-// are deleted. If pods are left for the native controller, the fallback is persisted.
-func FallBack(p Planner, why inplace.Reason) steps.Plan {
+// are deleted. If pods are left for the native controller, the fallback is persisted. While the user wants no pod to be replaced, it
+// returns a plan by which the update waits instead.
+func FallBack(begin Begin, why inplace.Reason) steps.Plan {
+	p := begin(nil)
 	u := p.Base()
+	if u.Decided.Held && u.Awaits(why) {
+		return proceed(begin, begin(&why))
+	}
 	u.Decided = steps.Decision{UpdateRevision: u.Decided.UpdateRevision, Reasons: u.Workload.NotInPlace(inplace.Reasons{why})}
 	if p.LeftToDo() {
 		u.Plan.PersistFallback(u.Workload, u.Workload.Template.Hash(), why)
@@ -88,6 +105,7 @@ func finish(p Planner, turns podstate.Turns) steps.Plan {
 	u.Plan.Arrange()
 	u.lookAtWindow()
 	u.Plan.Result.Decision, u.Plan.Result.NoDryRun = u.Decided, u.NewPods.Unknown
+	u.Plan.Result.Obstacle = u.PartitionNow().Obstacle
 	u.Plan.Result.Progress = u.progress(turns, p.Started())
 	switch {
 	case u.Plan.Result.Phase != "":

@@ -86,7 +86,7 @@ func TestPlan(t *testing.T) {
 		if test.change != nil {
 			test.change(p)
 		}
-		result := engine.Plan(func() engine.Planner { return p })
+		result := engine.Plan(func(*inplace.Reason) engine.Planner { return p })
 		if got := result.Progress; result.Phase != test.phase || got.Moved != test.moved || got.Moving != test.moving || got.Replicas != 3 {
 			t.Errorf("%s: phase %s, %+v", name, result.Phase, got)
 		}
@@ -109,7 +109,7 @@ func TestFallBack(t *testing.T) {
 	} {
 		p := planOf(fixture.Drained)
 		p.left = test.left
-		result := engine.FallBack(p, inplace.Reason{Code: test.code})
+		result := engine.FallBack(func(*inplace.Reason) engine.Planner { return p }, inplace.Reason{Code: test.code})
 		persisted, opened := 0, 0
 		for _, step := range result.Steps {
 			switch step := step.(type) {

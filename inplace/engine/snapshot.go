@@ -38,6 +38,8 @@ type Snapshot struct {
 	Settings  inplace.Settings
 	Rules     inplace.Rules
 	Now       time.Time
+	// Obstacle is why the update cannot be made in place, if it waits instead of falling back; nil if it does not. Only FallBack sets it.
+	Obstacle *inplace.Reason
 	// Fallback is the workload's persisted fallback; the zero Fallback if it has none.
 	Fallback revisions.Fallback
 	// Unread is why only an outline of some revisions or pods was read; empty if all were read completely.
@@ -82,6 +84,26 @@ func (s Snapshot) Unmanaged(w Workload) *inplace.Reason {
 		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: s.Unread}
 	}
 	return nil
+}
+
+// instead returns the partition of an update that waits instead of falling back for that reason; false if it falls back, or if the native
+// controller replaces no pod.
+func (s Snapshot) instead(w Workload, why inplace.Reason) (inplace.Partition, bool) {
+	unasked := why.Code == inplace.CodeNativeRollout && !w.accepted() // the namespace may have just been labelled
+	if w.Kept != nil || unasked {
+		return s.Settings.Partition, false
+	}
+	return s.Settings.Partition.Instead(why, w.Replicas)
+}
+
+// Awaits reports whether an update that cannot be made in place, for these reasons, waits: its edit was accepted as one in place. Settings
+// or revisions have changed since.
+func (s Snapshot) Awaits(w Workload, reasons inplace.Reasons) bool {
+	if len(reasons) == 0 || !w.accepted() {
+		return false
+	}
+	_, waits := s.instead(w, reasons[0])
+	return waits
 }
 
 // WhyFellBack returns that the update has a persisted fallback; nil if it has none.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -74,6 +76,13 @@ func (w Workload) NotInPlace(reasons inplace.Reasons) inplace.Reasons {
 	return reasons.AndShown(*w.Kept)
 }
 
+// accepted reports whether the last edit of the template was accepted as one in place. No webhook was asked, or Stayput did not manage the
+// workload, if nothing is recorded.
+func (w Workload) accepted() bool {
+	decided := w.GetAnnotations()[inplace.AnnotationDecision]
+	return decided != "" && !strings.HasPrefix(decided, edit.RecreatePrefix)
+}
+
 // replacing returns what creates another pod in place of one that is not updated in place.
 func (w Workload) replacing() string {
 	if w.Kept != nil {
@@ -90,6 +99,25 @@ func NewUpdate(workload Workload, seen *Snapshot) Update {
 		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), hooks: inplace.HooksOf(workload.GetAnnotations()),
 		budgets: seen.Disruption.Of(seen.Pods, seen.Now),
 		order:   orderOf(workload.GetAnnotations(), seen.Pods, byName), seen: seen}
+}
+
+// Awaits reports whether the update waits instead of falling back for that reason. Where the native controller replaces no pod, there is
+// nothing to wait for.
+func (u *Update) Awaits(why inplace.Reason) bool {
+	_, waits := u.seen.instead(u.Workload, why)
+	return waits
+}
+
+// PartitionNow returns the partition, with what the update waits for instead of falling back.
+func (u *Update) PartitionNow() inplace.Partition {
+	partition, why := u.seen.Settings.Partition, u.seen.Obstacle
+	if why == nil && u.Decided.Waits {
+		why = &u.Decided.Reasons[0]
+	}
+	if why != nil {
+		partition, _ = u.seen.instead(u.Workload, *why)
+	}
+	return partition
 }
 
 // StateOf returns the state of a live pod that has that revision.

@@ -17,7 +17,8 @@ import (
 // its node is unreachable. Nothing else knows of partitions, except scaling, which keeps as many replicas on current revisions
 // (deployments.Sets.BeyondPartition), and what users are told: steps.EditDecision, steps.Preview and PodProgress.
 //
-// A maintenance window that is closed is a partition that keeps all pods (inplace.Window).
+// A maintenance window that is closed is a partition that keeps all pods (inplace.Window). So is an obstacle (inplace.Obstacle), which also
+// keeps pods that have moved since the update began: where no new pod is admitted, for example, none is to have the update revision.
 //
 // A partition that keeps all pods asks for the images only: nodes pull them, and nothing restarts (PartitionBudget.PullsOnly).
 //
@@ -44,7 +45,7 @@ func PartitionBudgetOf(partition inplace.Partition, wanted int, pods []*State) P
 	for _, s := range pods {
 		switch {
 		case s.Surge:
-		case s.holdable():
+		case r.holds(s):
 			r.old++
 		default:
 			taken++
@@ -58,7 +59,7 @@ func PartitionBudgetOf(partition inplace.Partition, wanted int, pods []*State) P
 		r.at = alone
 	}
 	for _, s := range pods {
-		s.AtPartition = r.left == 0 && s.holdable()
+		s.AtPartition = r.left == 0 && r.holds(s)
 	}
 	return r
 }
@@ -75,13 +76,15 @@ func (r PartitionBudget) Unresized(why *inplace.Reason) string {
 	return fmt.Sprintf("waiting %s: %s", r.partition.Where(), why.Message)
 }
 
-// holdable reports whether the pod has an old revision and no part of its move has been made.
-func (s *State) holdable() bool { return s.Current && !s.Updated && !s.PartiallyPatched() && !s.Surge }
+// holds reports whether the partition may keep the pod: it has an old revision, and no part of its move has been made.
+func (r *PartitionBudget) holds(s *State) bool {
+	return (s.Current || r.partition.Obstacle.Any()) && !s.Updated && !s.PartiallyPatched() && !s.Surge
+}
 
 // Take reports whether the pod may begin or continue its move, and if so counts it.
 func (r *PartitionBudget) Take(s *State) bool {
 	switch {
-	case !s.holdable():
+	case !r.holds(s):
 	case r.left <= 0:
 		return false
 	default:
@@ -92,14 +95,15 @@ func (r *PartitionBudget) Take(s *State) bool {
 
 // TakeAnyway counts a pod that can no longer stay at the partition.
 func (r *PartitionBudget) TakeAnyway(s *State) {
-	if s.holdable() {
+	if r.holds(s) {
 		r.left--
 	}
 }
 
-// PullsOnly reports whether the partition keeps all pods, and is valid. Then their nodes pull images all the same.
+// PullsOnly reports whether the partition keeps all pods, and is valid. Then their nodes pull images all the same, unless it is not known
+// whether any pod will have them.
 func (r PartitionBudget) PullsOnly() bool {
-	return r.wanted > 0 && r.partition.Keeps(r.wanted) >= r.wanted && r.partition.Flaw() == ""
+	return r.wanted > 0 && r.partition.Keeps(r.wanted) >= r.wanted && r.partition.Flaw() == "" && !r.partition.Obstacle.Any()
 }
 
 // PrePulls returns how many more nodes may have pre-pull pods, at most the given number. Pods that stay at the partition need none, unless
@@ -132,10 +136,15 @@ func (r *PartitionBudget) Waits(pods []*State) (message string, byWindow bool) {
 			return "", false
 		}
 	}
+	obstacle := r.partition.Obstacle
 	if !kept || r.partition.Flaw() != "" {
 		return "", false
 	}
-	return fmt.Sprintf("waiting %s: %d of %d pods updated", r.at.Where(), r.updated, r.wanted), r.at.ByWindow()
+	message = fmt.Sprintf("waiting %s: %d of %d pods updated", r.at.Where(), r.updated, r.wanted)
+	if obstacle.Any() {
+		message += "; " + obstacle.String()
+	}
+	return message, r.at.ByWindow()
 }
 
 // Flaw returns a message that all pods stay as they are because the partition is not valid; empty if that is not why.

@@ -154,6 +154,8 @@ type world struct {
 
 	// unreachable says that the API server does not reach Stayput's webhooks.
 	unreachable bool
+	// closed says that a maintenance window is, refusing that admission refuses new pods.
+	closed, refusing bool
 	// answers are the errors with which the API server answers Stayput's writes, by resource.
 	answers map[string]error
 	// fallback is the fallback in Stayput's ConfigMap.
@@ -226,7 +228,7 @@ func (w *world) rollout() deployments.Rollout {
 		Seen: engine.Snapshot{Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
 			Fallback: w.fallback, Rules: fixture.AllInPlace.For(w.deployment().Annotations), Now: w.now},
 	}
-	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
+	r.Seen.Settings.Partition = w.keeping(r.Deployment)
 	w.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	r.Seen.DryRun = w.dryRun(r.UpdateRevision())
 	return r
@@ -390,7 +392,19 @@ func (w *world) dryRun(newRS *apps.ReplicaSet) dryrun.Result {
 	if newRS == nil {
 		return dryrun.Result{}
 	}
+	if w.refusing {
+		return dryrun.Result{UpdateRevision: newRS.UID, Refused: "no"}
+	}
 	return dryrun.Result{UpdateRevision: newRS.UID, Pod: w.newPod(newRS.Spec.Template), Claim: w.claim}
+}
+
+// keeping returns the partition of the Deployment.
+func (w *world) keeping(d *apps.Deployment) inplace.Partition {
+	partition := inplace.PartitionOf(d.Labels)
+	if w.closed {
+		partition.Closed = "the maintenance window"
+	}
+	return partition
 }
 
 // newPod returns a new pod of the template.

@@ -143,13 +143,16 @@ func (s *stayput) plan() steps.Plan {
 		Seen: engine.Snapshot{Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
 			Fallback: s.fallback, Now: s.now},
 	}
-	r.Seen.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
+	r.Seen.Settings.Partition = s.keeping(r.Deployment)
 	r.Seen.Rules = fixture.AllInPlace.For(r.Deployment.Annotations)
 	s.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	s.remembered.Observe(r.Seen.Pods, s.now)
 	r.Seen.Ahead, r.Seen.Marks, r.Seen.Batches = s.remembered.Ahead, s.remembered.Marks, s.remembered.Batches
 	r.Seen.Disruption = s.disruption(s.budgets.list())
 	r.Seen.DryRun, r.Seen.Unhindered = s.dryRun(r.UpdateRevision()), s.remembered.Unhindered
+	if known := s.remembered.NewPods(s.now); known.UpdateRevision == r.Seen.DryRun.UpdateRevision {
+		r.Seen.DryRun.Impossible = known.Impossible
+	}
 	plan := s.planned(&r)
 	s.addsUp(plan)
 	s.undoesInTime(r, plan)
@@ -180,8 +183,13 @@ func (s *stayput) stumble(err error) {
 		return
 	}
 	if s.plannedOn != nil {
-		s.queue = append(s.queue, s.plannedOn.FallBack(why).Steps...)
+		plan := s.plannedOn.FallBack(why)
+		s.queue = append(s.queue, plan.Steps...)
 		s.plannedOn = nil
+		if plan.Decision.Held {
+			s.remembered.Waits(plan, s.now)
+			return
+		}
 		s.rules.fellBack = true
 	}
 }
@@ -211,6 +219,8 @@ type invariants struct {
 	loose bool
 	// native says that the Deployment controller has scaled, maybe while surge pods were removed.
 	native bool
+	// belated says that a native controller acted on an older cache when nothing was to be updated, so that nothing was held.
+	belated bool
 	// disturbed says that pods failed or that another client deleted some. deleted is the latter only: one may have been replaced once too
 	// often.
 	disturbed, deleted bool
@@ -289,6 +299,7 @@ func (j *invariants) ended(w *world, s steps.PatchReplicaSet, err error) {
 
 func (j *invariants) podCreated(w *world, rs *apps.ReplicaSet) {
 	allowed := apps.Desired(w.deployment())
+	j.belated = j.belated || w.living() >= int(allowed) && w.isDone()
 	if w.surges() {
 		allowed += w.deployment().MaxSurge()
 	}
@@ -316,7 +327,13 @@ func (j *invariants) nativeScaled(w *world) {
 	if reasons := w.rollout().Decision().Reasons; !j.loose && !j.late && len(reasons) > 0 {
 		w.violated("native for no reason: %s", reasons)
 	}
-	j.loose, j.native = true, true
+	j.loose, j.native, j.belated = true, true, j.belated || w.isDone()
+}
+
+// isDone reports whether nothing is to be updated.
+func (w *world) isDone() bool {
+	decision := w.rollout().Decision()
+	return !decision.Held && !decision.Native()
 }
 
 func (w *world) living() int { return w.livingThat(func(*corev1.Pod) bool { return true }) }

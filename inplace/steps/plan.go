@@ -78,6 +78,8 @@ type Plan struct {
 	Overtaken bool
 	// Bypassed is about a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
 	Bypassed string
+	// Obstacle is why the update waits instead of falling back.
+	Obstacle inplace.Obstacle
 }
 
 // AwaitsLimit are pods of a workload that only a limit on how many pods of all workloads restart at a time keeps in service.
@@ -176,6 +178,9 @@ type Decision struct {
 	// Reasons are why the update is native. If there are none and Held is false, there is nothing to update. A DaemonSet may be Held with
 	// reasons: some of its pods are updated in place, and the others natively after them.
 	Reasons inplace.Reasons
+	// Waits: the update is Held although it cannot be made in place, for the first of the Reasons. It was accepted as one in place, and now
+	// it waits.
+	Waits bool
 }
 
 // Native reports whether there is an update, and the native controller makes all of it.
