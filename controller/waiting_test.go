@@ -5,12 +5,17 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // closedWindow returns a maintenance window that is closed now, and for hours.
@@ -42,6 +47,41 @@ func TestRefusedDryRunWhileAWindowIsClosed(t *testing.T) {
 	if strings.Count(all, want) != 1 ||
 		!strings.Contains(all, "unless you edit the template again or undo it: no new pod is admitted: ") {
 		t.Errorf("events are %s", all)
+	}
+}
+
+// TestWhatIsRefusedInPlaceOnly: the API server refuses patches of pods. They are tried once, the gate opens again, and the hold is renewed.
+func TestWhatIsRefusedInPlaceOnly(t *testing.T) {
+	c := draining(t)
+	namespace := c.namespace()
+	namespace.Labels[inplace.LabelUpdate] = string(inplace.ModeInPlaceOnly)
+	c.do(c.Update(t.Context(), namespace))
+	refused := 0
+	c.Refuse = func(object client.Object, patch string) error {
+		if _, is := object.(*corev1.Pod); is && strings.Contains(patch, "/spec/") {
+			refused++
+			return apierrors.NewForbidden(corev1.Resource("pods"), object.GetName(), fixture.ErrText("policy hands-off"))
+		}
+		return nil
+	}
+	r := c.reconciler(nil)
+	c.reconcileTimes(r, 6)
+	once := refused
+	c.reconcileTimes(r, 6)
+	workload := c.Snapshot().Read
+	if c.fellBack(workload.Deployment.UID) || !workload.Decision().Held || once == 0 || refused > once {
+		t.Errorf("fell back %v, refused %d times, and then %d", c.fellBack(workload.Deployment.UID), once, refused-once)
+	}
+	if !revisions.Updating(c.ReplicaSet("web-new")) {
+		t.Error("the mark is gone, so the hold expires")
+	}
+	if all := strings.Join(fixture.Told(c.Recorder), "\n"); strings.Count(all, report.EventWaits) != 1 {
+		t.Errorf("events are %s", all)
+	}
+	for _, pod := range c.Snapshot().Read.Seen.Pods {
+		if readiness.Closed(pod) {
+			t.Errorf("pod %s is not put back into service", pod.Name)
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ func statefulSets(t *testing.T) {
 		"OrderedReady, preStop":                           membersDrainWhileStopping,
 		"without the opt-in":                              membersUntouched,
 		"in-place-only":                                   membersOnlyInPlace,
+		"in-place-only, lost revision":                    membersOfALostRevision,
 		"asked for by itself":                             membersAsk,
 		"partition label":                                 membersPartitionLabel,
 		"environment":                                     membersRecreated,
@@ -389,6 +390,22 @@ func membersOnlyInPlace(t *testing.T) {
 	s.begin("rejected", frozenBut("none"))
 	s.expectIn(s.refused("set", "env", members, "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
+}
+
+// membersOfALostRevision checks that pods whose ControllerRevision was deleted at a partition are not replaced, and that the update
+// says so.
+func membersOfALostRevision(t *testing.T) {
+	s := newStatefulStage(t, with(inPlaceOnly, statefulSetsLabel, "in-place"))
+	s.form(db(3, toPartition(2)))
+	before, old := s.pods(members), s.workload(members).pods[0].Labels[appsv1.ControllerRevisionHashLabelKey]
+	s.begin("lost", inPlace)
+	s.setImage(members, "app=v2")
+	s.completes(members)
+	s.kubectl("", "delete", "controllerrevision", old)
+	s.setPartition(members, 0)
+	s.reported("StatefulSet", "InPlaceUpdateWaits")
+	s.kept(members, before, restarts{"app": {0, 1}})
+	s.haveImages(members, "v1", "v1", "v2")
 }
 
 func membersAsk(t *testing.T) {

@@ -49,7 +49,7 @@ const (
 	// EventWindow tells, each time that the maintenance window is closed, that the update waits for it, and when it opens.
 	EventWindow = "InPlaceUpdateAwaitsWindow"
 	// EventWaits tells why pods cannot be updated in place, that the update waits instead of falling back, and what ends that: a window is
-	// closed, or a partition keeps all pods. It comes again every half hour.
+	// closed, a partition keeps all pods, or the mode is `in-place-only`. It comes again every half hour.
 	EventWaits = "InPlaceUpdateWaits"
 	// EventAwaitsBudget tells, once for each PodDisruptionBudget, that it has allowed no disruption for ten seconds, so that no pod restarts,
 	// and why.
@@ -514,8 +514,11 @@ func (n news) waits(known *update) {
 		return
 	}
 	known.waits, known.waitsTold = obstacle.Reason.Code, n.seen.Now
-	note := "The update waits " + n.seen.Settings.Partition.Where() + "; " + obstacle.String()
-	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventWaits, note)
+	note := "The update waits"
+	if !obstacle.Stalls {
+		note += " " + n.seen.Settings.Partition.Where()
+	}
+	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventWaits, note+"; "+obstacle.String())
 }
 
 // stalled notices when an update stalls and when it goes on. It records once that the update makes no progress, unless waits tells that.

@@ -51,7 +51,11 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	case m.WhyReplaced() == nil:
 		return true, inplace.Reason{Message: "the pod is updated in place"}
 	}
-	if why := r.Kind.ReplacementWaits(Replacement{Pod: m, among: r.observed()}); why != "" {
+	among := r.observed()
+	if among.stays(m) {
+		return true, inplace.Reason{Message: "no pod is replaced for this update for now: " + m.WhyReplaced().Message}
+	}
+	if why := r.Kind.ReplacementWaits(Replacement{Pod: m, among: among}); why != "" {
 		return true, inplace.Reason{Message: why}
 	}
 	return false, *m.WhyReplaced()

@@ -158,15 +158,18 @@ func (o *observed) updating() bool {
 
 // next returns the pods without the update revision that go on, or may begin: see Kind.Next. No pod waits for one that keeps its revision.
 func (o *observed) next() []*Pod {
-	pending := o.pending
-	if o.update.Workload.Kept != nil {
-		pending = slices.DeleteFunc(slices.Clone(pending), func(m *Pod) bool { return m.WhyReplaced() != nil })
-	}
+	pending := slices.DeleteFunc(slices.Clone(o.pending), o.stays)
 	return o.kind.Next(pending, o.budget())
 }
 
 func (o *observed) budget() podstate.Budget {
 	return podstate.BudgetOf(func(serves func(*podstate.State) bool) int { return o.native.Budget(o.live, serves) })
+}
+
+// stays reports whether the pod, which cannot be updated in place, keeps its revision: no pod is replaced.
+func (o *observed) stays(m *Pod) bool {
+	why := m.WhyReplaced()
+	return why != nil && (o.update.Workload.Kept != nil || o.update.Decided.Held && o.update.Awaits(*why))
 }
 
 func (o *observed) notResized() *inplace.Reason {

@@ -9,6 +9,33 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
+// TestALostRevision: one pod's ControllerRevision is gone. In mode in-place-only the others are updated, and then the update waits.
+func TestALostRevision(t *testing.T) {
+	f := fixture.NewFleet(t, 3)
+	f.Seen.Mode = inplace.ModeInPlaceOnly
+	f.DaemonSet.Annotations = map[string]string{inplace.AnnotationDecision: "in place: restarts app"}
+	f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "0"
+	f.Edit(fixture.App{Image: "v2"})
+	f.Rest()
+	plan := f.Plan()
+	if !plan.Decision.Waits || plan.Phase != steps.PhaseStalled || !strings.Contains(plan.Message, "delete the pod, or set the label") {
+		t.Errorf("%+v, %s %q", plan.Decision, plan.Phase, plan.Message)
+	}
+	for i, want := range []string{"0", "2", "2"} {
+		if got := f.Seen.Pods[i].Labels[inplace.LabelRevisionHash]; got != want {
+			t.Errorf("p%d is %s, not %s", i+1, got, want)
+		}
+	}
+	if held, why := f.HoldsDeletion(f.Seen.Pods[0]); !held {
+		t.Errorf("its deletion is not held: %s", why.Message)
+	}
+	f.Seen.Mode = inplace.ModeInPlace
+	f.Once()
+	if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held {
+		t.Errorf("in mode in-place its deletion is held: %s", why.Message)
+	}
+}
+
 // TestARefusalWhileAWindowIsClosed: nothing falls back, and the hold is renewed.
 func TestARefusalWhileAWindowIsClosed(t *testing.T) {
 	f := fixture.NewFleet(t, 2)

@@ -51,8 +51,8 @@ var causes = map[string]func(r *deployments.Rollout) steps.Plan{
 	},
 }
 
-// TestItWaitsInsteadOfFallingBack: two of four pods are updated when the window closes, or the partition keeps all. Then no reason to fall
-// back ends the hold, or has any pod begin.
+// TestItWaitsInsteadOfFallingBack: two of four pods are updated when the window closes, the partition keeps all, or the mode becomes
+// in-place-only. Then no reason to fall back ends the hold, or has any pod begin.
 func TestItWaitsInsteadOfFallingBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		change       func(r *deployments.Rollout)
@@ -64,6 +64,8 @@ func TestItWaitsInsteadOfFallingBack(t *testing.T) {
 			"waiting for the window: 2 of 4 pods updated; pods may be replaced after that, unless you", deployments.ReasonWindow},
 		"a partition": {func(r *deployments.Rollout) { r.Seen.Settings.Partition.Value = "100percent" }, steps.PhasePartition,
 			"waiting at partition 100percent: 2 of 4 pods updated; pods may be", deployments.ReasonPartition},
+		"in-place-only": {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeInPlaceOnly }, steps.PhaseStalled,
+			"waiting: no pod is replaced, because label stayput.dev/update is in-place-only; edit", deployments.ReasonUpdated},
 	} {
 		for code, cause := range causes {
 			r := twoOfFour(nil, nil, nil, nil)

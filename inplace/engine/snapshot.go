@@ -93,7 +93,7 @@ func (s Snapshot) instead(w Workload, why inplace.Reason) (inplace.Partition, bo
 	if w.Kept != nil || unasked {
 		return s.Settings.Partition, false
 	}
-	return s.Settings.Partition.Instead(why, w.Replicas)
+	return s.Settings.Partition.Instead(why, s.Mode, w.Replicas)
 }
 
 // Awaits reports whether an update that cannot be made in place, for these reasons, waits: its edit was accepted as one in place. Settings

@@ -263,6 +263,8 @@ func (u *Update) PodProgress(updating, paused bool) []podstate.PodProgress {
 		}
 		if s.AtPartition {
 			before = cmp.Or(pull, u.Partition.Opens())
+		} else if why := s.WhyReplaced(); why != nil && u.Decided.Held && u.Awaits(*why) {
+			before = "you: no pod is replaced, and " + why.Message
 		}
 		all = append(all, s.Progress(replaces, before))
 	}

@@ -137,7 +137,7 @@ func (r *PartitionBudget) Waits(pods []*State) (message string, byWindow bool) {
 		}
 	}
 	obstacle := r.partition.Obstacle
-	if !kept || r.partition.Flaw() != "" {
+	if !kept || r.partition.Flaw() != "" || obstacle.Stalls {
 		return "", false
 	}
 	message = fmt.Sprintf("waiting %s: %d of %d pods updated", r.at.Where(), r.updated, r.wanted)
@@ -147,11 +147,14 @@ func (r *PartitionBudget) Waits(pods []*State) (message string, byWindow bool) {
 	return message, r.at.ByWindow()
 }
 
-// Flaw returns a message that all pods stay as they are because the partition is not valid; empty if that is not why.
+// Flaw returns a message that all pods stay as they are because the partition is not valid, or because of an obstacle that only the user can
+// remove; empty if neither is why.
 func (r *PartitionBudget) Flaw(pods []*State) string {
 	for _, s := range pods {
 		flaw := r.partition.Flaw()
 		switch {
+		case s.AtPartition && r.partition.Obstacle.Stalls:
+			return "waiting: " + r.partition.Obstacle.String()
 		case !s.AtPartition || flaw == "":
 		case r.partition.ByWindow():
 			return "waiting for a valid maintenance window: " + flaw
@@ -162,7 +165,10 @@ func (r *PartitionBudget) Flaw(pods []*State) string {
 	return ""
 }
 
-// Opens returns what the pods at the partition wait for if a window keeps them, as one clause; empty if none does.
+// Opens returns what the pods at the partition wait for if a window or an obstacle keeps them, as one clause; empty if neither does.
 func (r *PartitionBudget) Opens() string {
+	if obstacle := r.partition.Obstacle; obstacle.Stalls {
+		return "you: " + obstacle.String()
+	}
 	return cmp.Or(r.at.Closed, r.at.WindowFlaw)
 }

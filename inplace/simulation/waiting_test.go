@@ -12,7 +12,8 @@ import (
 // The user wants no pod to be replaced. Whatever becomes impossible after an edit was accepted, no pod is, as long as a manager leads. When
 // pods may be replaced again, the update ends in the right state.
 
-// accept makes an edit unless it needs new pods, and records what the webhooks decided.
+// accept makes an edit as the webhooks let it pass: in mode in-place-only they reject all that needs new pods, and they record what they
+// decided.
 func (w *world) accept(does string, a fixture.App) {
 	r := w.rollout()
 	r.Deployment = r.Deployment.DeepCopy()
@@ -75,7 +76,10 @@ func simulateWaiting(t testing.TB, seed int64, tracing bool) *world {
 	w.calm()
 	w.rules.loose = true
 	w.rules.originals = sorted(w.pods.objects)
-	w.closed, w.stayput.stale = true, true
+	if w.closed = seed%2 == 0; !w.closed {
+		w.mode = inplace.ModeInPlaceOnly
+	}
+	w.stayput.stale = true
 	for range 100 + w.rng.Intn(400) {
 		if w.failed == "" {
 			w.tick(0)
@@ -93,7 +97,7 @@ func simulateWaiting(t testing.TB, seed int64, tracing bool) *world {
 	return w
 }
 
-// TestNoPodIsReplaced checks that at every moment, for a closed window.
+// TestNoPodIsReplaced checks that at every moment, for a closed window and for the mode in-place-only.
 func TestNoPodIsReplaced(t *testing.T) {
 	runSeeds(t, func(seed int64, tracing bool) outcome {
 		w := simulateWaiting(t, seed, tracing)

@@ -165,6 +165,8 @@ func (p *promotion) failure(rollout kinds.Rollout) error {
 		return errors.New("the update has stalled: " + stalled)
 	case flaw != "":
 		return errors.New(flaw)
+	case decision.Waits:
+		return errors.New("the update waits, and no pod is replaced: " + decision.Reasons.String())
 	case decision.Native():
 		return errors.New("the update is native, and a partition does not hold it: " + decision.Reasons.String())
 	}

@@ -44,6 +44,8 @@ func (s sight) update() string {
 	switch {
 	case !snapshot.Mode.Manages():
 		return snapshot.Mode.Reason().Message + "; " + counts
+	case decision.Waits:
+		return "waits, and no pod is replaced: " + decision.Reasons.String() + "; " + counts
 	case kinds.Marked(s.rollout):
 		return "in place, " + counts
 	case s.done:
