@@ -33,10 +33,10 @@ const (
 )
 
 // planWithDryRun returns a plan. If the plan needs a dry run, planWithDryRun makes it and plans again with the result.
-// A result is used for one update only. Before the next update to the same revision, policies may have changed.
+// A result is used for one update only, and no longer than engine.Memory says. Policies may have changed since.
 func (r *Reconciler) planWithDryRun(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) steps.Plan {
 	remembered, seen := r.memories.recall(workload), rollout.Snapshot()
-	seen.DryRun, seen.OldDryRun = remembered.NewPods(time.Now()), remembered.RefusedOld.Result
+	seen.DryRun, seen.OldDryRun = remembered.NewPods(seen.Settings.Partition, time.Now()), remembered.RefusedOld.Result
 	plan := rollout.Plan()
 	switch {
 	case plan.DryRun == nil:

@@ -98,3 +98,37 @@ func TestRefusalsAreForgotten(t *testing.T) {
 		t.Errorf("it is asked %d times", h.asked)
 	}
 }
+
+// TestItIsAskedAgain: the answer of Monday does not decide on Saturday, past a policy of Tuesday.
+func TestItIsAskedAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		passes func(h *dryRunServer, remembered *engine.Memory)
+		again  bool
+	}{
+		"nothing has changed": {func(*dryRunServer, *engine.Memory) {}, false},
+		"the window opens":    {func(h *dryRunServer, _ *engine.Memory) { h.setWindow(inplace.AlwaysOpen) }, true},
+		"a day later":         {func(_ *dryRunServer, m *engine.Memory) { m.DryRun.At = m.DryRun.At.Add(-engine.AskedFor - time.Second) }, true},
+		"at the next stage": {func(h *dryRunServer, _ *engine.Memory) {
+			deployment := h.Snapshot().Read.Deployment
+			metav1.SetMetaDataLabel(&deployment.ObjectMeta, inplace.LabelPartition, "1")
+			h.do(h.Update(t.Context(), deployment))
+		}, true},
+	} {
+		h := newCluster(t).dryRunning(nil)
+		h.setWindow(closedWindow())
+		r := h.reconciler(nil)
+		h.reconcileTimes(r, 4)
+		if h.asked != 1 || h.closed() > 0 {
+			t.Fatalf("%s: it is asked %d times while the window is closed, and %d gates are closed", name, h.asked, h.closed())
+		}
+		test.passes(h, r.memories.recall(fixture.Web))
+		h.err = forbidden("policy of Tuesday")
+		h.reconcileTimes(r, 3)
+		if again := h.asked > 1; again != test.again || h.closed() > 0 {
+			t.Errorf("%s: it is asked %d times, %d gates are closed", name, h.asked, h.closed())
+		}
+		if opens := name == "the window opens"; h.fellBack() != opens {
+			t.Errorf("%s: fell back %v", name, h.fellBack())
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -24,6 +25,8 @@ const (
 	// RefusedFor is for how long an update waits, where it waits instead of falling back, until it is tried again whether pods can be updated
 	// in place. A pod may be taken out of service for that.
 	RefusedFor = 10 * time.Minute
+	// AskedFor is for how long the answer of a dry run counts. An update may wait for days, and policies change meanwhile.
+	AskedFor = 24 * time.Hour
 	// UndoAgain is after what time an undo that the API server did not accept is tried again.
 	UndoAgain = time.Minute
 )
@@ -64,7 +67,17 @@ type Asked struct {
 	dryrun.Result
 	Revision types.UID
 	At       time.Time
+	// at is the stage at which it was asked.
+	at stage
 }
+
+// stage is how far the user lets an update go: the partition, and whether a window is closed. At the next one it is asked again.
+type stage struct {
+	partition string
+	closed    bool
+}
+
+func stageOf(partition inplace.Partition) stage { return stage{partition.Value, partition.ByWindow()} }
 
 // Unhindered is since when an update can progress all the time; zero while it only waits, or if there is none. A new leader counts anew:
 // while none led, the update could not progress either.
@@ -96,7 +109,7 @@ func (u Unhindered) Left(revision types.UID, most time.Duration, now time.Time) 
 // Since returns what is known of the revision; if that is nothing, that it is asked from now on.
 func (a Asked) Since(revision types.UID, now time.Time) Asked {
 	if a.Revision != revision {
-		return Asked{Revision: revision, At: now}
+		return Asked{Revision: revision, At: now, at: a.at}
 	}
 	return a
 }
@@ -104,13 +117,18 @@ func (a Asked) Since(revision types.UID, now time.Time) Asked {
 // Old reports whether the first dry run was so long ago that its result counts no more, or that no answer is waited for.
 func (a Asked) Old(now time.Time) bool { return now.Sub(a.At) > Unanswered }
 
-// impossible reports whether what is known is that no pod can be updated in place.
-func (a Asked) impossible() bool { return a.Result.Impossible != nil || a.Refused != "" }
+// outdated reports whether the answer counts no more. A refusal after which the update waits counts for RefusedFor, any other answer for
+// AskedFor.
+func (a Asked) outdated(now time.Time) bool {
+	age, impossible := now.Sub(a.At), a.Result.Impossible != nil || a.Refused != ""
+	return impossible && age > RefusedFor || a.UpdateRevision != "" && age > AskedFor
+}
 
-// NewPods returns what is known of new pods of the update revision. A refusal after which the update waits counts for RefusedFor.
-func (m *Memory) NewPods(now time.Time) dryrun.Result {
-	if m.DryRun.impossible() && now.Sub(m.DryRun.At) > RefusedFor {
-		m.DryRun, m.Tried = Asked{}, ""
+// NewPods returns what is known of new pods of the update revision, at that partition. Nothing is before the first pod of each stage,
+// window and day: policies may have changed since.
+func (m *Memory) NewPods(partition inplace.Partition, now time.Time) dryrun.Result {
+	if at := stageOf(partition); m.DryRun.at != at || m.DryRun.outdated(now) {
+		m.DryRun, m.Tried = Asked{at: at}, ""
 	}
 	return m.DryRun.Result
 }

@@ -150,7 +150,7 @@ func (s *stayput) plan() steps.Plan {
 	r.Seen.Ahead, r.Seen.Marks, r.Seen.Batches = s.remembered.Ahead, s.remembered.Marks, s.remembered.Batches
 	r.Seen.Disruption = s.disruption(s.budgets.list())
 	r.Seen.DryRun, r.Seen.Unhindered = s.dryRun(r.UpdateRevision()), s.remembered.Unhindered
-	if known := s.remembered.NewPods(s.now); known.UpdateRevision == r.Seen.DryRun.UpdateRevision {
+	if known := s.remembered.NewPods(r.Seen.Settings.Partition, s.now); known.UpdateRevision == r.Seen.DryRun.UpdateRevision {
 		r.Seen.DryRun.Impossible = known.Impossible
 	}
 	plan := s.planned(&r)
