@@ -19,8 +19,9 @@ import (
 )
 
 // HoldPatience is for how long after the leader's last renewal of its Lease native writes are still held. It bounds how
-// long Stayput can delay a rollout that it no longer carries out.
-const HoldPatience = 15 * time.Second
+// long Stayput can delay a rollout that it no longer carries out. It is long enough for a process that lost the Lease on
+// a slow machine to start again.
+const HoldPatience = time.Minute
 
 // Hold reads whether a leader renews its Lease, and which fallbacks are persisted. It compares renewals with the local
 // clock. Where the clocks of nodes differ by more than HoldPatience, nothing is held and rollouts are native.

@@ -176,12 +176,12 @@ func TestHold(t *testing.T) {
 		spec  coordinationv1.LeaseSpec
 		alive bool
 	}{
-		"renewed just now":      {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(0)}, true},
-		"renewed within 15 s":   {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(10 * time.Second)}, true},
-		"renewed too long ago":  {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(16 * time.Second)}, false},
-		"stepped down just now": {coordinationv1.LeaseSpec{HolderIdentity: &noHolder, RenewTime: renewed(0)}, true},
-		"stepped down long ago": {coordinationv1.LeaseSpec{HolderIdentity: &noHolder, RenewTime: renewed(16 * time.Second)}, false},
-		"never held":            {coordinationv1.LeaseSpec{}, false},
+		"renewed just now":        {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(0)}, true},
+		"renewed within a minute": {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(59 * time.Second)}, true},
+		"renewed too long ago":    {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(61 * time.Second)}, false},
+		"stepped down just now":   {coordinationv1.LeaseSpec{HolderIdentity: &noHolder, RenewTime: renewed(0)}, true},
+		"stepped down long ago":   {coordinationv1.LeaseSpec{HolderIdentity: &noHolder, RenewTime: renewed(61 * time.Second)}, false},
+		"never held":              {coordinationv1.LeaseSpec{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: inplace.Lease}, Spec: test.spec}

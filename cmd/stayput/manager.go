@@ -121,12 +121,13 @@ func identity() (string, error) {
 	return host + "_" + string(uuid.NewUUID()), err
 }
 
-// A new leader takes over before the holds of the old one expire (observe.HoldPatience): it takes over leaseDuration after it saw the last
-// renewal, which it looks for every 1 to 2.2 s (JitterFactor of client-go/tools/leaderelection).
+// These are the times of Kubernetes' own components (component-base/config/v1alpha1): a slow API server must not cost the Lease. A new leader
+// takes over before the holds of the old one expire (observe.HoldPatience): it takes over leaseDuration after it saw the last renewal, which
+// it looks for every 2 to 4.4 s (JitterFactor of client-go/tools/leaderelection).
 const (
-	leaseDuration = 8 * time.Second
-	renewDeadline = 6 * time.Second
-	retryPeriod   = time.Second
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
 )
 
 func newManager(

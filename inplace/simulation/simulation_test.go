@@ -75,7 +75,8 @@ func newStayput(w *world) *stayput {
 		stale: true, running: true, scaled: map[string]bool{}}
 }
 
-const leaseDuration = 15 * time.Second
+// leaseDuration is observe.HoldPatience.
+const leaseDuration = time.Minute
 
 func (s *stayput) deliver(watch, n int) {
 	events := 0
