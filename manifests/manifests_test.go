@@ -69,11 +69,8 @@ func patience(c call) int32 {
 	if path(c) == "/mutate-pod-status" || strings.HasPrefix(path(c), "/throttle-") {
 		return 1 // a kubelet reports its pods one after the other; without throttling nothing is lost
 	}
-	native := func(condition admissionv1.MatchCondition) bool {
-		return strings.Contains(condition.Expression, "system:serviceaccount:kube-system:")
-	}
-	if slices.ContainsFunc(c.MatchConditions, native) {
-		return 3
+	if path(c) == "/mutate-workload" {
+		return 2 // the API server asks again each time the workload has changed meanwhile
 	}
 	return 5
 }
