@@ -34,6 +34,7 @@ func TestBench(t *testing.T) {
 	t.Run("configuration", benchConfiguration)
 	t.Run("birth", benchBirth)
 	t.Run("rest", benchRest)
+	t.Run("overload", benchOverload)
 	t.Run("limits", benchLimits) // restarts the managers
 }
 
