@@ -112,8 +112,9 @@ func floods(address string, stranger int, until time.Time, decided *atomic.Int64
 		if kind == "Pod" {
 			path, sub = "/mutate-pod-status", "status"
 		}
-		body := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","kind":{"kind":%q},"subResource":%q,`+
-			`"name":"web","namespace":"shop","operation":"UPDATE","object":%s,"oldObject":%s}}`, kind, sub, now, before)
+		body := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",`+
+			`"request":{"uid":"1","kind":{"kind":%q},"subResource":%q,"name":"web","namespace":"shop","operation":"UPDATE",`+
+			`"object":%s,"oldObject":%s}}`, kind, sub, now, before)
 		response, err := client.Post("https://"+address+path, "application/json", strings.NewReader(body))
 		if err != nil {
 			continue // the server closes the connection if too many bodies wait

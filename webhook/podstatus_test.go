@@ -168,7 +168,8 @@ func TestCrowdedPodsAreNotSearched(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decodePod(admission.Request{}, runtime.RawExtension{Raw: raw}, "status"); err == nil || !strings.Contains(err.Error(), with) {
+		_, err = decodePod(admission.Request{}, runtime.RawExtension{Raw: raw}, "status")
+		if err == nil || !strings.Contains(err.Error(), with) {
 			t.Errorf("a pod with %s is read: %v", with, err)
 		}
 	}

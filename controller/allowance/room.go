@@ -32,7 +32,7 @@ type Room struct {
 	namespaces map[string]*namespace
 }
 
-// namespace has what was given in one namespace. It has a lock of its own: counting takes long where pods and PodDisruptionBudgets are many.
+// namespace has what was given in one namespace. Its lock is its own: counting takes long where pods and PodDisruptionBudgets are many.
 type namespace struct {
 	sync.Mutex
 	taken // nil until catchUp

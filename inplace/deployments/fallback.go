@@ -70,8 +70,12 @@ func (o *observed) giveBack(why inplace.Reason) Marking {
 	marks := o.sets.Marking()
 	for _, s := range o.sets.All {
 		marks[s].Surge = ""
-		if mayUnmark(s, why) {
+		switch {
+		case !mayUnmark(s, why):
+		case !slices.ContainsFunc(s.Pods, (*Pod).PartiallyPatched):
 			marks[s].Updating = ""
+		case revisions.Updating(s.Rs): // its pods go back only while it has the mark, but their deletions are held no longer
+			marks[s].Updating += revisions.Scaling
 		}
 		for _, m := range s.SurgePods() {
 			o.update.Plan.Step(m.UnmarkSurge())
@@ -83,11 +87,8 @@ func (o *observed) giveBack(why inplace.Reason) Marking {
 // mayUnmark reports whether the controller of the ReplicaSet knows its pods. Without the mark, the DELETE of a pod that has just moved away
 // would pass, and would be reported to the other ReplicaSet; the controller that sent it would wait five minutes for it
 // (ExpectationsTimeout in pkg/controller/controller_utils.go). During an uninstall all marks are removed: nothing is held any more, and
-// Stayput does not return. But a pod that has yet to go back does so only if its ReplicaSet has its mark.
+// Stayput does not return.
 func mayUnmark(s *Set, why inplace.Reason) bool {
-	if slices.ContainsFunc(s.Pods, (*Pod).PartiallyPatched) {
-		return false
-	}
 	return s.Seen() || !s.InUse() || why.Code == inplace.CodeUninstalled
 }
 

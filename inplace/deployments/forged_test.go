@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -71,7 +71,8 @@ func TestPodGoesBackToMarkedReplicaSets(t *testing.T) {
 	}
 }
 
-// TestMarkStaysUntilPodsAreBack: no new pod of the ReplicaSet is admitted for a while, so its pod stays partially patched.
+// TestMarkStaysUntilPodsAreBack: no new pod of the ReplicaSet is admitted for a while, so its pod stays partially patched. Its ReplicaSet
+// keeps the mark, which holds nothing meanwhile.
 func TestMarkStaysUntilPodsAreBack(t *testing.T) {
 	r, pod := markedRollout(readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v2"}},
 		Back: map[string]string{"app": "v1"}}, inplace.ModeRecreate)
@@ -79,18 +80,23 @@ func TestMarkStaysUntilPodsAreBack(t *testing.T) {
 	rs := r.ReplicaSets[0]
 	rs.Labels[inplace.LabelUpdating] = fixture.Begun
 	r.Seen.OldDryRun = dryrun.Result{UpdateRevision: rs.UID, Refused: "not signed"}
-	unmarks := func() bool {
-		return slices.ContainsFunc(r.Plan().Steps, func(step steps.Step) bool {
-			patch, is := step.(steps.PatchReplicaSet)
-			return is && slices.ContainsFunc(patch.Operations, func(o jsonpatch.Operation) bool { return o.Operation == "remove" })
-		})
+	look := func() {
+		for _, step := range r.Plan().Steps {
+			if patch, is := step.(steps.PatchReplicaSet); is {
+				if err := fixture.Apply(rs, patch.Operations); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 	}
-	if unmarks() {
-		t.Error("the mark goes before the pod is back")
+	for range 3 {
+		if look(); rs.Labels[inplace.LabelUpdating] == "" || revisions.Updating(rs) {
+			t.Errorf("before the pod is back, the mark is %q", rs.Labels[inplace.LabelUpdating])
+		}
 	}
 	pod.Annotations = nil
-	if !unmarks() {
-		t.Error("the mark stays without a reason")
+	if look(); revisions.Marked(rs) {
+		t.Errorf("the marks stay without a reason: %v", rs.Labels)
 	}
 }
 

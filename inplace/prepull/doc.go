@@ -5,8 +5,8 @@
 // pre-pull pods and quotas, and what inplace/podstate says of the pods. It must not decide the order of turns and the budget.
 //
 // A pod gets no turn until its kubelet is known to have the images, and to let the pod use them, so that it need not ask the registry. From
-// 1.35 on a kubelet asks the registry about an image that it has, if no pod with the same credentials has used it by the same name. So it is
-// not enough that the node lists an image: a pod of the workload runs it there, or the container itself did before an undo. Pods of a
+// 1.35 on a kubelet asks the registry about an image that it has, if no pod with the same credentials has used it by the same name. So it
+// is not enough that the node lists an image: a pod of the workload runs it there, or the container itself did before an undo. Pods of a
 // workload have the same credentials. Otherwise, or if the pull policy is Always, a pre-pull pod finds out. It is bound to the node, mounts
 // the images as volumes, and runs Stayput's own image (`stayput wait`). The kubelet verifies it as it would the pod. Its status is the
 // answer:

@@ -125,8 +125,8 @@ func TestInfeasibleResources(t *testing.T) {
 	s := newSized(t, 2)
 	s.edits(fixture.App{Image: "v1", CPU: "9"})
 	s.rest()
-	s.expect("A marks", "B marks", "patch 1", "resize 1", "patch 2", "resize 2", "resize 1", "resize 2", "B marks", "patch 1", "patch 2",
-		"A marks", "patch 1")
+	s.expect("A marks", "B marks", "patch 1", "resize 1", "patch 2", "resize 2", "resize 1", "resize 2", "A marks", "B marks", "patch 1",
+		"patch 2", "A marks", "patch 1")
 	if s.made != 4 {
 		t.Errorf("%d pods were created", s.made)
 	}
