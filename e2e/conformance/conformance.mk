@@ -67,11 +67,15 @@ $(BIN)/standins: $(cluster_module) $(CLUSTER)/standins/main.go $(call go_files,$
 	@echo building $(@F)
 	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ ./standins
 
-.PHONY: test-admission
+.PHONY: test-admission test-controllers
 test-admission: ## whether the API server of each Kubernetes release accepts Stayput's policies and webhooks; needs no cluster
-	@for modfile in $(notdir $(wildcard $(CONFORMANCE)/*.mod)); do \
+	$(call with_each_release,./admission)
+test-controllers: ## whether native controllers of each Kubernetes release do what their models in the simulation are tested against; needs no cluster
+	$(call with_each_release,./controllers)
+
+with_each_release = @for modfile in $(notdir $(wildcard $(CONFORMANCE)/*.mod)); do \
 		echo "$$(sed -n 's/.*\(k8s.io.kubernetes v[0-9.]*\)$$/\1/p' $(CONFORMANCE)/$$modfile)"; \
-		( $(conformance_build) $(subst go build,go test -vet=off,$(CLUSTER_BUILD)) -modfile=$$modfile ./admission ) || exit 1; \
+		( $(conformance_build) $(subst go build,go test -vet=off,$(CLUSTER_BUILD)) -modfile=$$modfile $(1) ) || exit 1; \
 	done
 
 .PHONY: test-autoscaler
