@@ -26,7 +26,7 @@ type protection struct {
 
 // protect creates the PodDisruptionBudget. It requires so many healthy pods.
 func (e *ensemble) protect(required int) *protection {
-	other := e.Member(0).DeepCopy()
+	other := e.Member(e.first).DeepCopy()
 	other.Name, other.UID = "other-0", "other-0"
 	p := &protection{ensemble: e, stored: fixture.Requiring(int32(required), 0), other: other}
 	p.count()

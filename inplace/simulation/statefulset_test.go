@@ -27,6 +27,10 @@ type ensemble struct {
 	alive  bool // whether a manager is
 	gated  bool // whether new pods get gates
 	made   int
+	// several is the feature MaxUnavailableStatefulSet.
+	several bool
+	// first is spec.ordinals.start, and partition that of the spec.
+	first, partition int
 	// labels are the revisions of pods in the native controller's cache, by UID.
 	labels map[types.UID]string
 	// deleted are the pods that the native controller has deleted and did not have to.
@@ -39,8 +43,8 @@ type ensemble struct {
 }
 
 func newEnsemble(t *testing.T, seed uint64) *ensemble {
-	e := &ensemble{random: rand.New(rand.NewPCG(seed, 0)), alive: true}
-	var changes []func(*fixture.Members)
+	e := &ensemble{random: rand.New(rand.NewPCG(seed, 0)), alive: true, several: seed%3 == 0, first: int(seed % 5)}
+	changes := []func(*fixture.Members){fixture.From(e.first)}
 	switch {
 	case seed%2 == 1:
 		changes = append(changes, fixture.Parallel)
@@ -49,8 +53,10 @@ func newEnsemble(t *testing.T, seed uint64) *ensemble {
 	}
 	e.Members = fixture.NewMembers(t, 3, changes...)
 	e.Says = true
-	for ordinal := 3; ordinal < 6; ordinal++ {
-		e.AddNode(fmt.Sprint("n", ordinal))
+	for ordinal := range 10 {
+		if ordinal < e.first || ordinal >= e.first+3 {
+			e.AddNode(fmt.Sprint("n", ordinal))
+		}
 	}
 	return e
 }
@@ -133,56 +139,30 @@ func (e *ensemble) kubelet(pod *corev1.Pod) {
 	}
 }
 
-// controller is updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go of Kubernetes 1.36.
+// controller is one round of the native controller, whose watch may lag.
 func (e *ensemble) controller() {
-	update := e.Of().UpdateRevision()
-	e.observe(update)
-	for ordinal := range e.StatefulSet.Replicas() {
-		pod := e.Member(ordinal)
-		if pod == nil {
-			e.create(ordinal, update)
-		}
-		if e.StatefulSet.Ordered() && (pod == nil || !healthy(pod)) {
-			return
-		}
+	e.observe()
+	update := e.Of().UpdateRevision().Name
+	sync := statefulSetController{set: e.StatefulSet, current: e.StatefulSet.Status.CurrentRevision, update: update, several: e.several,
+		now: e.Fleet.Seen.Now}
+	for _, pod := range e.Fleet.Seen.Pods {
+		cached := pod.DeepCopy()
+		cached.Labels[inplace.LabelRevisionHash] = e.labelOf(pod)
+		sync.pods = append(sync.pods, cached)
 	}
-	for ordinal := 5; ordinal >= e.StatefulSet.Replicas(); ordinal-- {
-		if pod := e.Member(ordinal); pod != nil && pod.DeletionTimestamp == nil {
-			e.terminate(pod, false)
-			return
-		}
+	sync.create = e.create
+	sync.remove = func(cached *corev1.Pod, forUpdate bool) bool {
+		return e.terminate(e.Member(e.StatefulSet.Ordinal(cached)), forUpdate)
 	}
-	for ordinal := e.StatefulSet.Replicas() - 1; ordinal >= e.StatefulSet.Partition(); ordinal-- {
-		pod := e.Member(ordinal)
-		if pod == nil {
-			return
-		}
-		if e.labelOf(pod) != update.Name && pod.DeletionTimestamp == nil {
-			e.terminate(pod, true)
-			return
-		}
-		if !healthy(pod) {
-			return
-		}
-	}
-	if e.complete() == "" && e.StatefulSet.Partition() == 0 {
-		e.StatefulSet.Status.CurrentRevision = update.Name
-	}
+	e.StatefulSet.Status = sync.run()
 }
 
-// observe updates the native controller's cache, unless its watch lags, and writes the status that follows.
-func (e *ensemble) observe(update *apps.ControllerRevision) {
+// observe updates the native controller's cache, unless its watch lags.
+func (e *ensemble) observe() {
 	if e.labels == nil || e.random.IntN(3) == 0 {
 		e.labels = map[types.UID]string{}
 		for _, pod := range e.Fleet.Seen.Pods {
 			e.labels[pod.UID] = pod.Labels[inplace.LabelRevisionHash]
-		}
-	}
-	status := &e.StatefulSet.Status
-	status.UpdateRevision, status.UpdatedReplicas = update.Name, 0
-	for _, pod := range e.Fleet.Seen.Pods {
-		if pod.DeletionTimestamp == nil && e.labelOf(pod) == update.Name {
-			status.UpdatedReplicas++
 		}
 	}
 }
@@ -199,11 +179,8 @@ func healthy(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && apps.IsTrue(pod, corev1.PodReady)
 }
 
-func (e *ensemble) create(ordinal int, update *apps.ControllerRevision) {
-	revision := update
-	if ordinal < e.StatefulSet.Partition() {
-		revision = e.revision(e.StatefulSet.Status.CurrentRevision)
-	}
+func (e *ensemble) create(ordinal int, name string) {
+	revision := e.revision(name)
 	e.made++
 	pod := e.AddMember(ordinal)
 	pod.UID = types.UID(fmt.Sprint(pod.Name, "-", e.made))
@@ -219,7 +196,7 @@ func (e *ensemble) create(ordinal int, update *apps.ControllerRevision) {
 	}
 	delete(e.Runs, pod.Name+"/app")
 	fixture.Unready(pod)
-	e.trace("controller: creates %s of %s", pod.Name, revision.Name)
+	e.trace("controller: creates %s of %s", pod.Name, name)
 }
 
 func (e *ensemble) revision(name string) *apps.ControllerRevision {
@@ -231,16 +208,17 @@ func (e *ensemble) revision(name string) *apps.ControllerRevision {
 	return nil
 }
 
-// terminate deletes the pod, unless that is held.
-func (e *ensemble) terminate(pod *corev1.Pod, forUpdate bool) {
+// terminate deletes the pod, unless that is refused.
+func (e *ensemble) terminate(pod *corev1.Pod, forUpdate bool) (refused bool) {
 	if held, _ := e.Of().HoldsDeletion(pod); held && e.alive {
-		return
+		return true
 	}
 	if forUpdate {
 		e.deleted = append(e.deleted, pod.Name)
 	}
 	e.trace("controller: deletes %s, which is %s", pod.Name, pod.Labels[inplace.LabelRevisionHash])
 	e.remove(pod)
+	return false
 }
 
 // remove begins the deletion of the pod.
@@ -252,6 +230,9 @@ func (e *ensemble) remove(pod *corev1.Pod) {
 	e.Fleet.Seen.Pods[slices.Index(e.Fleet.Seen.Pods, pod)] = gone
 }
 
+// index returns which of the pods that is, from the first ordinal on.
+func (e *ensemble) index(pod *corev1.Pod) int { return e.StatefulSet.Ordinal(pod) - e.first }
+
 // complete returns what is missing until the update is complete; empty if nothing is.
 func (e *ensemble) complete() string {
 	update := e.Of().UpdateRevision()
@@ -262,7 +243,7 @@ func (e *ensemble) complete() string {
 		switch of := pod.Labels[inplace.LabelRevisionHash]; {
 		case !healthy(pod):
 			return pod.Name + " is not Ready"
-		case e.StatefulSet.Ordinal(pod) >= e.StatefulSet.Partition() && of != update.Name:
+		case e.index(pod) >= e.partition && of != update.Name:
 			return pod.Name + " is " + of
 		}
 	}
@@ -430,6 +411,62 @@ func TestStatefulSetsUndoABadImage(t *testing.T) {
 			}
 			return ""
 		})
+	})
+}
+
+// part sets the partition and the first ordinal of the spec.
+func (e *ensemble) part(partition, first int) {
+	e.partition, e.first = partition, first
+	fixture.Rolling(int32(partition), "")(e.Members)
+	e.StatefulSet.Spec.Ordinals.Start = int32(first)
+	e.trace("user: partition %d, ordinals from %d on", partition, first)
+}
+
+// kept returns the pods that the partition keeps natively: the lowest ones, unless they have been updated or are about to be.
+func (e *ensemble) kept() (names []string) {
+	for _, pod := range e.Fleet.Seen.Pods {
+		index, label := e.index(pod), pod.Labels[inplace.LabelRevisionHash]
+		if index >= 0 && index < min(e.partition, 3) && label == e.StatefulSet.Status.CurrentRevision {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
+
+// TestStatefulSetsAtAPartition: wherever the ordinals begin, and when they move in the middle of an update, pods that the partition keeps
+// natively keep their revision, and all others get the new one.
+func TestStatefulSetsAtAPartition(t *testing.T) {
+	forEnsembles(t, func(e *ensemble) string {
+		e.part(1+e.random.IntN(4), e.first)
+		e.Edit(fixture.App{Image: "v2"})
+		for range e.random.IntN(60) {
+			e.act()
+		}
+		e.part(e.partition, max(0, e.first-1+e.random.IntN(3)))
+		kept := e.kept()
+		as := func() string {
+			for _, name := range kept {
+				if i := slices.IndexFunc(e.Fleet.Seen.Pods, func(pod *corev1.Pod) bool { return pod.Name == name }); i < 0 ||
+					e.Fleet.Seen.Pods[i].Spec.Containers[0].Image != "v1" {
+					return name + " is not what the partition keeps"
+				}
+			}
+			if len(e.deleted) > 0 {
+				return fmt.Sprintf("deleted: %q", e.deleted)
+			}
+			return ""
+		}
+		if wrong := e.until(3000, as); wrong != "" {
+			return wrong
+		}
+		for range 60 {
+			if e.act(); as() != "" {
+				return as()
+			}
+		}
+		kept = nil
+		e.part(0, e.first)
+		return e.until(3000, as)
 	})
 }
 
