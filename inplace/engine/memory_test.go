@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -191,6 +192,38 @@ func TestUnhindered(t *testing.T) {
 	} {
 		if left != want {
 			t.Errorf("%s are left, want %s", left, want)
+		}
+	}
+}
+
+// TestAnAnswerCountsForAStage: an update may wait for days, and policies change meanwhile.
+func TestAnAnswerCountsForAStage(t *testing.T) {
+	one, closed := inplace.Partition{Value: "1"}, inplace.Partition{Value: "1", Closed: "the window"}
+	yes, no := dryrun.Result{UpdateRevision: "b"}, dryrun.Result{UpdateRevision: "b", Refused: "no"}
+	impossible := dryrun.Result{UpdateRevision: "b", Impossible: &inplace.Reason{Code: inplace.CodeRefused}}
+	for name, test := range map[string]struct {
+		answer dryrun.Result
+		at     inplace.Partition
+		later  time.Duration
+		counts bool
+	}{
+		"at once":                        {yes, one, 0, true},
+		"hours later":                    {yes, one, 20 * time.Hour, true},
+		"a day later":                    {yes, one, 25 * time.Hour, false},
+		"at another partition":           {yes, inplace.Partition{Value: "0"}, 0, false},
+		"when the window closes":         {yes, closed, 0, false},
+		"a refusal, minutes later":       {no, one, 9 * time.Minute, true},
+		"a refusal, later":               {no, one, 11 * time.Minute, false},
+		"a refused write, minutes later": {impossible, one, 9 * time.Minute, true},
+		"a refused write, later":         {impossible, one, 11 * time.Minute, false},
+	} {
+		m := Memory{}
+		m.NewPods(one, start)
+		m.DryRun = m.DryRun.Since("b", start)
+		m.DryRun.Result, m.Tried = test.answer, "b"
+		known := m.NewPods(test.at, start.Add(test.later))
+		if (known.UpdateRevision != "") != test.counts || (m.Tried != "") != test.counts {
+			t.Errorf("%s: known is %+v, tried %q", name, known, m.Tried)
 		}
 	}
 }
