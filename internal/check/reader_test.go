@@ -232,7 +232,7 @@ func TestCheck(t *testing.T) {
 		"of another CA":     {checked{otherCA: true}, []Topic{Certificate}, "unknown authority"},
 		"no CA":             {checked{noBundle: true}, []Topic{Certificate}, "certificates.caBundle"},
 		"a path not served": {checked{path: "-2"}, []Topic{Webhooks}, "404"},
-		"no leader":         {checked{age: time.Minute}, []Topic{Managers}, "the Lease was renewed 1m"},
+		"no leader":         {checked{age: 2 * time.Minute}, []Topic{Managers}, "the Lease was renewed 2m"},
 		"API servers only":  {checked{callers: tls.RequireAnyClientCert}, nil, "all 13 answer"},
 		"a firewall":        {checked{firewall: true}, []Topic{Webhooks}, "i/o timeout"},
 		"no ready endpoint by now": {checked{says: &apierrors.NewServiceUnavailable(`no endpoints available for service "web"`).ErrStatus},

@@ -69,7 +69,7 @@ func TestStatusTellsTheLeader(t *testing.T) {
 	for want, objects := range map[string][]runtime.Object{
 		"No manager leads, so every update is native: there is no Lease stayput": nil,
 		"Leader: stayput-1": {lease("stayput-1", time.Second)},
-		"native: stayput-1 last renewed the Lease 1m0s ago": {lease("stayput-1", time.Minute)},
+		"native: stayput-1 last renewed the Lease 2m0s ago": {lease("stayput-1", 2*time.Minute)},
 		"No manager leads at this moment":                   {lease("", time.Second)},
 	} {
 		if got := told(t, objects...); !strings.Contains(got, want) {
