@@ -74,12 +74,15 @@ func (h holding) lasts(workload metav1.Object, template apps.Template, updateRev
 }
 
 // heldSince returns since when this replica has held writes of the update. It returns now if the leader has begun the update: the leader
-// then renews the hold itself.
+// then renews the hold itself. An undo takes the leader's mark away. If the user makes the same edit again at once, the native controller
+// has seen neither and the revision keeps its number, but it is another update: so what was held before the mark is forgotten.
 func (h holding) heldSince(workload metav1.Object, template apps.Template, updateRevision metav1.Object, now time.Time) time.Time {
+	update := holdStartOf(workload, template, updateRevision)
 	if updateRevision != nil && revisions.Started(updateRevision.GetLabels()) {
+		h.holdStarts.forget(update)
 		return now
 	}
-	return h.holdStarts.of(holdStartOf(workload, template, updateRevision), now)
+	return h.holdStarts.of(update, now)
 }
 
 // holdStarts are the times since when this replica has held writes of updates. The leader writes its renewals on the update revision. So
@@ -126,6 +129,12 @@ func (b *holdStarts) of(update holdStart, now time.Time) time.Time {
 	}
 	b.since[update] = now
 	return now
+}
+
+func (b *holdStarts) forget(update holdStart) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	delete(b.since, update)
 }
 
 func (h holding) alive(ctx context.Context) (bool, error) {

@@ -183,13 +183,16 @@ func TestNothingHeldWithoutLeader(t *testing.T) {
 	}
 }
 
+// marked returns what moving returns, with the leader's mark.
+func marked(t *testing.T, ago time.Duration) []client.Object {
+	t.Helper()
+	objects := moving(t)
+	objects[3].GetLabels()[inplace.LabelUpdating] = strconv.FormatInt(time.Now().Add(-ago).Unix(), 10)
+	return objects
+}
+
 // TestNothingIsHeldThatIsNotRenewed: if a living leader never gets to the workload, the hold does not last.
 func TestNothingIsHeldThatIsNotRenewed(t *testing.T) {
-	marked := func(ago time.Duration) []client.Object {
-		objects := moving(t)
-		objects[3].GetLabels()[inplace.LabelUpdating] = strconv.FormatInt(time.Now().Add(-ago).Unix(), 10)
-		return objects
-	}
 	for name, test := range map[string]struct {
 		objects  []client.Object
 		began    time.Duration
@@ -199,8 +202,8 @@ func TestNothingIsHeldThatIsNotRenewed(t *testing.T) {
 		"not marked, just begun":                        {moving(t), 0, "", true},
 		"not marked, and long begun":                    {moving(t), 2 * time.Minute, "", false},
 		"an earlier update to the same update revision": {moving(t), 2 * time.Minute, "1", true},
-		"marked just now":                               {marked(0), 2 * time.Minute, "", true},
-		"marked, and never renewed":                     {marked(3 * time.Minute), 0, "", false},
+		"marked just now":                               {marked(t, 0), 2 * time.Minute, "", true},
+		"marked, and never renewed":                     {marked(t, 3*time.Minute), 0, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, test.objects...), reader(t, test.objects...))
@@ -210,6 +213,21 @@ func TestNothingIsHeldThatIsNotRenewed(t *testing.T) {
 			expectHeld(t, response.Allowed, test.held)
 		})
 	}
+}
+
+// TestTheSameEditOnceMoreIsAnotherUpdate: an edit was long held, marked and undone. The user makes it again before the Deployment controller
+// has seen the undo, so the revision has the same number.
+func TestTheSameEditOnceMoreIsAnotherUpdate(t *testing.T) {
+	start := holdStart{workload: "d", updateRevision: "web-2"}
+	begun, again := reader(t, marked(t, 0)...), reader(t, moving(t)...)
+	h := handlers(t, begun, begun)
+	h.holdStarts.since[start] = time.Now().Add(-2 * time.Minute)
+	before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
+	scaling := request(t, deploymentController, admissionv1.Update, now, before)
+	expectHeld(t, h.handle(t.Context(), scaling, h.nativeWrites().validateReplicaSet).Allowed, true)
+	once := handlers(t, again, again)
+	once.holdStarts = h.holdStarts
+	expectHeld(t, once.handle(t.Context(), scaling, once.nativeWrites().validateReplicaSet).Allowed, true)
 }
 
 // TestEachUpdateWithoutAnUpdateRevisionIsHeld: two updates of some minutes apart, whose update revisions do not exist yet, are different

@@ -251,15 +251,18 @@ func (w *world) lasts(newRS *apps.ReplicaSet) bool {
 	if newRS == nil {
 		return revisions.HoldLasts(nil, w.firstHeld(w.rollout().TemplateHash()), w.now)
 	}
-	if revisions.Started(newRS.Labels) {
-		return revisions.HoldLasts(newRS.Labels, w.now, w.now)
-	}
 	return revisions.HoldLasts(newRS.Labels, w.holdStart(newRS), w.now)
 }
 
-// holdStart returns since when writes of the update to that revision have been held.
+// holdStart returns since when writes of the update to that revision have been held; now if the leader has begun it, which is then
+// forgotten.
 func (w *world) holdStart(revision metav1.Object) time.Time {
-	return w.firstHeld(revision.GetName() + " " + revisions.RevisionNumber(revision))
+	update := revision.GetName() + " " + revisions.RevisionNumber(revision)
+	if revisions.Started(revision.GetLabels()) {
+		delete(w.heldSince, update)
+		return w.now
+	}
+	return w.firstHeld(update)
 }
 
 // firstHeld returns since when writes of that update have been held.
