@@ -127,6 +127,13 @@ func requestNotManaged(t *testing.T) {
 		return nil
 	}))
 	s.rollsOut("clock")
+	s.wait("no pre-pull pod", func(w world) error {
+		now, err := w.workload("clock")
+		if err != nil {
+			return err
+		}
+		return w.pulled(now)
+	})
 }
 
 // firstOf returns the pod with the first name.

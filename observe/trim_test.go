@@ -67,6 +67,8 @@ func updating(t *testing.T, seed int64) *deployments.Rollout {
 		rollout.Seen.Nodes = append(rollout.Seen.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Status: ready})
 	}
 	rollout.Seen.Nodes[0].Status.Images = []corev1.ContainerImage{{Names: []string{"app:2"}}, {Names: []string{"mesh:2"}}}
+	// A kubelet of 1.35 or newer may refuse an image that its node lists.
+	rollout.Seen.Nodes[0].Status.NodeInfo.KubeletVersion = "v1.34.4"
 	shut := rollout.Seen.Pods[0]
 	shut.Status.Conditions[1].Status = corev1.ConditionFalse
 	shut.Status.Conditions[2].Status, shut.Status.Conditions[2].Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
