@@ -17,7 +17,8 @@ import (
 const (
 	overloaded      = 50 // threads that always have work, unless LOAD says otherwise
 	overloadedAtOne = 4  // Deployments that are edited at once, beside one workload of each other kind
-	// overloadPatience is the time for one update, and overloadLasts that for all of them: the load ends by then, whatever becomes of the test.
+	// overloadPatience is the time for one update, and overloadLasts that for all of them: the load ends by then, whatever becomes of the
+	// test.
 	overloadPatience = 10 * time.Minute
 	overloadLasts    = time.Hour
 )

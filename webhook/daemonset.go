@@ -23,8 +23,8 @@ var daemonSetKind = revised(observe.DaemonSets, controllerrevisions.Rollout.Clos
 	throttle: throttling{throttleFew, 1},
 })
 
-// holdsDaemonPod is controlledStays, but to hold a pod whose gate is closed, the cache suffices: the gate will open, or the pod will get its new
-// hash, and then the native controller looks again.
+// holdsDaemonPod is controlledStays, but to hold a pod whose gate is closed, the cache suffices: the gate will open, or the pod will get
+// its new hash, and then the native controller looks again.
 func (h holding) holdsDaemonPod(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	if readiness.Closed(pod) && metav1.GetControllerOfNoCopy(pod) != nil {
 		if stays, err := h.holdsDeletion(ctx, observe.DaemonSets, h.Cached, pod); stays && err == nil {

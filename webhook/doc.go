@@ -34,9 +34,9 @@
 // check users and operations themselves; matchConditions save calls.
 //
 // timeoutSeconds is 5 at most: while no manager answers, each write of a native controller blocks one of the few workers of
-// kube-controller-manager for that long, and those workers serve the whole cluster. It is 2 for the note on an edited template: a user waits,
-// and a patch that meets newer versions asks both webhooks of edits again, five times at most. It is 1 for the reports of kubelets, because
-// a kubelet writes one after the other, and 1 for webhooks that always allow.
+// kube-controller-manager for that long, and those workers serve the whole cluster. It is 2 for the note on an edited template: a user
+// waits, and a patch that meets newer versions asks both webhooks of edits again, five times at most. It is 1 for the reports of kubelets,
+// because a kubelet writes one after the other, and 1 for webhooks that always allow.
 //
 //	/mutate-workload      CREATE, UPDATE of apps/v1 deployments and daemonsets; reinvocationPolicy IfNeeded, as other webhooks may change
 //	                      the template later. Conditions: on CREATE the annotation inplace.AnnotationDecision is there, on UPDATE

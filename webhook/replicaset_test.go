@@ -215,8 +215,8 @@ func TestNothingIsHeldThatIsNotRenewed(t *testing.T) {
 	}
 }
 
-// TestTheSameEditOnceMoreIsAnotherUpdate: an edit was long held, marked and undone. The user makes it again before the Deployment controller
-// has seen the undo, so the revision has the same number.
+// TestTheSameEditOnceMoreIsAnotherUpdate: an edit was long held, marked and undone. The user makes it again before the Deployment
+// controller has seen the undo, so the revision has the same number.
 func TestTheSameEditOnceMoreIsAnotherUpdate(t *testing.T) {
 	start := holdStart{workload: "d", updateRevision: "web-2"}
 	begun, again := reader(t, marked(t, 0)...), reader(t, moving(t)...)

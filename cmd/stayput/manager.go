@@ -121,9 +121,9 @@ func identity() (string, error) {
 	return host + "_" + string(uuid.NewUUID()), err
 }
 
-// These are the times of Kubernetes' own components (component-base/config/v1alpha1): a slow API server must not cost the Lease. A new leader
-// takes over before the holds of the old one expire (observe.HoldPatience): it takes over leaseDuration after it saw the last renewal, which
-// it looks for every 2 to 4.4 s (JitterFactor of client-go/tools/leaderelection).
+// These are the times of Kubernetes' own components (component-base/config/v1alpha1): a slow API server must not cost the Lease. A new
+// leader takes over before the holds of the old one expire (observe.HoldPatience): it takes over leaseDuration after it saw the last
+// renewal, which it looks for every 2 to 4.4 s (JitterFactor of client-go/tools/leaderelection).
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second

@@ -53,7 +53,7 @@ func TestDecodedTemplatesTakeBoundedMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if template.Decoded() == template.Decoded() != remembered {
+		if first, second := template.Decoded(), template.Decoded(); first == second != remembered {
 			t.Errorf("with variables %s, remembered is not %t", element, remembered)
 		}
 	}

@@ -103,8 +103,8 @@ func (o *observed) revisionBefore(newRS *apps.ReplicaSet) (before *apps.ReplicaS
 // goesBack reports whether running pods can take the change.
 func goesBack(back edit.Change) bool { return back.InPlace() && len(back.LostTolerations) == 0 }
 
-// currentIn reports whether pods had the ReplicaSet when the update to newRS began. Users who create a ReplicaSet may write the mark, but not
-// the time of creation.
+// currentIn reports whether pods had the ReplicaSet when the update to newRS began. Users who create a ReplicaSet may write the mark, but
+// not the time of creation.
 func currentIn(rs, newRS *apps.ReplicaSet) bool {
 	updating := newRS.Labels[inplace.LabelUpdating]
 	return revisions.IsCurrent(rs.Labels[inplace.LabelCurrent], updating) && !rs.CreationTimestamp.After(revisions.StartedAt(updating))

@@ -15,8 +15,8 @@ import (
 //   - A pod of a Deployment keeps its identity (label and owner), because no controller may count it as updated until its old containers
 //     have stopped. It also keeps its other labels, apart from those that variables of the restarted containers read. The mark names the
 //     containers that were to change, and these labels and annotations. What they go back to when the update falls back is in the pod's own
-//     ReplicaSet, and in a dry run of a pod of that ReplicaSet. It never comes from the mark: any client may have written an annotation. Nor
-//     does the pod go back if Stayput has not marked the ReplicaSet.
+//     ReplicaSet, and in a dry run of a pod of that ReplicaSet. It never comes from the mark: any client may have written an annotation.
+//     Nor does the pod go back if Stayput has not marked the ReplicaSet.
 //   - A pod of a DaemonSet or StatefulSet gets an identity that no revision has, together with all else it needs. If Stayput stops running,
 //     the native controller replaces the pod. If it kept its old identity, an undo would make the native controller mistake it for an
 //     updated pod. The mark (Move.Hash) names the pod's revision: the one that the pod moves to, or, when only a resize was noted, the one

@@ -147,8 +147,8 @@ func (r *PartitionBudget) Waits(pods []*State) (message string, byWindow bool) {
 	return message, r.at.ByWindow()
 }
 
-// Flaw returns a message that all pods stay as they are because the partition is not valid, or because of an obstacle that only the user can
-// remove; empty if neither is why.
+// Flaw returns a message that all pods stay as they are because the partition is not valid, or because of an obstacle that only the user
+// can remove; empty if neither is why.
 func (r *PartitionBudget) Flaw(pods []*State) string {
 	for _, s := range pods {
 		flaw := r.partition.Flaw()

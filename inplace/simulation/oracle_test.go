@@ -1,7 +1,7 @@
 package simulation
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -36,15 +36,14 @@ type situation struct {
 // situations returns those of that file of testdata.
 func situations(t *testing.T, name string) []situation {
 	t.Helper()
-	file, err := os.Open("testdata/" + name)
+	text, err := os.ReadFile("testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
 	var all []situation
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	for line := range bytes.Lines(text) {
 		var one situation
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+		if err := json.Unmarshal(line, &one); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, one)
