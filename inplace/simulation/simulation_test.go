@@ -1178,9 +1178,16 @@ func (o outcome) story() string {
 	return o.end + strings.Join(o.trace[max(0, len(o.trace)-traced):], "\n")
 }
 
-// runSeeds runs the seeds that the environment asks for, and shows the events before the first failures.
+// runSeeds runs the seeds that the environment asks for, or 150, and shows the events before the first failures.
 func runSeeds(t *testing.T, simulate func(seed int64, tracing bool) outcome) {
-	first, seeds := int64(0), int64(150)
+	t.Helper()
+	runSeedsOr(t, 150, simulate)
+}
+
+// runSeedsOr is runSeeds with another number of seeds, for simulations whose seeds take long.
+func runSeedsOr(t *testing.T, seeds int64, simulate func(seed int64, tracing bool) outcome) {
+	t.Helper()
+	first := int64(0)
 	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEED"), 10, 64); err == nil {
 		first, seeds = n, 1
 	}
