@@ -76,6 +76,8 @@ type Template struct {
 	raw json.RawMessage
 	// text is the digest of raw. What was computed from raw is remembered by this digest.
 	text []byte
+	// elements is what Elements counts in raw.
+	elements int
 	// flaw is why Stayput's types cannot represent the template. It is nil if they can.
 	flaw error
 }
@@ -92,9 +94,10 @@ func ParseTemplate(raw []byte) (Template, error) {
 }
 
 func parseTemplate(t Template) (Template, error) {
-	if size, count := len(t.raw), Elements(t.raw); size > longestTemplate || count > mostElements {
+	t.elements = Elements(t.raw)
+	if len(t.raw) > longestTemplate || t.elements > mostElements {
 		return t, fmt.Errorf("unsupported pod template: it has %d KiB and %d elements of lists and objects, more than %d KiB or %d elements",
-			size>>10, count, longestTemplate>>10, mostElements)
+			len(t.raw)>>10, t.elements, longestTemplate>>10, mostElements)
 	}
 	if path := unbounded(t.Tree(), templateShape); path != nil {
 		return t, fmt.Errorf("unsupported pod template: the quantity at %s has more than %d characters or an exponent beyond ±%d",
@@ -142,7 +145,7 @@ func (t Template) Decoded() *corev1.PodTemplateSpec {
 	if t.raw == nil || t.flaw != nil {
 		return &corev1.PodTemplateSpec{}
 	}
-	return ofTemplates.Of(Digest(t.text), max(len(t.raw), elementSize*Elements(t.raw)), t.decode)
+	return ofTemplates.Of(Digest(t.text), max(len(t.raw), elementSize*t.elements), t.decode)
 }
 
 // decode decodes a template without flaws.
