@@ -21,6 +21,7 @@ func TestNoPodIsLostToASlowAPIServer(t *testing.T) {
 	of := func(pod *corev1.Pod, others ...client.Object) []client.Object {
 		return append(others, namespace(inplace.ModeInPlace), node, pod)
 	}
+	late := observe.HoldPatience + time.Second
 	agent, db := daemon("agent-x", "1"), member("db-1", "db-a")
 	agents := []client.Object{controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)}
 	members := []client.Object{memberRevision(t, "a", v1Template), memberRevision(t, "b", v2Template)}
@@ -33,7 +34,7 @@ func TestNoPodIsLostToASlowAPIServer(t *testing.T) {
 	}{
 		"Deployment":               {replicaSetController, pod(marked), of(pod(marked), deployment(t, v2Template), marked), 0, 409},
 		"Deployment, no update":    {replicaSetController, pod(unmarked), of(pod(unmarked), deployment(t, v2Template), unmarked), 0, 0},
-		"Deployment, no leader":    {replicaSetController, pod(marked), of(pod(marked), deployment(t, v2Template), marked), observe.HoldPatience + time.Second, 0},
+		"Deployment, no leader":    {replicaSetController, pod(marked), of(pod(marked), deployment(t, v2Template), marked), late, 0},
 		"Deployment, no cache":     {replicaSetController, pod(marked), of(pod(marked)), 0, 0},
 		"DaemonSet":                {daemonSetController, agent, of(agent, append(agents, daemonSet(t, v2Template))...), 0, 409},
 		"DaemonSet, not in place":  {daemonSetController, agent, of(agent, append(agents, daemonSet(t, envTemplate))...), 0, 0},

@@ -18,7 +18,7 @@ import (
 	"github.com/stayput/stayput/tracing"
 )
 
-// TestNamesOfStrangersAreCut: nobody but API servers keeps to the lengths that names have, and spans and logs have them.
+// TestNamesOfStrangersAreCut: names are in spans and logs, and only API servers keep to the lengths that names have.
 func TestNamesOfStrangersAreCut(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	exporter := tracetest.NewInMemoryExporter()

@@ -100,8 +100,8 @@ func (r *reads) counting(t *testing.T, objects ...client.Object) client.Reader {
 	})
 }
 
-// TestInventedReplicaSetsAreForgotten: who reaches the port can claim to be a native controller that deletes ReplicaSets which nobody has
-// created. A mark that is no time is not the leader's.
+// TestInventedReplicaSetsAreForgotten: a client that reaches the port can claim to be a native controller that deletes ReplicaSets which
+// were never created. A mark that is no time is not the leader's.
 func TestInventedReplicaSetsAreForgotten(t *testing.T) {
 	live := reader(t, namespace(inplace.ModeInPlace), deployment(t, v2Template))
 	h := handlers(t, live, live)

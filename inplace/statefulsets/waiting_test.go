@@ -12,8 +12,9 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// TestALostRevision: the ControllerRevision of pods that a partition kept is deleted, and the partition is lowered. Nobody knows what these
-// pods have. Where no pod is to be replaced, they wait, and the update says why and what to do; otherwise the controller replaces them.
+// TestALostRevision: the ControllerRevision of pods that a partition kept is deleted, and the partition is lowered. What these pods
+// have is not known. Where no pod is to be replaced, they wait, and the update says why and what to do; otherwise the controller
+// replaces them.
 func TestALostRevision(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(m *fixture.Members)

@@ -31,8 +31,8 @@ var controls = []string{
 	lineStart, "\r", eraseRest, "\x1b[K",
 }
 
-// escaper writes all other control characters in a visible form, as kubectl does: who may write an Event or an annotation would otherwise
-// write to the terminal of whoever reads it. The form is that of JSON, so that outputs for programs stay as they are.
+// escaper writes all other control characters in a visible form, as kubectl does: otherwise a user who may write an Event or an annotation
+// could write to the terminal of the user who reads it. The form is that of JSON, so that outputs for programs stay as they are.
 var escaper = func() *strings.Replacer {
 	pairs := controls
 	for r := rune(0); r <= unicode.MaxLatin1; r++ {
