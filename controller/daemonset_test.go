@@ -107,18 +107,18 @@ func TestReconcileDaemonSet(t *testing.T) {
 		t.Errorf("the mark changed the data of the revision: %s", after)
 	}
 	c.reconcile(r)
-	closedPods := 0
+	out := 0
 	for _, name := range []string{"agent-one", "agent-two"} {
 		pod := &corev1.Pod{}
 		if err := c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: name}, pod); err != nil {
 			t.Fatal(err)
 		}
-		if readiness.Closed(pod) {
-			closedPods++
+		if readiness.Out(pod) {
+			out++
 		}
 	}
-	if closedPods != 1 {
-		t.Errorf("%d pods are out of service, want 1", closedPods)
+	if out != 1 {
+		t.Errorf("%d pods are out of service, want 1", out)
 	}
 }
 

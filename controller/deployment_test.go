@@ -8,8 +8,6 @@ import (
 	"github.com/stayput/stayput/controller/internal/fixture"
 	"github.com/stayput/stayput/controller/report"
 
-	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -57,29 +55,10 @@ func TestReconcileWaitsForItsOwnWrites(t *testing.T) {
 		t.Errorf("%d patches were planned on a cache older than the process's own writes", c.Patches-before)
 	}
 	r.cached = r.live
-	c.reconcile(r) // reads the marks, and closes a gate
-	c.kubeletSeesGates()
+	c.reconcile(r) // reads the marks, and takes a pod out of service
 	c.reconcile(r)
 	if got := *c.ReplicaSet("web-old").Spec.Replicas; got != 2 {
 		t.Errorf("the cache has caught up and a pod is drained, but the old ReplicaSet wants %d replicas, not 2", got)
-	}
-}
-
-// kubeletSeesGates makes the pods whose gate is closed unready.
-func (c *cluster) kubeletSeesGates() {
-	c.T.Helper()
-	for _, pod := range c.Snapshot().Read.Seen.Pods {
-		if !readiness.Closed(pod) {
-			continue
-		}
-		for i := range pod.Status.Conditions {
-			if pod.Status.Conditions[i].Type == corev1.PodReady {
-				pod.Status.Conditions[i].Status, pod.Status.Conditions[i].Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
-			}
-		}
-		if err := c.Status().Update(c.T.Context(), pod); err != nil {
-			c.T.Fatal(err)
-		}
 	}
 }
 
@@ -172,7 +151,7 @@ func TestReconcilePersistsAFallbackThatIsRefused(t *testing.T) {
 	for range 5 {
 		_, _ = r.Reconcile(t.Context(), fixture.Request) // with the errors of what is refused
 		for _, pod := range c.Snapshot().Read.Seen.Pods {
-			if readiness.Closed(pod) {
+			if readiness.Out(pod) {
 				t.Fatalf("pod %s is taken out of service", pod.Name)
 			}
 		}
@@ -233,18 +212,18 @@ func TestReconcileForgetsWhatIsGone(t *testing.T) {
 	}
 }
 
-func TestReconcileClosesNoGateForAnOvertakenEdit(t *testing.T) {
-	closesNoGateAfter(t, func(d *apps.Deployment) { d.Generation++ })
+func TestReconcileTakesNoPodForAnOvertakenEdit(t *testing.T) {
+	takesNoPodAfter(t, func(d *apps.Deployment) { d.Generation++ })
 }
 
-func TestReconcileClosesNoGateForAPartitionItHasNotSeen(t *testing.T) {
-	closesNoGateAfter(t, func(d *apps.Deployment) {
+func TestReconcileTakesNoPodForAPartitionItHasNotSeen(t *testing.T) {
+	takesNoPodAfter(t, func(d *apps.Deployment) {
 		metav1.SetMetaDataLabel(&d.ObjectMeta, inplace.LabelPartition, "100percent")
 	})
 }
 
-// closesNoGateAfter makes an edit that the cache does not show yet, and checks that no gate closes.
-func closesNoGateAfter(t *testing.T, edit func(*apps.Deployment)) {
+// takesNoPodAfter makes an edit that the cache does not show yet, and checks that no pod is taken out of service.
+func takesNoPodAfter(t *testing.T, edit func(*apps.Deployment)) {
 	t.Helper()
 	c := newCluster(t)
 	r := c.reconciler(nil)

@@ -61,20 +61,20 @@ func TestReconcileRespectsBudgets(t *testing.T) {
 	r := c.budgeting(c.Observer(), c.Observer())
 	c.start(r)
 	c.reconcile(r) // writes the marks
-	if result := c.reconcile(r); len(c.closedPods()) > 0 || result.RequeueAfter == 0 {
-		t.Fatalf("%v are closed, requeued after %s", c.closedPods(), result.RequeueAfter)
+	if result := c.reconcile(r); len(c.outPods()) > 0 || result.RequeueAfter == 0 {
+		t.Fatalf("%v are out of service, requeued after %s", c.outPods(), result.RequeueAfter)
 	}
 	c.setBudget(func(b *policyv1.PodDisruptionBudget) { b.Status.DesiredHealthy, b.Status.DisruptionsAllowed = 2, 1 })
-	if c.reconcile(r); len(c.closedPods()) != 1 {
-		t.Fatalf("%v are closed, want one", c.closedPods())
+	if c.reconcile(r); len(c.outPods()) != 1 {
+		t.Fatalf("%v are out of service, want one", c.outPods())
 	}
-	if c.reconcile(r); len(c.closedPods()) != 1 {
-		t.Fatalf("%v are closed, although the PodDisruptionBudget allows one only", c.closedPods())
+	if c.reconcile(r); len(c.outPods()) != 1 {
+		t.Fatalf("%v are out of service, although the PodDisruptionBudget allows one only", c.outPods())
 	}
 }
 
-// TestEvictionBeforeAGateCloses: an eviction that was granted after the plan was made takes the allowance.
-func TestEvictionBeforeAGateCloses(t *testing.T) {
+// TestEvictionBeforeAPodIsTaken: an eviction that was granted after the plan was made takes the allowance.
+func TestEvictionBeforeAPodIsTaken(t *testing.T) {
 	c := protected(t, 2)
 	frozen, err := c.Observer().DisruptionBudgets(t.Context(), fixture.Web.Namespace)
 	if err != nil {
@@ -87,8 +87,8 @@ func TestEvictionBeforeAGateCloses(t *testing.T) {
 	c.setBudget(func(b *policyv1.PodDisruptionBudget) {
 		b.Status.DisruptionsAllowed, b.Status.DisruptedPods = 0, map[string]metav1.Time{"web-old-2": metav1.Now()}
 	})
-	if result := c.reconcile(r); len(c.closedPods()) > 0 || result.RequeueAfter == 0 {
-		t.Errorf("%v are closed, requeued after %s", c.closedPods(), result.RequeueAfter)
+	if result := c.reconcile(r); len(c.outPods()) > 0 || result.RequeueAfter == 0 {
+		t.Errorf("%v are out of service, requeued after %s", c.outPods(), result.RequeueAfter)
 	}
 }
 

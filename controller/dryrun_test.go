@@ -111,8 +111,8 @@ func TestDryRunsAgainForAnotherUpdate(t *testing.T) {
 func TestRefusedDryRun(t *testing.T) {
 	h := newCluster(t).dryRunning(forbidden("policy signed"))
 	h.reconcileTimes(h.reconciler(nil), 4)
-	if h.closed() > 0 || !h.fellBack() {
-		t.Errorf("%d gates are closed, fell back %v", h.closed(), h.fellBack())
+	if h.out() > 0 || !h.fellBack() {
+		t.Errorf("%d pods are out of service, fell back %v", h.out(), h.fellBack())
 	}
 	fixture.WantTold(t, h.Recorder,
 		"Normal UpdateRecreatesPods Pods are recreated: no new pod is admitted: pods \"web-new-\" is forbidden: policy signed")
@@ -176,14 +176,14 @@ func TestDryRunWithoutAnswer(t *testing.T) {
 	h := newCluster(t).dryRunning(webhook)
 	r := h.reconciler(nil)
 	h.reconcileTimes(r, 2)
-	if result := h.reconcile(r); result.RequeueAfter != askAgain || h.begun() || h.fellBack() || h.closed() > 0 {
-		t.Errorf("requeued after %s, begun %v, fell back %v, %d gates closed", result.RequeueAfter, h.begun(), h.fellBack(), h.closed())
+	if result := h.reconcile(r); result.RequeueAfter != askAgain || h.begun() || h.fellBack() || h.out() > 0 {
+		t.Errorf("requeued after %s, begun %v, fell back %v, %d pods out of service", result.RequeueAfter, h.begun(), h.fellBack(), h.out())
 	}
 	known := &r.memories.recall(fixture.Web).DryRun
 	known.At = known.At.Add(-2 * engine.Unanswered)
 	h.reconcile(r)
-	if !h.fellBack() || h.closed() > 0 {
-		t.Errorf("fell back %v, %d gates closed", h.fellBack(), h.closed())
+	if !h.fellBack() || h.out() > 0 {
+		t.Errorf("fell back %v, %d pods out of service", h.fellBack(), h.out())
 	}
 	fixture.WantTold(t, h.Recorder, webhook.Error())
 }
@@ -282,11 +282,10 @@ func TestPatchThatAdmissionChangesIsNotMade(t *testing.T) {
 	r := c.reconciler(nil)
 	for range 10 {
 		c.reconcile(r)
-		c.kubeletSeesGates()
 	}
 	for _, pod := range c.Snapshot().Read.Seen.Pods {
-		if image := pod.Spec.Containers[0].Image; image != "app:1" || readiness.Closed(pod) {
-			t.Errorf("pod %s has image %s, and its gate is closed: %t", pod.Name, image, readiness.Closed(pod))
+		if image := pod.Spec.Containers[0].Image; image != "app:1" || readiness.Out(pod) {
+			t.Errorf("pod %s has image %s, and is out of service: %t", pod.Name, image, readiness.Out(pod))
 		}
 	}
 	fixture.WantTold(t, c.Recorder, report.EventStarted, "container app gets image mirror/app:2 instead of app:2")
@@ -303,7 +302,6 @@ func TestRewrittenImageIsPatched(t *testing.T) {
 	patched := 0
 	for range 10 {
 		c.reconcile(r)
-		c.kubeletSeesGates()
 	}
 	for _, pod := range c.Snapshot().Read.Seen.Pods {
 		switch image := pod.Spec.Containers[0].Image; image {

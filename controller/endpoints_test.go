@@ -26,10 +26,9 @@ func TestReconcileWaitsForEndpoints(t *testing.T) {
 	c.start(r)
 	c.reconcile(r) // writes the marks
 	c.reconcile(r)
-	c.kubeletSeesGates()
-	out := c.closedPods()
+	out := c.outPods()
 	if len(out) != 1 {
-		t.Fatalf("%v are closed, want one", out)
+		t.Fatalf("%v are out of service, want one", out)
 	}
 	lowered := func() bool { return *c.ReplicaSet("web-old").Spec.Replicas < 3 }
 	r.drains.Cached = fixture.Stopped{At: podstate.Endpoints{types.UID(out[0]): {}}}
@@ -55,11 +54,11 @@ func (c *cluster) drainFor(value string) {
 	}
 }
 
-func (c *cluster) closedPods() []string {
+func (c *cluster) outPods() []string {
 	c.T.Helper()
 	var names []string
 	for _, pod := range c.Snapshot().Read.Seen.Pods {
-		if readiness.Closed(pod) {
+		if readiness.Out(pod) {
 			names = append(names, pod.Name)
 		}
 	}

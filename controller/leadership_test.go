@@ -28,9 +28,9 @@ func (c *cluster) lease(change func(*coordinationv1.LeaseSpec)) {
 	}
 }
 
-// TestReconcileClosesNoGateAfterItsTerm has a process that goes on after it was stopped. Meanwhile another leader has
-// closed gates, which the process's cache does not show.
-func TestReconcileClosesNoGateAfterItsTerm(t *testing.T) {
+// TestReconcileTakesNoPodAfterItsTerm has a process that goes on after it was stopped. Meanwhile another leader has
+// taken pods out of service, which the process's cache does not show.
+func TestReconcileTakesNoPodAfterItsTerm(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*coordinationv1.LeaseSpec)
 		want   string
@@ -50,7 +50,7 @@ func TestReconcileClosesNoGateAfterItsTerm(t *testing.T) {
 			c := newCluster(t)
 			r := c.reconciler(nil)
 			c.start(r)
-			c.reconcile(r) // the revisions are marked; gates are next
+			c.reconcile(r) // the revisions are marked; pods are next
 			c.lease(test.change)
 			before := c.Patches
 			_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: fixture.Web})

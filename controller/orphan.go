@@ -14,20 +14,19 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// orphanEvery is how often the workload of a pod is looked for. For some pods no event tells that they became orphans:
+// orphanEvery is how often the workload of a pre-pull pod is looked for. For some no event tells that they became orphans:
 // when a Deployment is deleted with --cascade=orphan, only a ReplicaSet changes.
 const orphanEvery = 5 * time.Second
 
-// orphans reconciles pods whose workload was deleted without them in the middle of an update. No plan
-// will ever end their update. It runs on the leader, because this leader or an earlier one has closed their gates.
+// orphans deletes pre-pull pods whose workload was deleted without them in the middle of an update. No plan will ever do
+// that. It runs on the leader.
 type orphans struct {
 	// cached reads the cache, live the API server itself.
 	cached, live observe.Reader
 	writer       write.Writer
 }
 
-// Reconcile does what is left to do for one pod if the pod is an orphan. The write has the pod's resourceVersion as a
-// guard. So a pod that a workload has adopted meanwhile is left to that workload.
+// Reconcile deletes one pre-pull pod if it is an orphan.
 func (s *orphans) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	if err := s.cached.Get(ctx, request.NamespacedName, pod); err != nil {
@@ -42,13 +41,9 @@ func (s *orphans) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case !orphan:
 		return reconcile.Result{RequeueAfter: orphanEvery}, nil
 	}
-	step, may, wait := podstate.Orphan(pod, s.cached.IsUnreachable(ctx, pod), time.Now())
-	if !may {
-		return reconcile.Result{RequeueAfter: wait}, nil // 0: the kubelet's next report makes an event
-	}
-	_, err := s.writer.Carry(ctx, step)
+	_, err := s.writer.Carry(ctx, podstate.Orphan(pod))
 	if write.IsOutdated(err) {
-		return reconcile.Result{}, nil // and so does the newer version of the pod
+		return reconcile.Result{}, nil // the newer version of the pod makes an event
 	}
 	return reconcile.Result{}, err
 }
@@ -64,7 +59,7 @@ func (s *orphans) isOrphan(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return true, nil
 }
 
-// mayBeOrphan reports whether something is left to do for a pod if it becomes an orphan.
+// mayBeOrphan reports whether the object is a pod that is to be deleted if it becomes an orphan.
 func mayBeOrphan(object client.Object) bool {
 	pod, ok := object.(*corev1.Pod)
 	return ok && podstate.MayBeOrphan(pod)

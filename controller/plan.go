@@ -26,9 +26,9 @@ func (r *Reconciler) planOf(ctx context.Context, workload types.NamespacedName, 
 	}
 	remembered.Observe(rollout.Snapshot().Pods, time.Now())
 	seen := rollout.Snapshot()
-	seen.Endpoints, seen.Ahead, seen.Marks, seen.Batches = endpoints, remembered.Ahead, remembered.Marks, remembered.Batches
+	seen.Endpoints, seen.TakenOut, seen.Marks, seen.Batches = endpoints, remembered.TakenOut, remembered.Marks, remembered.Batches
 	seen.Fallback, seen.RefusedUndo = remembered.KnownFallback(seen.Fallback), remembered.RefusedUndo
-	seen.Unhindered, seen.WriteTakes = remembered.Unhindered, r.restarts.WriteTakes()
+	seen.Unhindered = remembered.Unhindered
 	if seen.Disruption, err = r.allowances.Seen(ctx, rollout); err != nil {
 		return steps.Plan{}, err
 	}

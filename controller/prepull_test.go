@@ -101,24 +101,24 @@ func (c *cluster) tell(state corev1.ContainerState) {
 	}
 }
 
-// closed returns how many pods are out of service.
-func (c *cluster) closed() int {
+// out returns how many pods are out of service.
+func (c *cluster) out() int {
 	c.T.Helper()
 	list := &corev1.PodList{}
 	c.do(c.List(c.T.Context(), list))
-	closed := 0
+	out := 0
 	for i := range list.Items {
-		if readiness.Closed(&list.Items[i]) {
-			closed++
+		if readiness.Out(&list.Items[i]) {
+			out++
 		}
 	}
-	return closed
+	return out
 }
 
-func (c *cluster) wantPrePullPods(prePullPods, closed int) {
+func (c *cluster) wantPrePullPods(prePullPods, out int) {
 	c.T.Helper()
-	if got := len(c.prePullPods()); got != prePullPods || c.closed() != closed {
-		c.T.Fatalf("%d pre-pull pods and %d pods out of service, want %d and %d", got, c.closed(), prePullPods, closed)
+	if got := len(c.prePullPods()); got != prePullPods || c.out() != out {
+		c.T.Fatalf("%d pre-pull pods and %d pods out of service, want %d and %d", got, c.out(), prePullPods, out)
 	}
 }
 
@@ -304,8 +304,8 @@ func TestStrangerHasThePrePullPodsName(t *testing.T) {
 			disguise(stranger, prePullPod)
 			c.do(c.Create(t.Context(), stranger))
 			c.reconcileTimes(c.pullingReconciler(), 4)
-			if c.closed() != 1 {
-				t.Errorf("%d pods are out of service, want 1: the update waits for the stranger", c.closed())
+			if c.out() != 1 {
+				t.Errorf("%d pods are out of service, want 1: the update waits for the stranger", c.out())
 			}
 			notes := strings.Join(fixture.Told(c.Recorder), "\n")
 			if !strings.Contains(notes, report.EventNotPulled) || !strings.Contains(notes, "already exists") {

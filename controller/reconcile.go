@@ -204,7 +204,7 @@ func (r *Reconciler) carryOut(ctx context.Context, workload types.NamespacedName
 	remembered := r.memories.recall(workload)
 	for _, made := range done.Writes {
 		remembered.Versions.Remember(made.After)
-		remembered.Made(made.Step)
+		remembered.Made(made.Step, time.Now())
 	}
 	return done
 }
@@ -213,7 +213,7 @@ func (r *Reconciler) carryOut(ctx context.Context, workload types.NamespacedName
 // the API server only if the plan takes pods out of service. In these cases the native controller may already be
 // working, and counts on these pods.
 func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan steps.Plan) (bool, error) {
-	if !slices.ContainsFunc(plan.Steps, steps.Closes) {
+	if !slices.ContainsFunc(plan.Steps, steps.TakesOut) {
 		return false, nil
 	}
 	planned := rollout.Workload()
@@ -234,9 +234,9 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 
 // term returns a context for the writes of a plan. If the plan takes pods out of service, the context ends with the
 // leader's Lease. Otherwise two leaders could each keep to maxUnavailable and together exceed it. Guards do not prevent
-// that, because each leader closes the gates of other pods.
+// that, because each leader takes other pods out.
 func (r *Reconciler) term(ctx context.Context, plan steps.Plan) (term context.Context, end context.CancelFunc, err error) {
-	if !slices.ContainsFunc(plan.Steps, steps.Closes) {
+	if !slices.ContainsFunc(plan.Steps, steps.TakesOut) {
 		return ctx, func() {}, nil
 	}
 	ends, reason, err := r.leadership.Ends(ctx)

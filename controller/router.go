@@ -119,7 +119,7 @@ func (r router) pod(ctx context.Context, object client.Object) []reconcile.Reque
 	if ok && podstate.IsPrePullPod(pod) {
 		return r.prePullPod(ctx, pod)
 	}
-	if !ok || !readiness.Closed(pod) && !podstate.MayAnswer(pod, inplace.ModeNone) && !r.labelled(ctx, pod.Namespace) {
+	if !ok || !readiness.Out(pod) && !podstate.MayAnswer(pod, inplace.ModeNone) && !r.labelled(ctx, pod.Namespace) {
 		return nil
 	}
 	owned, err := r.kind.Owned(ctx, r.reader, pod)
@@ -147,7 +147,7 @@ func (r router) prePullPod(ctx context.Context, pod *corev1.Pod) []reconcile.Req
 	return r.controllerOf(pod)
 }
 
-// endpoints returns the workloads of those of the slice's pods whose gates are closed. Stayput does not wait for slices
+// endpoints returns the workloads of those of the slice's pods that are out of service. Stayput does not wait for slices
 // that another client than the EndpointSlice controller maintains.
 func (r router) endpoints(ctx context.Context, object client.Object) []reconcile.Request {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
@@ -156,7 +156,7 @@ func (r router) endpoints(ctx context.Context, object client.Object) []reconcile
 	}
 	var requests []reconcile.Request
 	for _, endpoint := range slice.Endpoints {
-		if pod := r.targetPod(ctx, slice.Namespace, endpoint); pod != nil && readiness.Closed(pod) {
+		if pod := r.targetPod(ctx, slice.Namespace, endpoint); pod != nil && readiness.Out(pod) {
 			requests = append(requests, r.pod(ctx, pod)...)
 		}
 	}

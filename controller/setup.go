@@ -9,12 +9,8 @@ import (
 	"github.com/stayput/stayput/controller/configuration"
 	"github.com/stayput/stayput/controller/drain"
 	"github.com/stayput/stayput/controller/fair"
-	"github.com/stayput/stayput/controller/gate"
 	"github.com/stayput/stayput/controller/report"
-	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/controller/write"
-
-	authorizationv1 "k8s.io/api/authorization/v1"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,7 +18,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -49,8 +44,8 @@ const (
 )
 
 const (
-	// workers is how many requests each controller works on at a time. There is one controller for each kind of workload,
-	// one for the gates of new pods, and one for orphans.
+	// workers is how many requests each controller works on at a time. There are two controllers for each kind of workload,
+	// and one for orphans.
 	workers = 32
 	// share is how many workers may be busy with one namespace. They mostly wait for answers, so several are useful. Few
 	// enough must be busy that other namespaces need not wait.
@@ -69,35 +64,22 @@ const (
 	reconcileLimit = 60 * time.Second
 )
 
-// Setup adds the controllers to the manager: updates and orphans on the leader, gates and the returned Prober on every
-// replica. The cached reader reads the manager's cache, for which observe.Index has been called. The manager needs
-// Namespaces, Pods, observe.Types, Nodes, EndpointSlices, Services and PodDisruptionBudgets in its cache. The leadership is
-// that of the manager's election. The limits bound how many pods of all workloads restart at a time.
+// Setup adds the controllers for updates and orphans to the manager; they run on the leader. The cached reader reads the
+// manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, observe.Types, Nodes,
+// EndpointSlices, Services and PodDisruptionBudgets in its cache. The leadership is that of the manager's election. The
+// limits bound how many pods of all workloads restart at a time.
 func Setup(
 	m manager.Manager, cached observe.Reader, leading observe.Leadership, dog *watchdog.Watchdog, tracer *tracing.Tracer,
 	limits concurrency.Limits,
-) (*gate.Prober, error) {
-	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
-		return nil, err
-	}
-	prober := &gate.Prober{Client: m.GetClient(), Cache: m.GetCache()}
-	if err := m.Add(prober); err != nil {
-		return nil, err
-	}
-	if err := setupGates(m, cached, prober, dog); err != nil {
-		return nil, err
-	}
-	if err := m.Add(&shutdown.OfLeader{Cached: cached, Writer: newWriter(m, cached)}); err != nil {
-		return nil, err
-	}
+) error {
 	if err := setupOrphans(m, cached, dog); err != nil {
-		return nil, err
+		return err
 	}
 	seen := &drain.Listings{Cache: m.GetCache()}
 	if err := m.Add(seen); err != nil {
-		return nil, err
+		return err
 	}
-	return prober, setupKinds(m, cached, leading, seen, dog, tracer, limits)
+	return setupKinds(m, cached, leading, seen, dog, tracer, limits)
 }
 
 // setupKinds adds the controllers of all kinds of workloads and their metrics, on the leader.
@@ -146,16 +128,6 @@ func setupConfiguration(
 		WatchesRawSource(sources.Of(kind.Workload.Name)).
 		WithOptions(options()).
 		Complete(watched{restarts, dog, "configuration of " + kind.Workload.Name})
-}
-
-// setupGates adds the controller that opens gates, on every replica.
-func setupGates(m manager.Manager, cached observe.Reader, prober *gate.Prober, dog *watchdog.Watchdog) error {
-	everywhere := options()
-	everywhere.NeedLeaderElection = ptr.To(false)
-	return builder.ControllerManagedBy(m).Named("gates").
-		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(gate.AwaitsGate))).
-		WithOptions(everywhere).
-		Complete(watched{&gate.Gates{Client: m.GetClient(), Cached: cached, Elected: m.Elected(), Prober: prober}, dog, "gate of pod"})
 }
 
 // setupOrphans adds the controller for orphans, on the leader.

@@ -22,6 +22,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -32,10 +33,8 @@ func TestRouter(t *testing.T) {
 	old, pod := c.ReplicaSet("web-old"), rollout.Seen.Pods[0]
 	marked := c.ReplicaSet("web-old")
 	marked.Labels[inplace.LabelUpdating] = "1"
-	shut := pod.DeepCopy()
-	for i := range shut.Status.Conditions {
-		shut.Status.Conditions[i].Status = corev1.ConditionFalse
-	}
+	out := pod.DeepCopy()
+	out.Status.Conditions = []corev1.PodCondition{readiness.TakenOutUntil(pod, time.Now(), time.Now())}
 	orphan := pod.DeepCopy()
 	orphan.OwnerReferences[0].UID = "another"
 
@@ -53,7 +52,7 @@ func TestRouter(t *testing.T) {
 		check("ReplicaSet", route.revision(t.Context(), old), labelled)
 		check("marked ReplicaSet", route.revision(t.Context(), marked), true)
 		check("pod", route.pod(t.Context(), pod), labelled)
-		check("closed pod", route.pod(t.Context(), shut), true)
+		check("pod out of service", route.pod(t.Context(), out), true)
 		check("pod of another ReplicaSet", route.pod(t.Context(), orphan), false)
 		check("namespace", route.namespace(t.Context(), c.namespace()), true)
 	}

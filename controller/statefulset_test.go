@@ -90,8 +90,9 @@ func TestReconcileStatefulSet(t *testing.T) {
 		t.Error("want a mark on the update revision only")
 	}
 	fixture.WantTold(t, c.Recorder, "Normal "+report.EventStarted+" Moving running pods to ControllerRevision web-new")
+	c.reconcile(r) // takes the highest pod out of service
 	c.reconcile(r)
-	if revision, image := c.member("web-1"); revision != "updating-in-place" || image != "app:2" {
+	if revision, image := c.member("web-1"); revision != "web-new" || image != "app:2" {
 		t.Errorf("the highest pod is %s with %s", revision, image)
 	}
 	if revision, image := c.member("web-0"); revision != "web-old" || image != "app:1" {

@@ -39,8 +39,8 @@ func TestRefusedDryRunWhileAWindowIsClosed(t *testing.T) {
 	h := newCluster(t).dryRunning(forbidden("policy signed"))
 	h.setWindow(closedWindow())
 	h.reconcileTimes(h.reconciler(nil), 6)
-	if h.closed() > 0 || h.fellBack() || !h.begun() || h.asked != 1 {
-		t.Errorf("%d gates are closed, fell back %v, begun %v, asked %d times", h.closed(), h.fellBack(), h.begun(), h.asked)
+	if h.out() > 0 || h.fellBack() || !h.begun() || h.asked != 1 {
+		t.Errorf("%d pods are out of service, fell back %v, begun %v, asked %d times", h.out(), h.fellBack(), h.begun(), h.asked)
 	}
 	all := strings.Join(fixture.Told(h.Recorder), "\n")
 	want := "Warning " + report.EventWaits + " The update waits for the maintenance window, which opens on "
@@ -50,7 +50,7 @@ func TestRefusedDryRunWhileAWindowIsClosed(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefusedInPlaceOnly: the API server refuses patches of pods. They are tried once, the gate opens again, and the hold is renewed.
+// TestWhatIsRefusedInPlaceOnly: the API server refuses patches of pods. They are tried once, the pod is put back, and the hold is renewed.
 func TestWhatIsRefusedInPlaceOnly(t *testing.T) {
 	c := draining(t)
 	namespace := c.namespace()
@@ -79,7 +79,7 @@ func TestWhatIsRefusedInPlaceOnly(t *testing.T) {
 		t.Errorf("events are %s", all)
 	}
 	for _, pod := range c.Snapshot().Read.Seen.Pods {
-		if readiness.Closed(pod) {
+		if readiness.Out(pod) {
 			t.Errorf("pod %s is not put back into service", pod.Name)
 		}
 	}
@@ -118,14 +118,14 @@ func TestItIsAskedAgain(t *testing.T) {
 		h.setWindow(closedWindow())
 		r := h.reconciler(nil)
 		h.reconcileTimes(r, 4)
-		if h.asked != 1 || h.closed() > 0 {
-			t.Fatalf("%s: it is asked %d times while the window is closed, and %d gates are closed", name, h.asked, h.closed())
+		if h.asked != 1 || h.out() > 0 {
+			t.Fatalf("%s: it is asked %d times while the window is closed, and %d pods are out of service", name, h.asked, h.out())
 		}
 		test.passes(h, r.memories.recall(fixture.Web))
 		h.err = forbidden("policy of Tuesday")
 		h.reconcileTimes(r, 3)
-		if again := h.asked > 1; again != test.again || h.closed() > 0 {
-			t.Errorf("%s: it is asked %d times, %d gates are closed", name, h.asked, h.closed())
+		if again := h.asked > 1; again != test.again || h.out() > 0 {
+			t.Errorf("%s: it is asked %d times, %d pods are out of service", name, h.asked, h.out())
 		}
 		if opens := name == "the window opens"; h.fellBack() != opens {
 			t.Errorf("%s: fell back %v", name, h.fellBack())

@@ -1,10 +1,6 @@
 package inplace
 
-import (
-	corev1 "k8s.io/api/core/v1"
-)
-
-// Names of objects, labels, annotations and conditions that Stayput reads or writes. Marks on revisions are labels of ReplicaSets or
+// Names of objects, labels and annotations that Stayput reads or writes. Marks on revisions are labels of ReplicaSets or
 // ControllerRevisions. They are labels because `kubectl rollout undo` and the Deployment controller copy annotations between a Deployment
 // and its ReplicaSets, but never labels (kubectl/pkg/polymorphichelpers/rollback.go). Writing one makes the native controller look at the
 // workload again (updateReplicaSet in pkg/controller/deployment, updateHistory in pkg/controller/daemon).
@@ -18,9 +14,8 @@ const (
 	// See revisions.Scaling for the suffix.
 	LabelUpdating = "stayput.dev/updating"
 	// LabelRenewed nudges the native controller and renews the leader's hold. The leader writes it on a revision every minute of an update,
-	// as long as the native controller has something left to do after the update fell back, and for a DaemonSet once after a gate has opened
-	// or closed, because a gate may have caused a deletion to be held. Managers write it when they shut down. Its value is the time, in Unix
-	// seconds; Stayput removes it when nothing is left to do.
+	// and as long as the native controller has something left to do after the update fell back. Managers write it when they shut down. Its
+	// value is the time, in Unix seconds; Stayput removes it when nothing is left to do.
 	//
 	// See revisions.HoldLasts for how long a renewal counts.
 	LabelRenewed = "stayput.dev/renewed"
@@ -66,11 +61,6 @@ const (
 	AnnotationSurgePod = "stayput.dev/surge-pod"
 	// AnnotationNudged nudges the controller of a pod, where Stayput cannot write a revision. Its value is the time, in Unix seconds.
 	AnnotationNudged = "stayput.dev/nudged"
-	// AnnotationAdmitted says on a pod without Stayput's readiness gate that a webhook was asked about its creation. A pod that is created in
-	// the middle of an update with neither shows that the API server does not call the webhooks.
-	//
-	// Set by the mutating webhook; see controllerrevisions/bypass.go.
-	AnnotationAdmitted = "stayput.dev/admitted"
 	// AnnotationUndone names, on a Deployment, the ReplicaSet of the last update that was undone because it had stalled. That update is not
 	// undone again.
 	//
@@ -83,22 +73,12 @@ const (
 	//
 	// See package configuration.
 	AnnotationConfiguration = "stayput.dev/configuration"
-	// ConditionServing is the readiness gate with which the pods of managed workloads are created.
-	ConditionServing corev1.PodConditionType = "stayput.dev/serving"
-	// Finalizer is on the objects that give the managers their rights: their ServiceAccount, Role and ClusterRole, and the two bindings. It
-	// keeps these in force until all updates have fallen back and all gates are open.
-	//
-	// See controller/rights.
-	Finalizer = "stayput.dev/fall-back"
 	// Lease is the name of the leader's Lease in Stayput's own namespace.
 	Lease = "stayput"
 	// Fallbacks is the name of the ConfigMap in that namespace that has the persisted fallbacks: see revisions.Fallbacks.
 	Fallbacks = "stayput-fallbacks"
 	// WebhookConfigurations is the name of the mutating and of the validating webhook configuration.
 	WebhookConfigurations = "stayput"
-	// ReadyRule is the name of the policy and its binding by which the API server itself says Ready, and of the webhook configuration for
-	// clusters before Kubernetes 1.36, which have no such policies.
-	ReadyRule = "stayput-ready"
 )
 
 // Marks are Stayput's labels that revisions may have.

@@ -109,7 +109,7 @@ const (
 	CodeRefused        = "Refused"        // the API server refused a write, for example by an admission policy
 	CodeNotResized     = "NotResized"     // a node cannot give a pod its CPU and memory
 	CodeInjected       = "Injected"       // admission adds to new pods what running pods do not have, or the reverse
-	CodeOldKubelet     = "OldKubelet"     // the kubelet of a pod would not restart its sidecar for a new image
+	CodeVirtualNode    = "VirtualNode"    // a pod is on a virtual node, which has no kubelet
 	CodeFailing        = "Failing"        // writes have failed for too long
 	CodeHoldExpired    = "HoldExpired"    // the leader has not renewed the hold
 	CodeUninstalled    = "Uninstalled"    // Stayput is being uninstalled

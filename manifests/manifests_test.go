@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/webhook"
 )
 
@@ -177,15 +178,12 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 		"base/own-power.yaml": {
 			`"` + inplace.LabelUpdate + `"].orValue("") in ["` + string(inplace.ModeInPlace) + `", "` + string(inplace.ModeInPlaceOnly) + `"]`,
 			`"` + inplace.LabelPrePull + `"`, `["` + inplace.AnnotationMove + `", "` + inplace.AnnotationSurgePod + `"`,
-			`"` + string(inplace.ConditionServing) + `"`},
-		"base/webhooks.yaml":  {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationDecision + `"`},
+			`"` + readiness.ReasonUpdating + `"`},
+		"base/webhooks.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationDecision + `"`,
+			`"` + readiness.ReasonUpdating + `"`},
 		"base/rbac.yaml":      {"resourceNames: [" + inplace.Lease + "]", "resourceNames: [" + inplace.Fallbacks + "]"},
 		"base/fallbacks.yaml": {"name: " + inplace.Fallbacks},
-		"ready/policy.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`, `"` + inplace.AnnotationSurgePod + `"`,
-			`"` + string(inplace.ConditionServing) + `"`},
-		"ready-webhook/webhook.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`,
-			`"` + inplace.AnnotationSurgePod + `"`, `"` + string(inplace.ConditionServing) + `"`},
-		"install.mk": {"RELEASED := " + image(t)},
+		"install.mk":          {"RELEASED := " + image(t)},
 	} {
 		for _, want := range names {
 			if !strings.Contains(read(t, file), want) {
@@ -196,17 +194,15 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 }
 
 func TestKustomizationHasEveryFile(t *testing.T) {
-	for _, folder := range []string{"base", "ready", "ready-webhook"} {
-		var kustomization struct{ Resources []string }
-		decode(t, read(t, folder+"/kustomization.yaml"), &kustomization)
-		files, err := filepath.Glob(folder + "/*.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			if name := filepath.Base(file); name != "kustomization.yaml" && !slices.Contains(kustomization.Resources, name) {
-				t.Errorf("%s is not among the resources", file)
-			}
+	var kustomization struct{ Resources []string }
+	decode(t, read(t, "base/kustomization.yaml"), &kustomization)
+	files, err := filepath.Glob("base/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if name := filepath.Base(file); name != "kustomization.yaml" && !slices.Contains(kustomization.Resources, name) {
+			t.Errorf("%s is not among the resources", file)
 		}
 	}
 }
@@ -215,18 +211,15 @@ func TestKustomizationHasEveryFile(t *testing.T) {
 func calls(t *testing.T) []call {
 	t.Helper()
 	var found []call
-	for _, file := range []string{"base/webhooks.yaml", "ready-webhook/webhook.yaml"} {
-		before := len(found)
-		for document := range strings.SplitSeq(read(t, file), "\n---\n") {
-			var configuration admissionv1.ValidatingWebhookConfiguration
-			decode(t, document, &configuration)
-			for _, hook := range configuration.Webhooks {
-				found = append(found, call{hook, configuration.Annotations})
-			}
+	for document := range strings.SplitSeq(read(t, "base/webhooks.yaml"), "\n---\n") {
+		var configuration admissionv1.ValidatingWebhookConfiguration
+		decode(t, document, &configuration)
+		for _, hook := range configuration.Webhooks {
+			found = append(found, call{hook, configuration.Annotations})
 		}
-		if len(found) == before {
-			t.Fatalf("%s has no webhooks", file)
-		}
+	}
+	if len(found) == 0 {
+		t.Fatal("base/webhooks.yaml has no webhooks")
 	}
 	return found
 }

@@ -99,7 +99,7 @@ func (k *CacheForm) App(object any) (any, error) {
 	return k.keep(app, !foreign && k.manages(app.GetNamespace())), nil
 }
 
-// Pod transforms a pod. It keeps pods of all namespaces, because a gate must be opened in any namespace.
+// Pod transforms a pod. It keeps pods of all namespaces, because updates fall back where the label is removed.
 func (k *CacheForm) Pod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

@@ -6,12 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/daemonsets"
-	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // fieldNode is the only field besides name and namespace that Stayput uses to select pods at the API server.
@@ -42,16 +40,4 @@ func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
 		nodes = append(nodes, &list.Items[i])
 	}
 	return nodes, nil
-}
-
-// IsUnreachable reports whether the pod's node is unreachable: its kubelet does not report. It reads the node only if
-// the pod's containers are ready. As long as they are not ready, only the kubelet can make the pod Ready, and the node
-// does not matter. A node that is gone or cannot be read counts as unreachable. If that is wrong, it costs a second or
-// two: see podstate.OpenGate.
-func (r Reader) IsUnreachable(ctx context.Context, pod *corev1.Pod) bool {
-	if pod.Spec.NodeName == "" || !apps.IsTrue(pod, corev1.ContainersReady) {
-		return false
-	}
-	node, err := find[corev1.Node](ctx, r, types.NamespacedName{Name: pod.Spec.NodeName})
-	return err != nil || node == nil || readiness.Unreachable(node)
 }

@@ -17,8 +17,8 @@ import (
 // times what Kubernetes is made for.
 const mostEndpoints = 50_000
 
-// Endpoints returns what the EndpointSlices of the namespace say about those of the pods whose gates are closed. It
-// lists the whole namespace. Otherwise it could not say that no slice has a pod.
+// Endpoints returns what the EndpointSlices of the namespace say about the pods. It lists the whole namespace. Otherwise
+// it could not say that no slice has a pod.
 func (r Reader) Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (podstate.Endpoints, error) {
 	listed := &listing{most: mostEndpoints}
 	if r.Stores.present() {

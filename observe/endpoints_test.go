@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -12,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // sending returns that many Services, each with a slice of that many endpoints. The last endpoint of each slice is pod
@@ -40,9 +41,8 @@ func sending(count, endpoints int) []client.Object {
 // TestEndpointsComeInPages lists more than one page of slices and of Services, and checks that no list has more than a
 // page.
 func TestEndpointsComeInPages(t *testing.T) {
-	closed := &corev1.Pod{ObjectMeta: meta("p", "w")}
-	closed.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-	closed.Status.Conditions = []corev1.PodCondition{{Type: inplace.ConditionServing, Status: corev1.ConditionFalse}}
+	out := &corev1.Pod{ObjectMeta: meta("p", "w")}
+	out.Status.Conditions = []corev1.PodCondition{readiness.TakenOutUntil(out, time.Now(), time.Now())}
 	const count = 2*othersAtATime + 1
 	largest := 0
 	paged := builder(t, sending(count, 1)...).WithInterceptorFuncs(interceptor.Funcs{
@@ -62,7 +62,7 @@ func TestEndpointsComeInPages(t *testing.T) {
 			return nil
 		},
 	}).Build()
-	found, err := Reader{Reader: paged}.Endpoints(t.Context(), "shop", []*corev1.Pod{closed})
+	found, err := Reader{Reader: paged}.Endpoints(t.Context(), "shop", []*corev1.Pod{out})
 	if err != nil || !found["w"].Listed || found["w"].LastOf == "" || found["w"].NoClientSent {
 		t.Errorf("got %+v, %v for the pod", found["w"], err)
 	}

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/concurrency"
-	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // indexController is the cache's index of revisions by the UID of their controller. For pods see Stores.
@@ -25,13 +24,8 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// ClosedPods returns the pods of all namespaces whose gates are closed. With Stores the pods are the cache's own
-// objects, and an index finds them without a look at all other pods.
-func (r Reader) ClosedPods(ctx context.Context) ([]*corev1.Pod, error) {
-	return r.podsThat(ctx, podsByGate, closed, readiness.Closed)
-}
-
-// PodsOn returns the pods on that node, in the same way.
+// PodsOn returns the pods on that node. With Stores the pods are the cache's own objects, and an index finds them without
+// a look at all other pods.
 func (r Reader) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	return r.podsThat(ctx, podsByNode, node, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
 }

@@ -15,13 +15,6 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Namespace has the pods of one namespace and the rollouts of its workloads.
-type Namespace struct {
-	Pods []corev1.Pod
-	// Rollouts have revisions and pods, and nothing else. Nudge needs nothing else.
-	Rollouts []Nudger
-}
-
 // Nudger is the rollout of a workload whose native controller may need a nudge.
 type Nudger interface{ Nudge() []steps.Step }
 
@@ -51,11 +44,12 @@ func (of namespaced) list(ctx context.Context, r Reader, lists ...client.ObjectL
 	return nil
 }
 
-// Namespace returns what is in a namespace. It makes one list of each type, no matter how many workloads there are.
-func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
+// Nudgers returns the rollouts of the workloads of a namespace. They have revisions and pods, and nothing else: Nudge
+// needs nothing else. It makes one list of each type, no matter how many workloads there are.
+func (r Reader) Nudgers(ctx context.Context, name string) ([]Nudger, error) {
 	var namespace corev1.Namespace
 	if err := r.Get(ctx, types.NamespacedName{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
-		return Namespace{}, fmt.Errorf("read namespace %s: %w", name, err)
+		return nil, fmt.Errorf("read namespace %s: %w", name, err)
 	}
 	of := namespaced{name: name, labels: namespace.Labels, excluded: r.ExcludedNamespaces}
 	var (
@@ -63,19 +57,19 @@ func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
 		revisions apps.ControllerRevisionList
 	)
 	if err := of.list(ctx, r, &pods, &revisions); err != nil {
-		return Namespace{}, err
+		return nil, err
 	}
 	of.pods, of.revisions, of.now = byController(pods.Items), byController(revisions.Items), time.Now()
-	read := Namespace{Pods: pods.Items}
+	var all []Nudger
 	for _, kind := range Kinds {
 		of.kind = kind
 		rollouts, err := kind.nudgers(ctx, r, of)
 		if err != nil {
-			return Namespace{}, err
+			return nil, err
 		}
-		read.Rollouts = append(read.Rollouts, rollouts...)
+		all = append(all, rollouts...)
 	}
-	return read, nil
+	return all, nil
 }
 
 // byController returns the items by the UID of their controller.

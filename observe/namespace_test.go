@@ -15,21 +15,21 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 )
 
-func TestNamespace(t *testing.T) {
+func TestNudgers(t *testing.T) {
 	reader := Reader{Reader: builder(t, append(shop(), agents()[1:]...)...).Build()}
-	read, err := reader.Namespace(context.Background(), "shop")
+	rollouts, err := reader.Nudgers(context.Background(), "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(read.Pods) != 7 || len(read.Rollouts) != 2 {
-		t.Fatalf("read %d pods and %d rollouts", len(read.Pods), len(read.Rollouts))
+	if len(rollouts) != 2 {
+		t.Fatalf("read %d rollouts", len(rollouts))
 	}
-	deployment, daemonSet := read.Rollouts[0].(*deployments.Rollout), read.Rollouts[1].(*controllerrevisions.Rollout)
+	deployment, daemonSet := rollouts[0].(*deployments.Rollout), rollouts[1].(*controllerrevisions.Rollout)
 	expectNames(t, deployment.ReplicaSets, "web-1", "web-2")
 	expectNames(t, deployment.Seen.Pods, "web-1-a", "web-2-a")
 	expectNames(t, daemonSet.Revisions, "web-1", "web-2")
 	expectNames(t, daemonSet.Seen.Pods, "a", "b")
-	if empty, err := reader.Namespace(context.Background(), "elsewhere"); err != nil || len(empty.Pods)+len(empty.Rollouts) > 0 {
+	if empty, err := reader.Nudgers(context.Background(), "elsewhere"); err != nil || len(empty) > 0 {
 		t.Errorf("read %v, %v of an empty namespace", empty, err)
 	}
 }
@@ -64,29 +64,6 @@ func TestWithoutNodes(t *testing.T) {
 	}
 	if rollout, err := DaemonSets.Rollout(context.Background(), reader.WithoutNodes(), key); err != nil || rollout.Seen.Nodes != nil {
 		t.Errorf("DaemonSet: %v, %v", rollout, err)
-	}
-}
-
-func TestClosedPods(t *testing.T) {
-	pod := func(name string, gate ...corev1.PodCondition) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: meta(name, "")}
-		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-		pod.Status.Conditions = gate
-		return pod
-	}
-	objects := []client.Object{
-		pod("new"),
-		pod("open", corev1.PodCondition{Type: inplace.ConditionServing, Status: corev1.ConditionTrue}),
-		pod("closed", corev1.PodCondition{Type: inplace.ConditionServing, Status: corev1.ConditionFalse}),
-	}
-	for name, reader := range daemonReaders(t, objects) {
-		t.Run(name, func(t *testing.T) {
-			closed, err := reader.ClosedPods(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			expectNames(t, closed, "closed")
-		})
 	}
 }
 

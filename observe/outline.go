@@ -62,8 +62,9 @@ func outlineOf(object client.Object, size int) client.Object {
 	return object
 }
 
-// outlineOfPod returns an outline that has what is needed to open the pod's gate, and whether its request waits for an answer.
-// It has all conditions, because patches address conditions by their index.
+// outlineOfPod returns an outline that says whether the pod is out of service, and whether its request waits for an answer.
+// If the pod is out of service, the outline has what is needed to put it back, but not before the pod itself may go back.
+// It has all conditions then, because patches address conditions by their index.
 func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	form := &corev1.Pod{ObjectMeta: outlineMeta(pod, size)}
 	if with := apps.Crowded(pod); with != "" {
@@ -73,9 +74,12 @@ func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 		form.Annotations[inplace.AnnotationRestarted] = podstate.AnswersWaiting
 	}
 	form.Spec.NodeName, form.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
-	if readiness.Gated(pod) {
-		form.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-		form.Status.Conditions = pod.Status.Conditions
+	if readiness.Out(pod) && !isCrowded(pod) {
+		if mark, has := pod.Annotations[inplace.AnnotationMove]; has {
+			form.Annotations[inplace.AnnotationMove] = mark
+		}
+		form.Spec.ReadinessGates, form.Status.Conditions = pod.Spec.ReadinessGates, pod.Status.Conditions
+		form.Status.ObservedGeneration = pod.Status.ObservedGeneration
 	}
 	return form
 }

@@ -12,15 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/concurrency"
-	"github.com/stayput/stayput/inplace/readiness"
 )
 
 const (
 	// podsByController is the index of pods by the namespace and the UID of their controller.
 	podsByController = "controller"
-	// podsByGate is the index of the pods whose gates are closed.
-	podsByGate = "gate"
-	closed     = "closed"
 	// podsByNode is the index of pods by the node they are on.
 	podsByNode = "node"
 	// podsRestarting is the index of the pods that may count against limits on how many restart at a time. It exists only where there are
@@ -68,7 +64,7 @@ func StoresOf(ctx context.Context, informers cache.Informers) (*Stores, error) {
 }
 
 func indexersOfPods() toolscache.Indexers {
-	return toolscache.Indexers{podsByController: indexOf(keyOfController), podsByGate: indexOf(gateOf), podsByNode: indexOf(nodeOf)}
+	return toolscache.Indexers{podsByController: indexOf(keyOfController), podsByNode: indexOf(nodeOf)}
 }
 
 func indexOf(keys func(*corev1.Pod) []string) toolscache.IndexFunc {
@@ -100,13 +96,6 @@ func controlled(namespace string, controller types.UID) string {
 func keyOfController(pod *corev1.Pod) []string {
 	if uid := controllerOf(pod); uid != "" {
 		return []string{controlled(pod.Namespace, uid)}
-	}
-	return nil
-}
-
-func gateOf(pod *corev1.Pod) []string {
-	if readiness.Closed(pod) {
-		return []string{closed}
 	}
 	return nil
 }

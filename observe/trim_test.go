@@ -21,6 +21,7 @@ import (
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -69,9 +70,8 @@ func updating(t *testing.T, seed int64) *deployments.Rollout {
 	rollout.Seen.Nodes[0].Status.Images = []corev1.ContainerImage{{Names: []string{"app:2"}}, {Names: []string{"mesh:2"}}}
 	// A kubelet of 1.35 or newer may refuse an image that its node lists.
 	rollout.Seen.Nodes[0].Status.NodeInfo.KubeletVersion = "v1.34.4"
-	shut := rollout.Seen.Pods[0]
-	shut.Status.Conditions[1].Status = corev1.ConditionFalse
-	shut.Status.Conditions[2].Status, shut.Status.Conditions[2].Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
+	out := rollout.Seen.Pods[0]
+	out.Status.Conditions[1] = readiness.TakenOutUntil(out, rollout.Seen.Now, rollout.Seen.Now)
 	rollout.Seen.DryRun.UpdateRevision = read.New.UID
 	if seed%40 == 0 { // admission adds to new pods what the second pod has
 		rollout.Seen.DryRun.Pod = rollout.Seen.Pods[1].DeepCopy()
@@ -83,6 +83,7 @@ func updating(t *testing.T, seed int64) *deployments.Rollout {
 func furnished(name, node string, seed int64) *corev1.Pod {
 	pod := &corev1.Pod{}
 	randfill.NewWithSeed(seed).NilChance(0.3).NumElements(0, 3).MaxDepth(12).Fill(pod)
+	uniqueNames(pod)
 	pod.Namespace, pod.Name, pod.UID, pod.ResourceVersion, pod.Generation, pod.DeletionTimestamp = "shop", name, types.UID(name), "1", 1, nil
 	pod.CreationTimestamp = metav1.NewTime(time.Unix(1, 0))
 	pod.OwnerReferences = append([]metav1.OwnerReference{{Name: "other"}}, controlledBy("ReplicaSet", "web-1", "r1"))
@@ -97,13 +98,12 @@ func furnished(name, node string, seed int64) *corev1.Pod {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: "example.com/tolerated", Operator: corev1.TolerationOpExists})
 	}
 	pod.Spec.NodeName = node
-	pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: inplace.ConditionServing})
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "app", Image: "app:1"})
 	pod.Spec.InitContainers = append(pod.Spec.InitContainers,
 		corev1.Container{Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)})
 	pod.Status.Phase, pod.Status.ObservedGeneration = corev1.PodRunning, 1
 	pod.Status.Conditions = []corev1.PodCondition{{Type: "other"}}
-	for _, kind := range []corev1.PodConditionType{inplace.ConditionServing, corev1.PodReady, corev1.ContainersReady} {
+	for _, kind := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue})
 	}
 	pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
@@ -115,6 +115,22 @@ func furnished(name, node string, seed int64) *corev1.Pod {
 	return pod
 }
 
+// uniqueNames names the pod's containers, and what its status says of them, as the API server requires it.
+func uniqueNames(pod *corev1.Pod) {
+	for i := range pod.Spec.Containers {
+		pod.Spec.Containers[i].Name = fmt.Sprint("container-", i)
+	}
+	for i := range pod.Spec.InitContainers {
+		pod.Spec.InitContainers[i].Name = fmt.Sprint("init-", i)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		pod.Status.ContainerStatuses[i].Name = fmt.Sprint("container-", i)
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		pod.Status.InitContainerStatuses[i].Name = fmt.Sprint("init-", i)
+	}
+}
+
 // written returns one line for each step, with what the step writes.
 func written(t *testing.T, all []steps.Step) []string {
 	t.Helper()
@@ -124,7 +140,7 @@ func written(t *testing.T, all []steps.Step) []string {
 		switch s := step.(type) {
 		case steps.PatchPod:
 			body = s.Operations
-		case steps.SetGate:
+		case steps.SetReady:
 			body = s.Operations
 		case steps.CreatePrePullPod:
 			body = s.Pod
@@ -146,23 +162,21 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range int64(200) {
 		rollout := updating(t, seed*10)
-		var opened []steps.Step
+		var back []steps.Step
 		for _, pod := range rollout.Seen.Pods {
-			step, _ := podstate.Reopen(pod, false, rollout.Seen.Now)
-			opened = append(opened, step)
+			back = append(back, podstate.PutBack(pod, rollout.Seen.Now))
 		}
 		plan := rollout.Plan()
 		whole := append(append(written(t, plan.Steps), plan.Message),
-			written(t, append(opened, rollout.FallBack(inplace.Reason{}).Steps...))...)
-		opened = nil
+			written(t, append(back, rollout.FallBack(inplace.Reason{}).Steps...))...)
+		back = nil
 		for _, pod := range rollout.Seen.Pods {
 			trim(pod)
-			step, _ := podstate.Reopen(pod, false, rollout.Seen.Now)
-			opened = append(opened, step)
+			back = append(back, podstate.PutBack(pod, rollout.Seen.Now))
 		}
 		plan = rollout.Plan()
 		trimmed := append(append(written(t, plan.Steps), plan.Message),
-			written(t, append(opened, rollout.FallBack(inplace.Reason{}).Steps...))...)
+			written(t, append(back, rollout.FallBack(inplace.Reason{}).Steps...))...)
 		if !slices.Equal(whole, trimmed) {
 			t.Fatalf("seed %d: for whole pods Stayput writes\n%s\nfor trimmed pods\n%s",
 				seed, strings.Join(whole, "\n"), strings.Join(trimmed, "\n"))
@@ -172,7 +186,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 			kinds[kind]++
 		}
 	}
-	for _, kind := range []string{"steps.PatchPod", "steps.SetGate", "steps.CreatePrePullPod"} {
+	for _, kind := range []string{"steps.PatchPod", "steps.SetReady", "steps.CreatePrePullPod"} {
 		if kinds[kind] == 0 {
 			t.Errorf("no %s among %v", kind, kinds)
 		}

@@ -48,7 +48,7 @@ func TestNamespaceThatHangsIsLeftToItself(t *testing.T) {
 	}{
 		"work is done in another namespace":                      {meanwhile: Work{"updates", "other", "web"}, want: true},
 		"other work is done in the same namespace":               {meanwhile: Work{"updates", "shop", "api"}},
-		"work of another sort is done":                           {meanwhile: Work{"gates", "other", "web"}},
+		"work of another sort is done":                           {meanwhile: Work{"pods", "other", "web"}},
 		"work is done in another namespace, and more work hangs": {meanwhile: Work{"updates", "other", "web"}, hangsToo: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestNamespaceThatHangsIsLeftToItself(t *testing.T) {
 				time.Sleep(time.Second)
 				dog.Begin(Work{"updates", "shop", "api"}, time.Minute)() // which does not hide the other
 				if test.hangsToo {
-					defer dog.Begin(Work{"gates", "third", "pod"}, time.Minute)()
+					defer dog.Begin(Work{"pods", "third", "pod"}, time.Minute)()
 				}
 				time.Sleep(time.Hour)
 				if err := dog.Check(nil); (err == nil) != test.want {

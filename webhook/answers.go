@@ -33,14 +33,6 @@ func patch(made decision, operations []jsonpatch.Operation) answer {
 	return answer{Response: admission.Patched("", operations...), made: made}
 }
 
-// patchIfAny returns the answer with these operations; without any, the object is allowed as it is.
-func patchIfAny(operations []jsonpatch.Operation) answer {
-	if len(operations) == 0 {
-		return allow()
-	}
-	return patch(uncounted, operations)
-}
-
 // deny returns a denial with the status of the error: the client that made the request sees it.
 func deny(made decision, why *apierrors.StatusError) answer {
 	response := admissionv1.AdmissionResponse{Allowed: false, Result: &why.ErrStatus}

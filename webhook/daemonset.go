@@ -15,7 +15,7 @@ import (
 const daemonSetController = "system:serviceaccount:kube-system:daemon-set-controller"
 
 // daemonSetKind: the DaemonSet controller creates and deletes the pods. It deletes pods because too few of them are out of service.
-var daemonSetKind = revised(observe.DaemonSets, controllerrevisions.Rollout.ClosedGates, kind{
+var daemonSetKind = revised(observe.DaemonSets, controllerrevisions.Rollout.OutOfService, kind{
 	podsBy: daemonSetController,
 	stays:  holding.holdsDaemonPod,
 	// syncNodes in pkg/controller/daemon/daemon_controller.go takes the pod as gone, without event or back-off.
@@ -23,10 +23,10 @@ var daemonSetKind = revised(observe.DaemonSets, controllerrevisions.Rollout.Clos
 	throttle: throttling{throttleFew, 1},
 })
 
-// holdsDaemonPod is controlledStays, but to hold a pod whose gate is closed, the cache suffices: the gate will open, or the pod will get
-// its new hash, and then the native controller looks again.
+// holdsDaemonPod is controlledStays, but to hold a pod that is out of service, the cache suffices: the pod will come back into service, or
+// will get its new hash, and then the native controller looks again.
 func (h holding) holdsDaemonPod(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
-	if readiness.Closed(pod) && metav1.GetControllerOfNoCopy(pod) != nil {
+	if readiness.Out(pod) && metav1.GetControllerOfNoCopy(pod) != nil {
 		if stays, err := h.holdsDeletion(ctx, observe.DaemonSets, h.Cached, pod); stays && err == nil {
 			return true, nil
 		}

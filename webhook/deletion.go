@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,7 +15,7 @@ import (
 
 // validatePod holds deletions by which native controllers would replace pods that are updated in place.
 func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (answer, error) {
-	kind := kindBy(req, admissionv1.Delete)
+	kind := kindBy(req)
 	if kind == nil {
 		return allow(), nil
 	}
@@ -38,7 +37,7 @@ func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (a
 // refusal as an error (cleanupHistory in pkg/controller/daemon/update.go, truncateHistory in
 // pkg/controller/statefulset/stateful_set_control.go): all else is done by then, and they retry by themselves.
 func (h nativeWrites) validateRevision(ctx context.Context, req admission.Request) (answer, error) {
-	kind := kindBy(req, admissionv1.Delete)
+	kind := kindBy(req)
 	if kind == nil || kind.keepsRevision == nil {
 		return allow(), nil
 	}
@@ -56,7 +55,7 @@ func (h nativeWrites) validateRevision(ctx context.Context, req admission.Reques
 
 // throttleDeletion delays the answer to the native controller of the pod while its deletion is held.
 func (h nativeWrites) throttleDeletion(ctx context.Context, req admission.Request) (answer, error) {
-	kind := kindBy(req, admissionv1.Delete)
+	kind := kindBy(req)
 	if kind == nil {
 		return allow(), nil
 	}

@@ -20,8 +20,8 @@ func (h holding) holds(rollout *deployments.Rollout) bool {
 
 // updating reports whether a pod stays because its ReplicaSet takes part in an update. A surge pod that Stayput removes does not stay. A
 // deletion, unlike an update, does not come again after a denial. So the mark is read live before a denial, too: the removal of the mark
-// makes the controller look again, and an answer from an older cache would come after that. A closed gate does not replace the live read:
-// on an unreachable node it stays closed.
+// makes the controller look again, and an answer from an older cache would come after that. That the pod is out of service does not replace
+// the live read: on an unreachable node it stays so.
 func (h holding) updating(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	if deployments.MayBeDeleted(pod) {
 		return false, nil

@@ -1,6 +1,6 @@
 // Package webhook answers admission requests. It tells users what an edit of a pod template will do. It holds the writes by which native
-// controllers would replace pods. It adds the readiness gate to new pods, and makes their Ready condition follow the gate. It decodes the
-// request, asks package inplace and answers; it writes nothing.
+// controllers would replace pods. And it leaves pods out of service that kubelets would put back before their containers have restarted.
+// It decodes the request, asks package inplace and answers; it writes nothing.
 //
 // A request that does not concern Stayput is allowed first. A request that cannot be decided is allowed with a warning, except by
 // /validate-in-place-only: a read failed, or an object does not decode or lacks its metadata. A handler that panics drops the connection,
@@ -15,7 +15,7 @@
 // The table of what is held, and of what the native controllers then do, is in docs/architecture.md. A native controller repeats a write
 // that was refused, so the cache may deny a scaling. An allowed write cannot be taken back, so only live reads allow one (hold.go). A
 // denied deletion does not come again, so it rests on live reads, and so does the denial of a status that says that all is done. One
-// exception is the deletion of a DaemonSet's pod whose gate is closed. The cache may deny it: when the hold ends, a nudge makes the
+// exception is the deletion of a DaemonSet's pod that is out of service. The cache may deny it: when the hold ends, a nudge makes the
 // controller look again (daemonset.go). The other is a live read that fails or takes too long: then the cache may deny with a Conflict,
 // after which every controller tries again (hold.go).
 //
@@ -53,15 +53,15 @@
 //	                      allows, late.
 //	/validate-status      UPDATE of apps/v1 deployments/status. Conditions: the same user, and a status of the latest generation that
 //	                      says that the rollout is done.
-//	/mutate-pod           CREATE of v1 pods. Denies a pod of a ReplicaSet that takes part in an update and has all its pods already.
-//	                      Condition: request.userInfo.username in
+//	/validate-new-pod     CREATE of v1 pods. Denies a pod of a ReplicaSet that takes part in an update and has all its pods already.
+//	                      Condition: request.userInfo.username == "system:serviceaccount:kube-system:replicaset-controller"
+//	/mutate-pod-status    UPDATE of v1 pods/status. Conditions: the user is the kubelet of the pod's node (readiness.ByKubelet), and the old
+//	                      pod is out of service (readiness.Out).
+//	/validate-pod         DELETE of v1 pods. Condition: request.userInfo.username in
 //	                      ["system:serviceaccount:kube-system:replicaset-controller",
-//	                      "system:serviceaccount:kube-system:daemon-set-controller"]
-//	/mutate-pod-status    UPDATE of v1 pods/status, in clusters without the policy of manifests/ready. Condition:
-//	                      readiness.StoredConditions differ from what is sent.
-//	/validate-pod         DELETE of v1 pods. Condition: the same users.
-//	/validate-revision    DELETE of apps/v1 controllerrevisions. Condition: request.userInfo.username ==
-//	                      "system:serviceaccount:kube-system:daemon-set-controller"
-//	/throttle-pod         DELETE of v1 pods. Conditions: the same users, and for the ReplicaSet controller only pods whose gate is closed.
-//	                      Always allows, late.
+//	                      "system:serviceaccount:kube-system:daemon-set-controller",
+//	                      "system:serviceaccount:kube-system:statefulset-controller"]
+//	/validate-revision    DELETE of apps/v1 controllerrevisions. Condition: the user is one of the last two.
+//	/throttle-pod         DELETE of v1 pods. Conditions: the same users as of /validate-pod, and for the ReplicaSet controller only pods that
+//	                      are out of service. Always allows, late.
 package webhook

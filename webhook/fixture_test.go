@@ -119,8 +119,7 @@ func handlersWith(t *testing.T, hold, cached, live client.Reader) Handlers {
 			Hold:   observe.Hold{Reader: hold, Namespace: own},
 			Log:    testr.New(t),
 		},
-		GateReady: func() bool { return true },
-		Watchdog:  &watchdog.Watchdog{},
+		Watchdog: &watchdog.Watchdog{},
 
 		holdStarts: newHoldStarts(),
 		throttled:  throttledByUser(),

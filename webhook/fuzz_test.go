@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/internal/templates"
 )
 
@@ -39,10 +41,8 @@ var answers = map[string]struct {
 		`stayput\.dev~1(decision|in-place-annotations|restart-annotations|auxiliary) (gone|".*")$`},
 	"/mutate-replicaset": {nil, `^(/spec/replicas 0|` +
 		`/metadata/labels/stayput\.dev~1(updating|fallback|renewed|surge-replicas|replicas|bypassed|current) gone)$`},
-	"/mutate-pod": {[]int32{409}, `^(/spec/readinessGates/\d+ {"conditionType":"stayput\.dev/serving"}|` +
-		`/metadata/annotations/stayput\.dev~1(move|surge-pod|restarting|nudged|admitted) gone|` +
-		`/metadata/annotations/stayput\.dev~1admitted "true")$`},
-	"/mutate-pod-status":      {nil, `^/status/conditions/\d+ {.*"type":"(Ready|stayput\.dev/serving)"}$`},
+	"/mutate-pod-status":      {nil, `^/status/conditions/\d+ {.*"type":"Ready"}$`},
+	"/validate-new-pod":       {denies: []int32{409}},
 	"/validate-workload":      {denies: []int32{422}},
 	"/validate-in-place-only": {denies: []int32{422, 503}},
 	"/validate-replicaset":    {denies: []int32{404, 409}},
@@ -184,11 +184,12 @@ func realRequests(t testing.TB) []asked {
 	web2.Labels[inplace.LabelUpdating] = "1"
 	cleaned := revision(t, "web-1", v1Template, "0")
 	cleaned.Labels[inplace.LabelUpdating] = "946684800" // when the clock of synctest begins
-	created, agent := pod(web1), closed(daemon("agent-x", "1"))
-	created.Name, created.GenerateName, created.Spec.Containers = "", "web-1-", []corev1.Container{{Name: "app", Image: "web:v1"}}
-	created.Annotations = map[string]string{inplace.AnnotationMove: "{}"}
-	joined, atPartition := member("db-1", "db-b"), `,"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":1}}`
-	joined.Annotations = map[string]string{inplace.AnnotationMove: "{}"}
+	created, agent := pod(web2), outOfService(daemon("agent-x", "1"))
+	created.Name, created.GenerateName, created.Spec.Containers = "", "web-2-", []corev1.Container{{Name: "app", Image: "web:v1"}}
+	atPartition := `,"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":1}}`
+	reported, out, overdue := onNodeOne(pod(web1)), outOfService(onNodeOne(pod(web1))), onNodeOne(pod(web1))
+	reported.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	overdue.Status.Conditions = []corev1.PodCondition{readiness.TakenOutUntil(overdue, time.Unix(60, 0), time.Unix(0, 0))}
 	updates, kubelet := admissionv1.Update, "system:node:one"
 	return []asked{
 		{"/mutate-workload", 0, request(t, "jane", updates, deployment(t, envTemplate), v1)},
@@ -205,11 +206,9 @@ func realRequests(t testing.TB) []asked {
 		{"/validate-replicaset", 404, request(t, deploymentController, admissionv1.Delete, nil, cleaned)},
 		{"/throttle-replicaset", 0, request(t, deploymentController, updates, revision(t, "web-1", v1Template, "2"), web1)},
 		{"/validate-status", 409, request(t, deploymentController, updates, done, v2)},
-		{"/mutate-pod", 0, request(t, replicaSetController, admissionv1.Create, created, nil)},
-		{"/mutate-pod", 0, request(t, daemonSetController, admissionv1.Create, daemon("agent-y", "2"), nil)},
-		{"/mutate-pod", 0, request(t, statefulSetController, admissionv1.Create, joined, nil)},
-		{"/mutate-pod-status", 0, request(t, kubelet, updates, reported(t), reported(t))},
-		{"/mutate-pod-status", 0, request(t, kubelet, updates, ready(reported(t, "False")), reported(t, "False"))},
+		{"/validate-new-pod", 409, request(t, replicaSetController, admissionv1.Create, created, nil)},
+		{"/mutate-pod-status", 0, request(t, kubelet, updates, reported, out)},
+		{"/mutate-pod-status", 0, request(t, kubelet, updates, reported, overdue)},
 		{"/validate-pod", 404, request(t, replicaSetController, admissionv1.Delete, nil, pod(web1))},
 		{"/validate-pod", 404, request(t, daemonSetController, admissionv1.Delete, nil, agent)},
 		{"/validate-pod", 409, request(t, statefulSetController, admissionv1.Delete, nil, member("db-1", "db-a"))},
@@ -384,9 +383,9 @@ var (
 	oddValues = []string{`null`, `{}`, `[]`, `""`, `"web"`, `"2030-01-01T00:00:00Z"`, `0`, `-1`, `2147483648`, `1e400`, `0.5`, `true`,
 		`{"a":null}`, `[null]`, `[{}]`}
 	oddKeys = slices.Concat(inplace.Marks, inplace.SettingAnnotations, []string{
-		inplace.AnnotationDecision, inplace.AnnotationMove, inplace.AnnotationRestarts, inplace.AnnotationAdmitted,
+		inplace.AnnotationDecision, inplace.AnnotationMove, inplace.AnnotationRestarts,
 		inplace.LabelUpdate, inplace.LabelPartition, inplace.LabelDrain, inplace.LabelStatefulSets, inplace.LabelOnDelete,
-		"metadata", "spec", "status", "annotations", "labels", "readinessGates", "Metadata", "a/b~c"})
+		"metadata", "spec", "status", "annotations", "labels", "conditions", "Metadata", "a/b~c"})
 )
 
 // disordering removes, adds or replaces one part.

@@ -16,13 +16,6 @@ import (
 // Handlers answers the requests of all webhooks. Its fields are what it reads and asks.
 type Handlers struct {
 	Sources
-	// User is the managers' own user name.
-	User string
-	// GateReady reports whether this process may add the readiness gate to pods: its informers are synced, and it has itself recently
-	// written the status of a pod. So it can also open the gate.
-	GateReady func() bool
-	// APIServerOpensGates: the API server itself opens gates, with a policy (inplace/readiness). Otherwise only managers do.
-	APIServerOpensGates bool
 	// Watchdog knows which requests are in progress.
 	Watchdog *watchdog.Watchdog
 	// Tracer may be nil.
@@ -43,9 +36,7 @@ func (h Handlers) nativeWrites() nativeWrites {
 
 func (h Handlers) templateEdits() templateEdits { return templateEdits{h.Sources} }
 
-func (h Handlers) podGates() podGates {
-	return podGates{h.holding(), h.recounts, h.User, h.GateReady, h.APIServerOpensGates}
-}
+func (h Handlers) newPods() newPods { return newPods{h.holding(), h.recounts} }
 
 // webhook returns the webhook with the handler. It does not recover panics: controller-runtime would answer them with a denial. A panic
 // breaks the connection instead, so that failurePolicy decides.

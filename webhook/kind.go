@@ -18,9 +18,6 @@ type kind struct {
 	podsBy string
 	// decideEdit decides what the edit of a template will do.
 	decideEdit func(h templateEdits, ctx context.Context, req admission.Request, before *workload) (editDecision, error)
-	// onlyAPIServerOpens: new pods of this kind get no gate where only managers would open it. A pod without a gate gets
-	// inplace.AnnotationAdmitted.
-	onlyAPIServerOpens bool
 	// stays reports whether a pod that podsBy deletes is to stay, by what the reader reads.
 	stays func(h holding, ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error)
 	// refuse returns the answer to a deletion by podsBy that is held.

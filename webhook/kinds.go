@@ -8,10 +8,10 @@ import (
 // kinds are the kinds of workloads whose edits and native writes the webhooks decide on.
 var kinds = []kind{deploymentKind, daemonSetKind, statefulSetKind}
 
-// kindBy returns the kind of workload whose native controller creates or deletes the object; nil if another client does.
-func kindBy(req admission.Request, operation admissionv1.Operation) *kind {
+// kindBy returns the kind of workload whose native controller deletes the object; nil if another client does.
+func kindBy(req admission.Request) *kind {
 	for _, kind := range kinds {
-		if by(req, kind.podsBy, operation) {
+		if by(req, kind.podsBy, admissionv1.Delete) {
 			return &kind
 		}
 	}

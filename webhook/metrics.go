@@ -21,8 +21,7 @@ const (
 	rejected     decision = "rejected"      // an edit that needs new pods, where the mode is in-place-only
 	held         decision = "held"          // a native write that is denied while Stayput updates the workload
 	createdEmpty decision = "created-empty" // a ReplicaSet that is created without replicas
-	gated        decision = "gated"         // a pod that is created with the readiness gate
-	corrected    decision = "corrected"     // the status of a pod, stored with another Ready or gate than was sent
+	corrected    decision = "corrected"     // the status of a pod, stored with another Ready than was sent
 	failed       decision = "error"         // a request that could not be decided
 )
 

@@ -57,30 +57,29 @@ func TestPodDeletionHeld(t *testing.T) {
 	}
 }
 
-// TestPodsOfAnUpdateThatFellBack: an update with a persisted fallback may have left marks that Stayput cannot remove, and Stayput might
-// not be able to open a gate.
+// TestPodsOfAnUpdateThatFellBack: an update with a persisted fallback may have left marks that Stayput cannot remove.
 func TestPodsOfAnUpdateThatFellBack(t *testing.T) {
-	marked, web := markUpdating(revision(t, "web-1", v1Template, "2")), deployment(t, v2Template)
+	marked, web := markUpdating(revision(t, "web-1", v1Template, "0")), deployment(t, v2Template)
 	objects := []client.Object{namespace(inplace.ModeInPlace), web, marked}
 	for name, test := range map[string]struct {
-		workload    types.UID
-		code        string
-		goes, gated bool
+		workload types.UID
+		code     string
+		passes   bool
 	}{
-		"it fell back":                 {web.UID, inplace.CodeNativeRollout, true, true},
-		"Stayput's writes are refused": {web.UID, inplace.CodeRefused, true, false},
-		"another workload fell back":   {"another", inplace.CodeFailing, false, true},
+		"it fell back":                 {web.UID, inplace.CodeNativeRollout, true},
+		"Stayput's writes are refused": {web.UID, inplace.CodeRefused, true},
+		"another workload fell back":   {"another", inplace.CodeFailing, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, objects...), reader(t, objects...))
 			h.Hold.Reader = fallbackPersisted(t, test.workload, revisions.Fallback{Hash: "hash", Code: test.code})
 			deletion := h.handle(t.Context(), request(t, replicaSetController, admissionv1.Delete, nil, pod(marked)), h.nativeWrites().validatePod)
-			if deletion.Allowed != test.goes {
+			if deletion.Allowed != test.passes {
 				t.Errorf("deletion allowed: %t", deletion.Allowed)
 			}
-			creation := h.handle(t.Context(), request(t, replicaSetController, admissionv1.Create, pod(marked), nil), h.podGates().mutatePod)
-			if gated := len(creation.Patches) > 0; gated != test.gated {
-				t.Errorf("created with a gate: %t", gated)
+			create := request(t, replicaSetController, admissionv1.Create, pod(marked), nil)
+			if creation := h.handle(t.Context(), create, h.newPods().validateNewPod); creation.Allowed != test.passes {
+				t.Errorf("creation of a pod too many allowed: %t", creation.Allowed)
 			}
 		})
 	}
@@ -120,6 +119,7 @@ func TestPodCreationHeld(t *testing.T) {
 		"the API server cannot be read, and one is missing": {all(lacking, there), broken(t), replicaSetController, 0, 0},
 		"neither the API server nor the cache can be read":  {broken(t), broken(t), replicaSetController, 0, 0},
 		"another client":                                    {broken(t), broken(t), "jane", 0, 0},
+		"the DaemonSet controller":                          {broken(t), broken(t), daemonSetController, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
@@ -127,7 +127,7 @@ func TestPodCreationHeld(t *testing.T) {
 			created := pod(full)
 			created.Name, created.UID = "", ""
 			req := request(t, test.user, admissionv1.Create, created, nil)
-			expectDenied(t, h.handle(context.Background(), req, h.podGates().mutatePod), test.code, metav1.StatusReasonConflict)
+			expectDenied(t, h.handle(context.Background(), req, h.newPods().validateNewPod), test.code, metav1.StatusReasonConflict)
 		})
 	}
 }
@@ -153,52 +153,10 @@ func TestCreationsAreCountedNowAndThen(t *testing.T) {
 		created := pod(lacking)
 		created.Name, created.UID = "", ""
 		create := request(t, replicaSetController, admissionv1.Create, created, nil)
-		expectDenied(t, h.handle(context.Background(), create, h.podGates().mutatePod), 0, "")
+		expectDenied(t, h.handle(context.Background(), create, h.newPods().validateNewPod), 0, "")
 	}
 	if most := recounts().Burst() + 5; asked == 0 || asked > most {
 		t.Errorf("asked %d times for 50 creations, want some, and %d at most", asked, most)
-	}
-}
-
-func TestPodGate(t *testing.T) {
-	const gate = `{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"stayput.dev/serving"}]}`
-	const unmarked = `[{"op":"remove","path":"/metadata/annotations/stayput.dev~1move"}]`
-	rs, bare := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "3")
-	bare.OwnerReferences = nil
-	out := deployment(t, v1Template)
-	out.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
-	managed := editedTo(t, v1Template)
-	stale := reader(t, namespace(inplace.ModeInPlace))
-	for name, test := range map[string]struct {
-		cached, live client.Reader
-		user, patch  string
-		ready        bool
-		annotations  map[string]string
-	}{
-		"managed":               {reader(t, managed...), broken(t), replicaSetController, "[" + gate + "]", true, nil},
-		"too new for the cache": {stale, reader(t, managed...), replicaSetController, "[" + gate + "]", true, nil},
-		"a mark from the template": {reader(t, managed...), broken(t), replicaSetController,
-			`[{"op":"remove","path":"/metadata/annotations/stayput.dev~1move"},` + gate + "]", true,
-			map[string]string{inplace.AnnotationMove: "{}"}},
-		"this process cannot open it": {reader(t, managed...), broken(t), replicaSetController, "", false, nil},
-		"a mark, and this process cannot open the gate": {reader(t, managed...), broken(t), replicaSetController, unmarked, false,
-			map[string]string{inplace.AnnotationMove: "{}"}},
-		"a mark, opted out": {reader(t, namespace(inplace.ModeInPlace), out, rs), broken(t), replicaSetController, unmarked, true,
-			map[string]string{inplace.AnnotationMove: "{}"}},
-		"another client":         {broken(t), broken(t), "jane", "", true, nil},
-		"opted out":              {reader(t, namespace(inplace.ModeInPlace), out, rs), broken(t), replicaSetController, "", true, nil},
-		"a bare ReplicaSet":      {reader(t, bare), reader(t, bare), replicaSetController, "", true, nil},
-		"an unmanaged namespace": {reader(t, append(managed[1:], namespace(""))...), broken(t), replicaSetController, "", true, nil},
-		"reading fails":          {broken(t), reader(t, managed...), replicaSetController, "", true, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := handlers(t, test.cached, test.live)
-			h.GateReady = func() bool { return test.ready }
-			created := pod(rs)
-			created.Annotations = test.annotations
-			req := request(t, test.user, admissionv1.Create, created, nil)
-			expectPatch(t, h.handle(context.Background(), req, h.podGates().mutatePod), test.patch)
-		})
 	}
 }
 
@@ -335,38 +293,16 @@ func TestRevisionThatPodsAreOnTheirWayToStays(t *testing.T) {
 	}
 }
 
-func TestDaemonGate(t *testing.T) {
-	const gate = `[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"stayput.dev/serving"}]}]`
-	out := daemonSet(t, v1Template)
-	out.Labels = map[string]string{inplace.LabelUpdate: string(inplace.ModeRecreate)}
-	managed := reader(t, namespace(inplace.ModeInPlace), daemonSet(t, v1Template))
-	for name, test := range map[string]struct {
-		cached, live client.Reader
-		patch        string
-	}{
-		"managed":               {managed, broken(t), gate},
-		"too new for the cache": {reader(t), managed, gate},
-		"opted out":             {reader(t, namespace(inplace.ModeInPlace), out), broken(t), ""},
-		"gone":                  {reader(t), reader(t), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := handlers(t, test.cached, test.live)
-			req := request(t, daemonSetController, admissionv1.Create, daemon("agent-x", "1"), nil)
-			expectPatch(t, h.handle(context.Background(), req, h.podGates().mutatePod), test.patch)
-		})
-	}
-}
-
-// closed returns the pod with its gate closed.
-func closed(pod *corev1.Pod) *corev1.Pod {
-	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: inplace.ConditionServing, Status: corev1.ConditionFalse}}
+// outOfService returns the pod as the leader has just taken it out of service, for a minute at most.
+func outOfService(pod *corev1.Pod) *corev1.Pod {
+	now := time.Now()
+	pod.Status.Conditions = []corev1.PodCondition{readiness.TakenOutUntil(pod, now.Add(time.Minute), now)}
 	return pod
 }
 
-// TestClosedGatesRestOnTheCache: a deletion may be denied on the cache only where an event is sure to make the controller look again. For
-// a pod of a DaemonSet that is its gate, or the next renewal.
-func TestClosedGatesRestOnTheCache(t *testing.T) {
+// TestPodsOutOfServiceRestOnTheCache: a deletion may be denied on the cache only where an event is sure to make the controller look again.
+// For a pod of a DaemonSet that is its Ready, or the next renewal.
+func TestPodsOutOfServiceRestOnTheCache(t *testing.T) {
 	web := deployment(t, v2Template)
 	unmarked, marked := revision(t, "web-1", v1Template, "2"), markUpdating(revision(t, "web-1", v1Template, "2"))
 	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
@@ -381,14 +317,14 @@ func TestClosedGatesRestOnTheCache(t *testing.T) {
 		user         string
 		code         int32
 	}{
-		"a mark that is only in the cache":    {shop(marked), shop(unmarked), closed(pod(marked)), replicaSetController, 0},
-		"a mark that is not yet in the cache": {shop(unmarked), shop(marked), closed(pod(marked)), replicaSetController, 404},
-		"a daemon pod is updated":             {agents(v2Template), broken(t), closed(daemon("agent-x", "1")), daemonSetController, 404},
-		"a daemon pod whose gate is open":     {agents(v2Template), agents(envTemplate), daemon("agent-x", "1"), daemonSetController, 0},
+		"a mark that is only in the cache":    {shop(marked), shop(unmarked), outOfService(pod(marked)), replicaSetController, 0},
+		"a mark that is not yet in the cache": {shop(unmarked), shop(marked), outOfService(pod(marked)), replicaSetController, 404},
+		"a daemon pod is updated":             {agents(v2Template), broken(t), outOfService(daemon("agent-x", "1")), daemonSetController, 404},
+		"a daemon pod in service":             {agents(v2Template), agents(envTemplate), daemon("agent-x", "1"), daemonSetController, 0},
 		"the cache knows no update": {
-			agents(envTemplate), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
+			agents(envTemplate), agents(v2Template), outOfService(daemon("agent-x", "1")), daemonSetController, 404},
 		"the cache lacks the DaemonSet": {
-			reader(t, namespace(inplace.ModeInPlace), node), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
+			reader(t, namespace(inplace.ModeInPlace), node), agents(v2Template), outOfService(daemon("agent-x", "1")), daemonSetController, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)

@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -10,9 +12,9 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// mutatePodStatus stores Ready and Stayput's gate as readiness.StoredConditions says, in clusters whose API server cannot do so by
-// itself. It reads nothing from the cache or the API server: what is stored follows from the write alone.
-func (h podGates) mutatePodStatus(_ context.Context, req admission.Request) (answer, error) {
+// mutatePodStatus leaves a pod out of service that its kubelet would put back too early (readiness.StoredReady). It reads nothing from the
+// cache or the API server: what is stored follows from the report alone.
+func mutatePodStatus(_ context.Context, req admission.Request) (answer, error) {
 	if req.Operation != admissionv1.Update || req.SubResource != "status" {
 		return allow(), nil
 	}
@@ -21,11 +23,15 @@ func (h podGates) mutatePodStatus(_ context.Context, req admission.Request) (ans
 		return allow(), err
 	}
 	old, err := decodePod(req, req.OldObject)
-	if err != nil {
+	if err != nil || !readiness.ByKubelet(req.UserInfo.Username, req.UserInfo.Groups, sent.Spec.NodeName) {
 		return allow(), err
 	}
-	writer := readiness.WriterOf(h.user, req.UserInfo.Username, req.UserInfo.Groups, sent.Spec.NodeName)
-	operations := patches.SetConditions(sent.Status.Conditions, readiness.StoredConditions(old, sent, writer))
+	ready := readiness.StoredReady(old, sent, time.Now())
+	if ready == nil {
+		return allow(), nil
+	}
+	conditions := readiness.WithCondition(slices.Clone(sent.Status.Conditions), *ready)
+	operations := patches.SetConditions(sent.Status.Conditions, conditions)
 	if len(operations) == 0 {
 		return allow(), nil
 	}

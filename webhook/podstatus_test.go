@@ -1,10 +1,11 @@
 package webhook
 
 import (
-	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -16,115 +17,194 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
-// reported returns a pod on node one whose containers are ready. Its gate has this status, if there is one.
-func reported(t testing.TB, gate ...corev1.ConditionStatus) *corev1.Pod {
-	pod := pod(revision(t, "web-1", v1Template, "1"))
-	pod.Spec = corev1.PodSpec{NodeName: "one", ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}}
-	at := metav1.NewTime(time.Unix(1_800_000_000, 0).UTC())
-	pod.CreationTimestamp = at
-	pod.Status.Conditions = []corev1.PodCondition{
-		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", LastTransitionTime: at},
-		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue, LastTransitionTime: at},
-	}
-	for _, status := range gate {
-		condition := corev1.PodCondition{Type: inplace.ConditionServing, Status: status, LastTransitionTime: at}
-		pod.Status.Conditions = append(pod.Status.Conditions, condition)
-	}
+// The tests of this file take place on the first day of 2000, with which the clock of synctest begins. A pod of generation 4 was taken out
+// of service at 11:59:50, until 12:00:30 at most. Now it is 12:00:00.
+const taken = "False UpdatingInPlace 11:59:50"
+
+// These are marks of the pod: what its container was patched to after and before it was taken out of service.
+const (
+	patched = `{"hash":"2","generation":5,"containers":` +
+		`{"app":{"image":"web:v2","imageID":"1","containerID":"old","at":"2000-01-01T11:59:55Z"}}}`
+	earlier = `{"hash":"1","generation":4,"containers":` +
+		`{"app":{"image":"web:v1","imageID":"0","containerID":"older","at":"2000-01-01T11:00:00Z"}}}`
+)
+
+// atNoon calls the test when it is 12:00:00.
+func atNoon(t *testing.T, test func(t *testing.T)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(12 * time.Hour)
+		test(t)
+	})
+}
+
+func onNodeOne(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.NodeName, pod.Spec.Containers = "one", []corev1.Container{{Name: "app", Image: "web:v1"}}
 	return pod
 }
 
-// ready makes the pod Ready, as a kubelet reports it that does not know of the gate.
-func ready(pod *corev1.Pod) *corev1.Pod {
-	pod.Status.Conditions[0].Status, pod.Status.Conditions[0].Reason = corev1.ConditionTrue, ""
+// reports returns the pod with that mark. Its kubelet has seen that generation, and reports this Ready and this container.
+func reports(t *testing.T, mark, ready string, seen int64, container string) *corev1.Pod {
+	t.Helper()
+	pod := onNodeOne(pod(revision(t, "web-1", v1Template, "1")))
+	pod.Generation, pod.Annotations = 4, map[string]string{inplace.AnnotationMove: mark}
+	if mark == patched {
+		pod.Generation = 5
+	}
+	pod.Status.ObservedGeneration = seen
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{containers[container]}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, readyOf(t, ready)}
 	return pod
 }
 
-// report returns the request by which that user writes the status of the pod.
-func report(t testing.TB, user string, old, sent *corev1.Pod) admission.Request {
-	req := request(t, user, admissionv1.Update, sent, old)
+// containers are the container app, as a kubelet reports it.
+var containers = map[string]corev1.ContainerStatus{
+	"old":     {Name: "app", Image: "web:v1", ImageID: "1", ContainerID: "old", Ready: true, State: inRunning},
+	"stopped": {Name: "app", Image: "web:v1", ImageID: "1", ContainerID: "old"},
+	"new":     {Name: "app", Image: "web:v2", ImageID: "2", ContainerID: "new", Ready: true, State: inRunning},
+}
+
+var inRunning = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+
+// readyOf returns the condition Ready with that status, reason and time of the last transition.
+func readyOf(t *testing.T, text string) corev1.PodCondition {
+	t.Helper()
+	parts := strings.Fields(text)
+	at, err := time.Parse(time.TimeOnly, parts[len(parts)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionStatus(parts[0])}
+	ready.LastTransitionTime = metav1.NewTime(at.AddDate(2000, 0, 0))
+	if len(parts) == 3 {
+		ready.Reason = parts[1]
+	}
+	if ready.Reason == "UpdatingInPlace" {
+		ready.ObservedGeneration = 4
+		ready.Message = "Stayput keeps the pod out of service before its containers restart, at most until 2000-01-01T12:00:30Z"
+	}
+	return ready
+}
+
+// textOf is the reverse of readyOf.
+func textOf(ready *corev1.PodCondition) string {
+	parts := []string{string(ready.Status), ready.Reason, ready.LastTransitionTime.UTC().Format(time.TimeOnly)}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
+}
+
+// report returns the request by which the pod's kubelet changes its status.
+func report(t *testing.T, old, sent *corev1.Pod) admission.Request {
+	t.Helper()
+	req := request(t, "system:node:one", admissionv1.Update, sent, old)
 	req.SubResource, req.UserInfo.Groups = "status", []string{"system:nodes"}
 	return req
 }
 
-func TestPodStatus(t *testing.T) {
-	const kubelet = "system:node:one"
-	stayput := readiness.UserOf(own, "in-place")
-	newPod := reported(t)
-	newPod.Status = corev1.PodStatus{}
+func TestReportsOfKubelets(t *testing.T) {
 	for name, test := range map[string]struct {
-		user        string
-		sent        *corev1.Pod
-		operations  int
-		gate, ready corev1.ConditionStatus
+		mark   string
+		old    string // the stored Ready
+		sent   string // the Ready that the kubelet reports
+		seen   int64  // the generation that the kubelet has seen
+		runs   string // the container that the kubelet reports
+		after  time.Duration
+		stored string // the Ready that is stored then
 	}{
-		"new, with its containers ready":        {kubelet, reported(t), 2, "True", "True"},
-		"new, without any condition":            {kubelet, newPod, 1, "True", ""},
-		"its gate is open":                      {kubelet, reported(t, "True"), 1, "True", "True"},
-		"its gate is closed":                    {kubelet, reported(t, "False"), 0, "False", "False"},
-		"its kubelet does not know of the gate": {kubelet, ready(reported(t, "False")), 1, "False", "False"},
-		"Stayput closes its gate":               {stayput, ready(reported(t, "False")), 1, "False", "False"},
-		"as it should be":                       {kubelet, ready(reported(t, "True")), 0, "True", "True"},
-		"another node's kubelet":                {"system:node:two", reported(t), 0, "", "False"},
-		"another namespace's service account": {
-			readiness.UserOf("shop", "in-place"), ready(reported(t, "False")), 0, "False", "True"},
+		"it drains":                          {"", taken, "True 09:00:00", 4, "old", 0, taken},
+		"it drains, patched before":          {earlier, taken, "True 09:00:00", 4, "old", 0, taken},
+		"it drains, and its container fails": {"", taken, "False ContainersNotReady 11:59:58", 4, "stopped", 0, taken},
+		"it drains, for the last second":     {"", taken, "True 09:00:00", 4, "old", 29 * time.Second, taken},
+		"it was not patched in time":         {"", taken, "True 09:00:00", 4, "old", 31 * time.Second, "True 12:00:31"},
+		"its kubelet has not seen the patch": {patched, taken, "True 09:00:00", 4, "old", time.Hour, taken},
+		"its kubelet is about to kill":       {patched, taken, "True 09:00:00", 5, "old", 0, taken},
+		"the old container stops slowly":     {patched, taken, "True 09:00:00", 5, "old", time.Hour, taken},
+		"the old container has stopped": {
+			patched, taken, "False ContainersNotReady 11:59:59", 5, "stopped", 0, "False ContainersNotReady 11:59:59"},
+		"the new container is ready":           {patched, taken, "True 11:59:59", 5, "new", 0, "True 11:59:59"},
+		"it is ready, and always was":          {patched, taken, "True 09:00:00", 5, "new", 0, "True 12:00:00"},
+		"the new one, but of no seen patch":    {patched, taken, "True 09:00:00", 4, "new", 0, taken},
+		"it is not out of service":             {patched, "True 09:00:00", "True 09:00:00", 5, "old", 0, "True 09:00:00"},
+		"it is not Ready for another reason":   {patched, "False ContainersNotReady 11:59:50", "True 11:59:40", 5, "old", 0, "True 11:59:40"},
+		"its kubelet leaves it out of service": {"", taken, taken, 4, "old", 0, taken},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := handlers(t, broken(t), broken(t)) // the webhook reads nothing but the request
-			h.User = stayput
-			response := h.handle(context.Background(), report(t, test.user, test.sent, test.sent), h.podGates().mutatePodStatus)
-			if len(response.Patches) != test.operations {
-				t.Errorf("%d operations, want %d: %v", len(response.Patches), test.operations, response.Patches)
-			}
-			stored := patched(t, test.sent, response)
-			want := test.sent.DeepCopy()
-			writer := readiness.WriterOf(stayput, test.user, []string{"system:nodes"}, "one")
-			if want.Status.Conditions = readiness.StoredConditions(test.sent, test.sent, writer); !equality.Semantic.DeepEqual(stored, want) {
-				t.Errorf("stored is\n%+v\nwant\n%+v", stored.Status, want.Status)
-			}
-			gate, ready := conditionOf(stored, inplace.ConditionServing), conditionOf(stored, corev1.PodReady)
-			if gate != test.gate || ready != test.ready {
-				t.Errorf("gate and Ready are %q and %q, want %q and %q", gate, ready, test.gate, test.ready)
-			}
+			atNoon(t, func(t *testing.T) {
+				time.Sleep(test.after)
+				old, sent := reports(t, test.mark, test.old, 4, "old"), reports(t, test.mark, test.sent, test.seen, test.runs)
+				expectStored(t, report(t, old, sent), sent, test.stored)
+			})
 		})
 	}
 }
 
-// TestPodStatusKeepsTimes: Ready keeps its transition time, whatever the kubelet sends.
-func TestPodStatusKeepsTimes(t *testing.T) {
-	old, sent := ready(reported(t, "True")), ready(reported(t, "True"))
-	sent.Status.Conditions[0].LastTransitionTime = metav1.NewTime(old.Status.Conditions[0].LastTransitionTime.Add(time.Second))
-	h := handlers(t, broken(t), broken(t))
-	response := h.handle(context.Background(), report(t, "system:node:one", old, sent), h.podGates().mutatePodStatus)
-	if stored := patched(t, sent, response); !equality.Semantic.DeepEqual(stored, old) {
-		t.Errorf("stored is %+v, want %+v", stored.Status, old.Status)
+// expectStored expects that what was sent is stored with that Ready, and without another change.
+func expectStored(t *testing.T, req admission.Request, sent *corev1.Pod, ready string) {
+	t.Helper()
+	h := handlers(t, broken(t), broken(t)) // the webhook reads nothing but the request
+	response := h.handle(t.Context(), req, mutatePodStatus)
+	stored := afterPatch(t, sent, response)
+	got := apps.Condition(stored, corev1.PodReady)
+	if text := textOf(got); text != ready {
+		t.Errorf("stored is Ready %q, want %q", text, ready)
+	}
+	if text := textOf(apps.Condition(sent, corev1.PodReady)); len(response.Patches) > 0 == (text == ready) {
+		t.Errorf("%d operations make %q of %q", len(response.Patches), ready, text)
+	}
+	*apps.Condition(sent, corev1.PodReady) = *got
+	if !equality.Semantic.DeepEqual(stored, sent) {
+		t.Errorf("stored is %+v, want %+v", stored, sent)
 	}
 }
 
-func TestPodStatusNotOurs(t *testing.T) {
-	another := report(t, "system:node:one", reported(t), reported(t))
-	another.SubResource = "resize"
-	creation := report(t, "system:node:one", nil, reported(t))
-	creation.Operation = admissionv1.Create
-	broke := report(t, "system:node:one", reported(t), reported(t))
-	broke.OldObject.Raw = []byte(`{"status":[]}`)
-	for name, req := range map[string]admission.Request{"another subresource": another, "a creation": creation, "not a pod": broke} {
+// TestWhatIsStoredAsItIsSent: each of these writes puts a pod back into service that drains.
+func TestWhatIsStoredAsItIsSent(t *testing.T) {
+	for name, change := range map[string]func(req *admission.Request, old, sent *corev1.Pod){
+		"a pod without a controller":      func(_ *admission.Request, _, sent *corev1.Pod) { sent.OwnerReferences = nil },
+		"a condition without a time":      func(_ *admission.Request, old, _ *corev1.Pod) { old.Status.Conditions[1].Message = "until later" },
+		"a controller":                    func(req *admission.Request, _, _ *corev1.Pod) { req.UserInfo.Username = replicaSetController },
+		"the kubelet of another node":     func(req *admission.Request, _, _ *corev1.Pod) { req.UserInfo.Username = "system:node:two" },
+		"a user by the name of a kubelet": func(req *admission.Request, _, _ *corev1.Pod) { req.UserInfo.Groups = nil },
+		"a write that is no report":       func(req *admission.Request, _, _ *corev1.Pod) { req.SubResource = "resize" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			atNoon(t, func(t *testing.T) {
+				old, sent := reports(t, "", taken, 4, "old"), reports(t, "", "True 11:59:55", 4, "old")
+				req := report(t, old, sent)
+				change(&req, old, sent)
+				req.Object, req.OldObject = raw(t, sent), raw(t, old)
+				expectStored(t, req, sent, "True 11:59:55")
+			})
+		})
+	}
+}
+
+// TestReportWithoutReady: the first report of a kubelet may have no condition yet.
+func TestReportWithoutReady(t *testing.T) {
+	atNoon(t, func(t *testing.T) {
+		old, sent := reports(t, "", taken, 4, "old"), reports(t, "", taken, 4, "old")
+		sent.Status.Conditions = nil
 		h := handlers(t, broken(t), broken(t))
-		response := h.handle(context.Background(), req, h.podGates().mutatePodStatus)
-		expectPatch(t, response, "")
-		if warned := len(response.Warnings) > 0; warned != (name == "not a pod") {
-			t.Errorf("%s: warnings are %v", name, response.Warnings)
-		}
+		expectPatch(t, h.handle(t.Context(), report(t, old, sent), mutatePodStatus), "")
+	})
+}
+
+func TestReportThatDoesNotDecode(t *testing.T) {
+	req := report(t, onNodeOne(&corev1.Pod{}), onNodeOne(&corev1.Pod{}))
+	req.OldObject.Raw = []byte(`{"status":[]}`)
+	h := handlers(t, broken(t), broken(t))
+	response := h.handle(t.Context(), req, mutatePodStatus)
+	if expectPatch(t, response, ""); len(response.Warnings) == 0 {
+		t.Error("no warning says that nothing was decided")
 	}
 }
 
-// patched returns the pod as it is stored after the answer.
-func patched(t *testing.T, sent *corev1.Pod, response admission.Response) *corev1.Pod {
+// afterPatch returns the pod as it is stored after the answer.
+func afterPatch(t *testing.T, sent *corev1.Pod, response admission.Response) *corev1.Pod {
 	t.Helper()
 	if !response.Allowed || len(response.Patches) == 0 {
-		return sent
+		return sent.DeepCopy()
 	}
 	operations, err := json.Marshal(response.Patches)
 	if err != nil {
@@ -139,15 +219,6 @@ func patched(t *testing.T, sent *corev1.Pod, response admission.Response) *corev
 		t.Fatalf("%v: %s", err, operations)
 	}
 	return parse[corev1.Pod](t, string(stored))
-}
-
-func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatus {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == kind {
-			return c.Status
-		}
-	}
-	return ""
 }
 
 // TestCrowdedPodsAreNotSearched: readiness gates are searched among the conditions, and containers among their statuses. 60,000 of each

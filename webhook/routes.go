@@ -46,13 +46,13 @@ func (h Handlers) routes() map[string]route {
 		}
 	}
 	pods, byDeployment := []string{"Pod"}, []string{deploymentController}
-	edits, native, gates := h.templateEdits(), h.nativeWrites(), h.podGates()
+	edits, native := h.templateEdits(), h.nativeWrites()
 	return map[string]route{
 		"/mutate-workload":        {handler: edits.mutateWorkload, kinds: workloads},
 		"/validate-workload":      {handler: edits.validateWorkload, kinds: workloads},
 		"/validate-in-place-only": {handler: edits.validateWorkload, kinds: workloads, strict: true},
-		"/mutate-pod":             {handler: gates.mutatePod, kinds: pods, users: podsBy},
-		"/mutate-pod-status":      {handler: gates.mutatePodStatus, kinds: pods},
+		"/validate-new-pod":       {handler: h.newPods().validateNewPod, kinds: pods, users: []string{replicaSetController}},
+		"/mutate-pod-status":      {handler: mutatePodStatus, kinds: pods},
 		"/validate-pod":           {handler: native.validatePod, kinds: pods, users: podsBy},
 		"/validate-revision":      {handler: native.validateRevision, kinds: []string{"ControllerRevision"}, users: revisionsBy},
 		"/throttle-pod":           {handler: native.throttleDeletion, kinds: pods, users: podsBy},

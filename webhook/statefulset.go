@@ -15,9 +15,7 @@ const statefulSetController = "system:serviceaccount:kube-system:statefulset-con
 // statefulSetKind: the StatefulSet controller creates and deletes the pods.
 var statefulSetKind = revised(observe.StatefulSets, controllerrevisions.Rollout.Progress, kind{
 	podsBy: statefulSetController,
-	// A gate that stays closed when all managers have ended would make the controller wait for the pod for ever. See inplace/statefulsets.
-	onlyAPIServerOpens: true,
-	stays:              holding.holdsMember,
+	stays:  holding.holdsMember,
 	// After NotFound the controller would count the pod as deleted in its status, would record SuccessfulDelete, and would not try again.
 	// After any other error it writes the status as it is, records FailedDelete with the message, and tries again later (performUpdate in
 	// pkg/controller/statefulset/stateful_set_control.go, recordPodEvent in stateful_pod_control.go).

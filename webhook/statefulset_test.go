@@ -141,53 +141,6 @@ func TestRevisionOfAMemberStays(t *testing.T) {
 	}
 }
 
-// TestGateOfAMember: a gate of an OrderedReady pod would keep the next pod from being created, and could block the StatefulSet for ever. A
-// pod without one is noted as admitted.
-func TestGateOfAMember(t *testing.T) {
-	const (
-		gate  = `[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"stayput.dev/serving"}]}]`
-		noted = `{"op":"add","path":"/metadata/annotations/stayput.dev~1admitted","value":"true"}]`
-		fresh = `[{"op":"add","path":"/metadata/annotations","value":{}},` + noted
-	)
-	parallel := func() *apps.StatefulSet { return statefulSet(t, v1Template, `,"podManagementPolicy":"Parallel"`) }
-	unasked := parallel()
-	unasked.Labels = nil
-	for name, test := range map[string]struct {
-		set                 *apps.StatefulSet
-		apiServerOpensGates bool
-		notReady            bool
-		annotations         map[string]string
-		patch               string
-	}{
-		"OrderedReady":                           {statefulSet(t, v1Template, ""), true, false, nil, gate},
-		"OrderedReady, explicit":                 {statefulSet(t, v1Template, `,"podManagementPolicy":"OrderedReady"`), true, false, nil, gate},
-		"OrderedReady, only managers open gates": {statefulSet(t, v1Template, ""), false, false, nil, fresh},
-		"OrderedReady, no gate can be given":     {statefulSet(t, v1Template, ""), true, true, nil, fresh},
-		"OrderedReady, noted in the template": {statefulSet(t, v1Template, ""), false, false,
-			map[string]string{inplace.AnnotationAdmitted: "true"}, ""},
-		"OrderedReady, with marks from the template": {statefulSet(t, v1Template, ""), false, false,
-			map[string]string{inplace.AnnotationMove: "{}"}, `[{"op":"remove","path":"/metadata/annotations/stayput.dev~1move"},` + noted},
-		"Parallel": {parallel(), true, false, nil, gate},
-		"Parallel, noted in the template": {parallel(), true, false, map[string]string{inplace.AnnotationAdmitted: "true"},
-			`[{"op":"remove","path":"/metadata/annotations/stayput.dev~1admitted"},` + gate[1:]},
-		"Parallel, only managers open it": {parallel(), false, false, nil, fresh},
-		"Parallel, no gate can be given":  {parallel(), true, true, nil, fresh},
-		"Parallel, not asked for":         {unasked, true, false, nil, ""},
-		"not asked for, noted in the template": {unasked, true, false, map[string]string{inplace.AnnotationAdmitted: "true"},
-			`[{"op":"remove","path":"/metadata/annotations/stayput.dev~1admitted"}]`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			live := reader(t, namespace(inplace.ModeInPlace), test.set)
-			h := handlers(t, live, live)
-			h.APIServerOpensGates, h.GateReady = test.apiServerOpensGates, func() bool { return !test.notReady }
-			created := member("db-0", "db-a")
-			created.Annotations = test.annotations
-			req := request(t, statefulSetController, admissionv1.Create, created, nil)
-			expectPatch(t, h.handle(t.Context(), req, h.podGates().mutatePod), test.patch)
-		})
-	}
-}
-
 // TestEditOfAStatefulSet: without the opt-in there is neither a warning nor a refusal.
 func TestEditOfAStatefulSet(t *testing.T) {
 	unasked := statefulSet(t, v1Template, "")

@@ -25,7 +25,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/internal/templates"
 	"github.com/stayput/stayput/port"
 )
 
@@ -34,7 +33,7 @@ import (
 var paths = []string{
 	"/mutate-workload", "/validate-workload", "/validate-in-place-only",
 	"/mutate-replicaset", "/validate-replicaset", "/throttle-replicaset", "/throttle-pod",
-	"/validate-status", "/mutate-pod", "/validate-pod", "/validate-revision",
+	"/validate-status", "/validate-new-pod", "/validate-pod", "/validate-revision",
 }
 
 func served(h Handlers) http.Handler {
@@ -308,7 +307,6 @@ func TestObjectsThatNoAPIServerSends(t *testing.T) {
 	stored := reader(t, updating(t)...)
 	whole := string(raw(t, deployment(t, v1Template)).Raw)
 	const spec = `"spec":{"template":` + v1Template + `}`
-	owned := `{"metadata":` + templates.Text(pod(revision(t, "web-1", v1Template, "3")).ObjectMeta) + `}`
 	for name, test := range map[string]struct {
 		path, user  string
 		operation   admissionv1.Operation
@@ -325,10 +323,9 @@ func TestObjectsThatNoAPIServerSends(t *testing.T) {
 		"metadata twice": {"/mutate-workload", "jane", admissionv1.Update,
 			`{"metadata":{"annotations":{"a":"b"}},"metadata":{},` + spec + `}`, whole, "metadata"},
 		"a ReplicaSet without spec": {"/mutate-replicaset", deploymentController, admissionv1.Create, `{"metadata":{}}`, `null`, "spec"},
-		"a pod without spec":        {"/mutate-pod", replicaSetController, admissionv1.Create, owned, `null`, "spec"},
+		"a pod without metadata":    {"/validate-new-pod", replicaSetController, admissionv1.Create, `{"spec":{}}`, `null`, "metadata"},
 		"a report without status": {"/mutate-pod-status", "system:node:one", admissionv1.Update,
-			`{"metadata":{},"spec":{"nodeName":"one","readinessGates":[{"conditionType":"stayput.dev/serving"}]}}`,
-			`{"metadata":{}}`, "status"},
+			`{"metadata":{},"spec":{"nodeName":"one"}}`, `{"metadata":{}}`, "status"},
 		"in a namespace in-place-only": {"/validate-in-place-only", "jane", admissionv1.Update, `{` + spec + `}`, whole, "metadata"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -432,8 +429,12 @@ func TestRequestThatHangsIsNoticed(t *testing.T) {
 // TestPanicIsLeftToFailurePolicy: a panic decides nothing, and leaves nothing behind that the Watchdog would take for work.
 func TestPanicIsLeftToFailurePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := handlers(t, reader(t, namespace(inplace.ModeInPlace)), running(t, inplace.ModeInPlace))
-		h.GateReady = func() bool { panic("no answer") }
+		panicking := interceptor.NewClient(reader(t).(client.WithWatch), interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				panic("no answer")
+			},
+		})
+		h := handlersWith(t, panicking, reader(t, namespace(inplace.ModeInPlace)), broken(t))
 		server, created := served(h), request(t, replicaSetController, admissionv1.Create, pod(revision(t, "web-1", v1Template, "3")), nil)
 		created.Options.Raw = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 		for range 40 {
@@ -443,7 +444,7 @@ func TestPanicIsLeftToFailurePolicy(t *testing.T) {
 						t.Errorf("recovered %v, want the panic that drops the connection", recovered)
 					}
 				}()
-				post(t, server, "/mutate-pod", created)
+				post(t, server, "/validate-new-pod", created)
 			}()
 		}
 		time.Sleep(time.Hour)

@@ -74,11 +74,11 @@ func TestWhatEndsThrottling(t *testing.T) {
 			return h.holding().surplusPasses(pod(revision(t, "web-1", v1Template, "3")))
 		},
 			markUpdating(revision(t, "web-1", v1Template, "1"))},
-		"a gate that closes": {
+		"a pod is taken out of service": {
 			func(h Handlers) func(context.Context) bool {
 				return daemonSetKind.futile(h.holding(), daemon("agent-x", "1"))
 			},
-			closed(daemon("agent-x", "1")),
+			outOfService(daemon("agent-x", "1")),
 		},
 		"another template": {
 			func(h Handlers) func(context.Context) bool {

@@ -17,7 +17,6 @@ func configurations() []client.Object {
 	return []client.Object{
 		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: named(inplace.WebhookConfigurations)},
 		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: named(inplace.WebhookConfigurations)},
-		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: named(inplace.ReadyRule)},
 	}
 }
 

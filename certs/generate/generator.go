@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
@@ -148,9 +147,6 @@ func (g *Generator) configurations(ctx context.Context) ([]client.Object, error)
 	var all []client.Object
 	for _, object := range configurations() {
 		err := g.live.Get(ctx, client.ObjectKeyFromObject(object), object)
-		if apierrors.IsNotFound(err) && object.GetName() == inplace.ReadyRule {
-			continue
-		}
 		if err != nil {
 			return nil, fmt.Errorf("read Stayput's webhook configuration: %w", err)
 		}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 )
 
@@ -52,7 +51,6 @@ func usual(i int) *corev1.Pod {
 				FieldsV1:   metav1.NewFieldsV1(`{"f:metadata":{` + strings.Repeat(`"f:field":{},`, 150) + `"f:last":{}}}`)}}},
 		Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node-%03d", i%200), Containers: []corev1.Container{container}, ServiceAccountName: "web",
 			SchedulerName: "default-scheduler", RestartPolicy: "Always", DNSPolicy: "ClusterFirst",
-			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}},
 			Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute"},
 				{Key: "node.kubernetes.io/unreachable", Operator: "Exists", Effect: "NoExecute"}}},
 		Status: corev1.PodStatus{Phase: "Running", HostIP: "10.0.0.1", HostIPs: []corev1.HostIP{{IP: "10.0.0.1"}},
@@ -63,8 +61,8 @@ func usual(i int) *corev1.Pod {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: mount.Name, VolumeSource: corev1.VolumeSource{
 			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "web-configuration"}}}})
 	}
-	for _, kind := range []corev1.PodConditionType{inplace.ConditionServing, "PodReadyToStartContainers", corev1.PodInitialized,
-		corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
+	for _, kind := range []corev1.PodConditionType{
+		"PodReadyToStartContainers", corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
 		pod.Status.Conditions = append(pod.Status.Conditions,
 			corev1.PodCondition{Type: kind, Status: "True", LastTransitionTime: at, ObservedGeneration: 1})
 	}

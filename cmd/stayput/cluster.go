@@ -67,8 +67,7 @@ func cached() []client.Object {
 // cacheOptions returns options that keep the cache small. Reading a kind that is not in cached is an error; it does not start a new watch.
 // The first lists come as streams, object by object (WatchListClient of client-go/features, on by default, from API servers of 1.34 and
 // newer), so a list is never in memory as a whole.
-// Of the types of own it keeps only these objects.
-func cacheOptions(namespace string, keep *observe.CacheForm, own ...client.Object) cache.Options {
+func cacheOptions(namespace string, keep *observe.CacheForm) cache.Options {
 	byObject := map[client.Object]cache.ByObject{
 		&coordinationv1.Lease{}: {
 			Namespaces: map[string]cache.Config{namespace: {}},
@@ -88,13 +87,6 @@ func cacheOptions(namespace string, keep *observe.CacheForm, own ...client.Objec
 	}
 	for _, of := range observe.Types() {
 		byObject[of.Object()] = cache.ByObject{Transform: keep.App}
-	}
-	for _, object := range own {
-		only := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", object.GetName())}
-		if object.GetNamespace() != "" {
-			only.Namespaces = map[string]cache.Config{object.GetNamespace(): {}}
-		}
-		byObject[object] = only
 	}
 	return cache.Options{
 		ReaderFailOnMissingInformer: true,

@@ -78,7 +78,6 @@ func owned(kind, name string) string {
 func TestCacheIsBounded(t *testing.T) {
 	template := fmt.Sprintf(`{"template": `+templateJSON+`}`, filler)
 	annotations, labels := `"annotations": {"a": "`+filler+`"}`, `"labels": `+manyLabels()
-	gated := `"readinessGates": [{"conditionType": "stayput.dev/serving"}]`
 	for name, test := range map[string]struct {
 		into client.Object
 		// metadata is the metadata besides the identity. body is the rest of the object.
@@ -95,7 +94,7 @@ func TestCacheIsBounded(t *testing.T) {
 		"owner":                   {&apps.ReplicaSet{}, owned("Deployment", filler), `"spec": {}`},
 		"outline's annotation":    {&apps.ReplicaSet{}, `"annotations": {"stayput.dev/outline": "1"}`, `"spec": ` + template},
 		"Pod":                     {&corev1.Pod{}, "", `"spec": {"containers": [{"name": "app", "image": "app:1", "args": ["` + filler + `"]}]}`},
-		"Pod, image":              {&corev1.Pod{}, "", `"spec": {` + gated + `, "containers": [{"name": "app", "image": "` + filler + `"}]}`},
+		"Pod, image":              {&corev1.Pod{}, "", `"spec": {"containers": [{"name": "app", "image": "` + filler + `"}]}`},
 		"Pod, annotations":        {&corev1.Pod{}, annotations, `"spec": {}`},
 		"Service":                 {&corev1.Service{}, labels, `"spec": {}`},
 		"EndpointSlice":           {&discoveryv1.EndpointSlice{}, labels, `"endpoints": []`},

@@ -7,7 +7,4 @@ const (
 	// envName is the name of the manager's own pod. Pre-pull pods run the image of that pod. If it is not set, Stayput creates no pre-pull
 	// pods, and containers stop before their new images are pulled.
 	envName = "POD_NAME"
-	// envAccount is the service account of the manager's own pod. The webhooks know the managers' own writes by it. If it is not set, it is
-	// stayput.
-	envAccount = "POD_SERVICE_ACCOUNT"
 )

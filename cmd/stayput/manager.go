@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"os"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
@@ -22,9 +20,8 @@ import (
 	"github.com/stayput/stayput/certs"
 	"github.com/stayput/stayput/certs/generate"
 	"github.com/stayput/stayput/controller"
+	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/compat"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/port"
 	"github.com/stayput/stayput/tracing"
@@ -46,15 +43,11 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	own, err := keepRights(ctx, o)
-	if err != nil {
-		return err
-	}
 	identity, err := identity()
 	if err != nil {
 		return err
 	}
-	m, keep, err := newManager(ctx, o, own, server, identity)
+	m, keep, err := newManager(ctx, o, server, identity)
 	if err != nil {
 		return err
 	}
@@ -69,16 +62,21 @@ func manage(ctx context.Context, o options) error {
 		return err
 	}
 	defer stop()
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
 	leading := observe.Leadership{Reader: m.GetAPIReader(), Namespace: o.namespace, Identity: identity}
 	if err := addComponents(ctx, m, keep, o, leading, certificate, tracer); err != nil {
 		return err
 	}
-	if err := own.watch(m, end); err != nil {
-		return err
-	}
-	return errors.Join(m.Start(ctx), ownEnd(ctx), shutdownProcess(ctx, o, own, m))
+	return errors.Join(m.Start(ctx), shutdownProcess(ctx, o, m))
+}
+
+// shutdownPatience bounds shutdownProcess.
+const shutdownPatience = 8 * time.Second
+
+// shutdownProcess runs after the webhooks no longer answer.
+func shutdownProcess(ctx context.Context, o options, m manager.Manager) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
+	defer cancel()
+	return shutdown.OfProcess(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
 }
 
 // certificate is what the webhooks' server shows. The manager keeps it up to date.
@@ -131,7 +129,7 @@ const (
 )
 
 func newManager(
-	ctx context.Context, o options, own ownRights, server webhook.Server, identity string,
+	ctx context.Context, o options, server webhook.Server, identity string,
 ) (manager.Manager, *observe.CacheForm, error) {
 	config, err := connection()
 	if err != nil {
@@ -152,7 +150,7 @@ func newManager(
 	}
 	m, err := ctrl.NewManager(config, manager.Options{
 		Scheme:           direct.Scheme(),
-		Cache:            cacheOptions(o.namespace, keep, own.objects()...),
+		Cache:            cacheOptions(o.namespace, keep),
 		Metrics:          metricsserver.Options{BindAddress: "0"}, // see addPorts
 		PprofBindAddress: o.pprofAddress,
 		WebhookServer:    server,
@@ -171,7 +169,7 @@ func newManager(
 	return m, keep, err
 }
 
-// addComponents adds controllers, webhooks and checks to the manager. Every replica fills its caches and opens gates.
+// addComponents adds controllers, webhooks and checks to the manager. Every replica fills its caches.
 func addComponents(
 	ctx context.Context, m manager.Manager, keep *observe.CacheForm, o options, leading observe.Leadership,
 	certificate certs.Source, tracer *tracing.Tracer,
@@ -198,27 +196,15 @@ func addComponents(
 	if err := m.Add(dog); err != nil {
 		return err
 	}
-	prober, err := controller.Setup(m, cached, leading, dog, tracer, o.limits())
-	if err != nil {
+	if err := controller.Setup(m, cached, leading, dog, tracer, o.limits()); err != nil {
 		return err
 	}
 	admission.Register(m.GetWebhookServer(), admission.Handlers{
-		Sources: admission.Sources{Cached: cached, Live: live, Hold: hold, Log: m.GetLogger().WithName("admission")},
-		User:    readiness.UserOf(o.namespace, cmp.Or(os.Getenv(envAccount), readiness.ServiceAccount)),
-		// A process that is shutting down does not open the gates of pods that are created later.
-		GateReady:           func() bool { return ctx.Err() == nil && prober.Ready() },
-		APIServerOpensGates: servesMutatingPolicies(m.GetRESTMapper()),
-		Watchdog:            dog,
-		Tracer:              tracer,
+		Sources:  admission.Sources{Cached: cached, Live: live, Hold: hold, Log: m.GetLogger().WithName("admission")},
+		Watchdog: dog,
+		Tracer:   tracer,
 	})
-	return addPorts(m, o, dog.Check, certs.Ready(certificate, m.GetWebhookServer(), filled, once(provenBy(prober))))
-}
-
-// servesMutatingPolicies reports whether the API server serves MutatingAdmissionPolicies. Then the policy of manifests/ready opens gates.
-// If it cannot be found out, managers open them.
-func servesMutatingPolicies(served meta.RESTMapper) bool {
-	_, err := served.RESTMapping(compat.MutatingPolicy.GroupKind(), compat.MutatingPolicy.Version)
-	return err == nil
+	return addPorts(m, o, dog.Check, certs.Ready(certificate, m.GetWebhookServer(), filled))
 }
 
 // reader returns a reader of what package inplace needs for its decisions, with the rules of the command line.

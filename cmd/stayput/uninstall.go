@@ -9,7 +9,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,18 +29,18 @@ const (
 
 // uninstall makes the cluster work without Stayput. What is left of Stayput after it may be deleted in any order. First the managers end,
 // as they do when a node is drained: while one leads, native writes must be held, or the leader and a native controller would both take
-// pods out of service. Then the webhooks and policies are deleted, and then all updates in progress fall back. Managers take off their
-// finalizers when they end; uninstall takes off those of managers that were killed. Each step skips what is already gone, so uninstall may
-// be run again.
+// pods out of service. Then the webhooks and policies are deleted: from then on kubelets put back what is out of service. And then all
+// updates in progress fall back. Each step skips what is already gone, so uninstall may be run again.
 func uninstall(ctx context.Context, o options) error {
-	own, err := newRights(o)
+	config, err := connection()
 	if err != nil {
 		return err
 	}
-	if err := uninstallWith(ctx, own.Client, o); err != nil {
+	direct, err := clientOver(config)
+	if err != nil {
 		return err
 	}
-	return own.Release(ctx)
+	return uninstallWith(ctx, direct, o)
 }
 
 func uninstallWith(ctx context.Context, c client.Client, o options) error {
@@ -98,23 +97,18 @@ func namesOf(ctx context.Context, c client.Client, namespace string) ([]string, 
 // deleteAdmission deletes the webhook configurations, and the policies that would refuse the writes of updates that fall back.
 func deleteAdmission(ctx context.Context, c client.Client) error {
 	for _, object := range admissionObjects() {
-		if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+		if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete %s %s: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
 		}
 	}
 	return nil
 }
 
-// admissionObjects returns Stayput's webhook configurations, and its policies with their bindings. Older clusters do not serve
-// MutatingAdmissionPolicies, and have a webhook instead. The policy and the webhook that set the condition Ready must be gone before
-// uninstall opens the gates of all pods: otherwise a pod on a node that is down would become Ready.
+// admissionObjects returns Stayput's webhook configurations, and its policies with their bindings.
 func admissionObjects() []client.Object {
 	all := []client.Object{
 		admissionObject("MutatingWebhookConfiguration", inplace.WebhookConfigurations),
 		admissionObject("ValidatingWebhookConfiguration", inplace.WebhookConfigurations),
-		admissionObject("MutatingWebhookConfiguration", inplace.ReadyRule),
-		admissionObject("MutatingAdmissionPolicyBinding", inplace.ReadyRule),
-		admissionObject("MutatingAdmissionPolicy", inplace.ReadyRule),
 	}
 	for _, policy := range check.Policies {
 		all = append(all, admissionObject("ValidatingAdmissionPolicyBinding", policy), admissionObject("ValidatingAdmissionPolicy", policy))

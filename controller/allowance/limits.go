@@ -110,14 +110,6 @@ func (r *Restarts) Share(ctx context.Context, rollout kinds.Rollout) (*concurren
 	return unlessAlone(seen, rollout).ShareOf(rollout.Workload().GetUID()), err
 }
 
-// WriteTakes returns how long a write took lately, 0 if that is not known.
-func (r *Restarts) WriteTakes() time.Duration {
-	if r == nil {
-		return 0
-	}
-	return r.Load.writeTakes()
-}
-
 // seen returns what was observed of all workloads. The caller has the lock.
 func (r *Restarts) seen(ctx context.Context, now time.Time) (concurrency.Seen, error) {
 	seen := concurrency.Seen{Limits: r.Limits, Bound: r.Load.bound(), Latest: r.latest, Requests: r.waiting(now)}

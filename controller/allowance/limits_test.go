@@ -62,7 +62,7 @@ func update(name string, pods ...*corev1.Pod) kinds.Rollout {
 // permit returns the names of the pods of the workload that may restart.
 func permit(t *testing.T, r *Restarts, rollout kinds.Rollout, pods ...*corev1.Pod) ([]string, func(write.Outcome)) {
 	t.Helper()
-	kept, settle, confirmed := r.Confirm(t.Context(), rollout, steps.Plan{}, closing(pods...))
+	kept, settle, confirmed := r.Confirm(t.Context(), rollout, steps.Plan{}, taking(pods...))
 	if confirmed != (len(kept) == len(pods)) {
 		t.Errorf("%d of %d steps are kept, confirmed: %t", len(kept), len(pods), confirmed)
 	}
@@ -73,20 +73,13 @@ func permit(t *testing.T, r *Restarts, rollout kinds.Rollout, pods ...*corev1.Po
 	return names, settle
 }
 
-// shut returns the pod with its gate closed just now.
-func shut(pod *corev1.Pod, version string) *corev1.Pod {
-	out := closed(pod, version)
-	out.Status.Conditions[1].LastTransitionTime = metav1.Now()
-	return out
-}
-
 // TestThePermissionIsGivenOnce: of two workloads one waits until the pod of the other is Ready again, whatever the cache shows.
 func TestThePermissionIsGivenOnce(t *testing.T) {
-	closes := func(a *corev1.Pod) write.Outcome { return written(a, shut(a, "2")) }
-	opened := func(a *corev1.Pod) *corev1.Pod {
-		open := a.DeepCopy()
-		open.ResourceVersion = "3"
-		return open
+	takes := func(a *corev1.Pod) write.Outcome { return written(a, takenOut(a, "2")) }
+	back := func(a *corev1.Pod) *corev1.Pod {
+		again := a.DeepCopy()
+		again.ResourceVersion = "3"
+		return again
 	}
 	for name, test := range map[string]struct {
 		settled func(a *corev1.Pod) write.Outcome
@@ -94,13 +87,13 @@ func TestThePermissionIsGivenOnce(t *testing.T) {
 		free    bool
 	}{
 		"not written yet":     {},
-		"written, not shown":  {settled: closes},
-		"written and shown":   {settled: closes, shown: func(a *corev1.Pod) *corev1.Pod { return shut(a, "2") }},
-		"written and open":    {settled: closes, shown: opened, free: true},
+		"written, not shown":  {settled: takes},
+		"written and shown":   {settled: takes, shown: func(a *corev1.Pod) *corev1.Pod { return takenOut(a, "2") }},
+		"written and back":    {settled: takes, shown: back, free: true},
 		"refused, as too old": {settled: func(*corev1.Pod) write.Outcome { return write.Outcome{Outdated: true} }, free: true},
 		"perhaps written":     {settled: func(*corev1.Pod) write.Outcome { return write.Outcome{Err: fixture.ErrText("timeout")} }},
 		"another write failed": {settled: func(a *corev1.Pod) write.Outcome {
-			done := closes(a)
+			done := takes(a)
 			done.Err = fixture.ErrText("timeout")
 			return done
 		}},
@@ -137,10 +130,10 @@ func TestWorkersShareLimits(t *testing.T) {
 	r, taken, all := within(most, &shop{pods: pods}), make([]int, workloads), sync.WaitGroup{}
 	for i, each := range pods {
 		all.Go(func() {
-			kept, settle, _ := r.Confirm(t.Context(), update(each.Name, each), steps.Plan{}, closing(each))
+			kept, settle, _ := r.Confirm(t.Context(), update(each.Name, each), steps.Plan{}, taking(each))
 			taken[i] = len(kept)
 			if len(kept) > 0 {
-				settle(written(each, shut(each, "2")))
+				settle(written(each, takenOut(each, "2")))
 			}
 		})
 	}
@@ -183,8 +176,8 @@ func TestAWriteThatAppearsMeanwhileCounts(t *testing.T) {
 	cached := &shop{pods: []*corev1.Pod{a, b}}
 	r := within(1, cached)
 	_, settle := permit(t, r, update("one", a), a)
-	settle(written(a, shut(a, "2")))
-	r.Cached = &lagging{cached, func() { cached.show(shut(a, "2")) }}
+	settle(written(a, takenOut(a, "2")))
+	r.Cached = &lagging{cached, func() { cached.show(takenOut(a, "2")) }}
 	if second, _ := permit(t, r, update("two", b), b); len(second) > 0 {
 		t.Errorf("%v may restart besides", second)
 	}
@@ -214,7 +207,7 @@ func waits(pods ...*corev1.Pod) steps.Plan {
 func TestWhatWaitsIsWoken(t *testing.T) {
 	a, b, c := pod("a"), pod("b"), pod("c")
 	c.Namespace = "other"
-	cached := &shop{pods: []*corev1.Pod{shut(a, "2"), b, c}}
+	cached := &shop{pods: []*corev1.Pod{takenOut(a, "2"), b, c}}
 	r, woken := within(1, cached), []string{}
 	plans := func(name string, plan steps.Plan, own *corev1.Pod) {
 		if err := r.Planned(t.Context(), update(name, own), plan, func() { woken = append(woken, name) }); err != nil {
@@ -247,7 +240,7 @@ func TestWhatWaitsIsWoken(t *testing.T) {
 
 // takes is a plan that takes the pods out of service.
 func takes(pods ...*corev1.Pod) steps.Plan {
-	return steps.Plan{Decision: steps.Decision{Held: true}, Progress: steps.Progress{Started: time.Now()}, Steps: closing(pods...)}
+	return steps.Plan{Decision: steps.Decision{Held: true}, Progress: steps.Progress{Started: time.Now()}, Steps: taking(pods...)}
 }
 
 // TestTheTurnIsKeptUntilItIsConfirmed: between the plan that takes a pod out of service and its permission, or while the plan waits for a
@@ -267,7 +260,7 @@ func TestTheTurnIsKeptUntilItIsConfirmed(t *testing.T) {
 		if taken, _ := permit(t, r, update("same", b), b); len(taken) > 0 {
 			t.Errorf("%s: %v takes the place", name, taken)
 		}
-		cached.show(shut(a, "2")) // by a user, or another leader
+		cached.show(takenOut(a, "2")) // by a user, or another leader
 		if taken, _ := permit(t, r, update("elsewhere", c), c); len(taken) > 0 || woken > 0 {
 			t.Errorf("%s: %v may restart, woken %d times, and there is no place", name, taken, woken)
 		}
@@ -315,7 +308,7 @@ func TestAPlaceThatIsNotTakenGoesToOthers(t *testing.T) {
 func TestAPlaceThatBecomesFreeByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pod("a"), pod("b")
-		cached := &shop{pods: []*corev1.Pod{shut(a, "2"), b}}
+		cached := &shop{pods: []*corev1.Pod{takenOut(a, "2"), b}}
 		r, woken := within(1, cached), 0
 		if err := r.Planned(t.Context(), update("two", b), waits(b), func() { woken++ }); err != nil {
 			t.Fatal(err)
@@ -338,7 +331,7 @@ func TestAPlaceThatBecomesFreeByItself(t *testing.T) {
 func TestRequestedRestartsWaitForTheirTurn(t *testing.T) {
 	a, b, c := pod("a"), pod("b"), pod("c")
 	c.Namespace = "other"
-	cached := &shop{pods: []*corev1.Pod{shut(a, "2"), b, c}}
+	cached := &shop{pods: []*corev1.Pod{takenOut(a, "2"), b, c}}
 	r := within(1, cached)
 	r.latest = map[string]int{"shop": 1}
 	asked := waits(c)
@@ -380,7 +373,7 @@ func TestRequestsExpire(t *testing.T) {
 // and without limits nothing is read.
 func TestNothingRestartsUncounted(t *testing.T) {
 	a := pod("a")
-	todo := append(closing(a), steps.SetGate{Pod: a, Open: true}, steps.PatchPod{Pod: a, Stops: true, Drained: true})
+	todo := append(taking(a), steps.SetReady{Pod: a}, steps.PatchPod{Pod: a, Stops: true, Drained: true})
 	young, unread := within(1, &shop{pods: []*corev1.Pod{a}}), within(1, &shop{err: fixture.ErrText("away")})
 	young.since = time.Now()
 	for name, test := range map[string]struct {

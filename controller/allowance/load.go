@@ -51,16 +51,6 @@ func (l *Load) bound() int {
 	return l.measured.Bound()
 }
 
-// writeTakes returns how long a write took lately, 0 if that is not known.
-func (l *Load) writeTakes() time.Duration {
-	if l == nil {
-		return 0
-	}
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return l.measured.WriteTakes()
-}
-
 // tick moves the bound, given how many pods are out of service, how many of these are not slow, and whether others wait.
 func (l *Load) tick(out, quick int, more bool) {
 	if l == nil {

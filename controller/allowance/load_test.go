@@ -20,7 +20,7 @@ func unlimited(out, all int) (*Restarts, []*corev1.Pod) {
 	for i := range all {
 		one := pod(fmt.Sprint("p", i))
 		if i < out {
-			one = shut(one, "2")
+			one = takenOut(one, "2")
 		}
 		pods = append(pods, one)
 	}
@@ -59,10 +59,10 @@ func TestTheLoadIsMeasured(t *testing.T) {
 		told, cached, first := [2]int{}, r.Cached.(*shop), pods[0]
 		r.Load.Tell = func(out, bound int) { told = [2]int{out, bound} }
 		_, settle := permit(t, r, update("one", pods[0]), pods[0])
-		settle(written(pods[0], shut(pods[0], "2")))
+		settle(written(pods[0], takenOut(pods[0], "2")))
 		_, settle = permit(t, r, update("two", pods[1]), pods[1])
 		settle(write.Outcome{Outdated: true})
-		cached.show(shut(pods[0], "2"))
+		cached.show(takenOut(pods[0], "2"))
 		time.Sleep(3 * time.Second)
 		if err := r.lookNow(t.Context()); err != nil || told[0] != 1 || told[1] == 0 {
 			t.Errorf("told %v, %v", told, err)
@@ -88,7 +88,7 @@ func TestALeaderWithoutLimitsBeginsAtOnce(t *testing.T) {
 	if _, err := r.Share(t.Context(), update("one", pods[0])); err != nil {
 		t.Fatal(err)
 	}
-	if kept, _, _ := r.Confirm(t.Context(), update("one", pods[0]), steps.Plan{}, closing(pods[0])); len(kept) != 1 {
+	if kept, _, _ := r.Confirm(t.Context(), update("one", pods[0]), steps.Plan{}, taking(pods[0])); len(kept) != 1 {
 		t.Error("it waits")
 	}
 }
@@ -117,7 +117,7 @@ func TestPodsThatStartSlowlyAreMeasured(t *testing.T) {
 // TestPodsThatDoNotComeBackAreTold: a pod that is out of service for long leaves room for others, but the metric has it.
 func TestPodsThatDoNotComeBackAreTold(t *testing.T) {
 	r, pods := unlimited(2, 3)
-	pods[0].Status.Conditions[1].LastTransitionTime.Time = time.Now().Add(-2 * concurrency.SlowAfter)
+	pods[0].Status.Conditions[0].LastTransitionTime.Time = time.Now().Add(-2 * concurrency.SlowAfter)
 	told := 0
 	r.Load.Tell = func(out, _ int) { told = out }
 	if err := r.lookNow(t.Context()); err != nil || told != 2 {

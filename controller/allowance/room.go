@@ -72,7 +72,7 @@ func (r *Room) seen(
 ) (disruption.Seen, error) {
 	own := rollout.Snapshot()
 	pods, err := r.Cached.NamespacePods(ctx, rollout.Workload().GetNamespace())
-	return disruption.Seen{Budgets: budgets, Pods: whole(pods, own.Pods), Ahead: own.Ahead, Taken: known.now(pods, time.Now())}, err
+	return disruption.Seen{Budgets: budgets, Pods: whole(pods, own.Pods), Taken: known.now(pods, time.Now())}, err
 }
 
 // whole returns the pods, with those of the workload as they were read for its plan: the cache may have only outlines of them. A plan may

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -55,17 +57,16 @@ func (s *shop) show(pod *corev1.Pod) {
 func pod(name string) *corev1.Pod {
 	ready := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "1",
 		Labels: map[string]string{"app": "web"}}}
-	ready.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	return ready
 }
 
-// closed returns the pod with its gate closed.
-func closed(pod *corev1.Pod, version string) *corev1.Pod {
-	shut := pod.DeepCopy()
-	shut.ResourceVersion = version
-	shut.Status.Conditions = append(shut.Status.Conditions, corev1.PodCondition{Type: inplace.ConditionServing, Status: corev1.ConditionFalse})
-	return shut
+// takenOut returns the pod just taken out of service.
+func takenOut(pod *corev1.Pod, version string) *corev1.Pod {
+	taken, now := pod.DeepCopy(), time.Now()
+	taken.ResourceVersion = version
+	taken.Status.Conditions = []corev1.PodCondition{readiness.TakenOutUntil(pod, now.Add(time.Minute), now)}
+	return taken
 }
 
 // allowing returns a PodDisruptionBudget under which so many of the pods must be healthy.
@@ -84,16 +85,16 @@ func workload(name string, pods ...*corev1.Pod) kinds.Rollout {
 		Seen:       engine.Snapshot{Pods: pods, Settings: inplace.Settings{DisruptionBudgets: true}}}}
 }
 
-func closing(pods ...*corev1.Pod) (todo []steps.Step) {
+func taking(pods ...*corev1.Pod) (todo []steps.Step) {
 	for _, pod := range pods {
-		todo = append(todo, steps.SetGate{Pod: pod})
+		todo = append(todo, steps.SetReady{Pod: pod, Out: true})
 	}
 	return todo
 }
 
 // written is the outcome of a step that was carried out.
 func written(before, after *corev1.Pod) write.Outcome {
-	return write.Outcome{Writes: []write.Done{{Step: steps.SetGate{Pod: before}, Before: before, After: after}}}
+	return write.Outcome{Writes: []write.Done{{Step: steps.SetReady{Pod: before, Out: true}, Before: before, After: after}}}
 }
 
 // confirm returns the names of the pods that may be taken.
@@ -114,11 +115,11 @@ func confirm(t *testing.T, r *Room, rollout kinds.Rollout, todo []steps.Step) ([
 // the other is Ready again; what became of the write meanwhile decides how long.
 func TestTheLastAllowanceIsGivenOnce(t *testing.T) {
 	a, b := pod("a"), pod("b")
-	closes := func(a *corev1.Pod) write.Outcome { return written(a, closed(a, "2")) }
-	opened := func(a *corev1.Pod) *corev1.Pod {
-		open := a.DeepCopy()
-		open.ResourceVersion = "3"
-		return open
+	takes := func(a *corev1.Pod) write.Outcome { return written(a, takenOut(a, "2")) }
+	back := func(a *corev1.Pod) *corev1.Pod {
+		again := a.DeepCopy()
+		again.ResourceVersion = "3"
+		return again
 	}
 	for name, test := range map[string]struct {
 		settled func(a *corev1.Pod) write.Outcome
@@ -127,16 +128,16 @@ func TestTheLastAllowanceIsGivenOnce(t *testing.T) {
 		free bool
 	}{
 		"not written yet":       {},
-		"written, not shown":    {settled: closes},
-		"written and shown":     {settled: closes, shown: func(a *corev1.Pod) *corev1.Pod { return closed(a, "2") }},
-		"written and open":      {settled: closes, shown: opened, free: true},
+		"written, not shown":    {settled: takes},
+		"written and shown":     {settled: takes, shown: func(a *corev1.Pod) *corev1.Pod { return takenOut(a, "2") }},
+		"written and back":      {settled: takes, shown: back, free: true},
 		"refused, as too old":   {settled: func(*corev1.Pod) write.Outcome { return write.Outcome{Outdated: true} }, free: true},
 		"perhaps written":       {settled: func(*corev1.Pod) write.Outcome { return write.Outcome{Err: fixture.ErrText("timeout")} }},
-		"an old version, again": {settled: closes, shown: func(a *corev1.Pod) *corev1.Pod { return a }},
+		"an old version, again": {settled: takes, shown: func(a *corev1.Pod) *corev1.Pod { return a }},
 	} {
 		cluster := &shop{budgets: allowing(1, []*corev1.Pod{a, b}), pods: []*corev1.Pod{a, b}}
 		room := &Room{Cached: cluster, Live: cluster}
-		taken, settle := confirm(t, room, workload("one", a), closing(a))
+		taken, settle := confirm(t, room, workload("one", a), taking(a))
 		if !slices.Equal(taken, []string{"a"}) {
 			t.Fatalf("%s: %v are taken first", name, taken)
 		}
@@ -146,7 +147,7 @@ func TestTheLastAllowanceIsGivenOnce(t *testing.T) {
 		if test.shown != nil {
 			cluster.show(test.shown(a))
 		}
-		if taken, _ := confirm(t, room, workload("two", b), closing(b)); (len(taken) == 1) != test.free {
+		if taken, _ := confirm(t, room, workload("two", b), taking(b)); (len(taken) == 1) != test.free {
 			t.Errorf("%s: then %v are taken, want b: %t", name, taken, test.free)
 		}
 	}
@@ -163,10 +164,10 @@ func TestWorkersShareAllowances(t *testing.T) {
 	room, taken, all := &Room{Cached: cluster, Live: cluster}, make([]int, workloads), sync.WaitGroup{}
 	for i, each := range pods {
 		all.Go(func() {
-			kept, settle, _ := room.Confirm(t.Context(), workload(each.Name, each), closing(each))
+			kept, settle, _ := room.Confirm(t.Context(), workload(each.Name, each), taking(each))
 			taken[i] = len(kept)
 			if len(kept) > 0 {
-				settle(written(each, closed(each, "2")))
+				settle(written(each, takenOut(each, "2")))
 			}
 		})
 	}
@@ -185,7 +186,7 @@ func TestPlansKnowWhatIsTaken(t *testing.T) {
 	a, b := pod("a"), pod("b")
 	cluster := &shop{budgets: allowing(1, []*corev1.Pod{a, b}), pods: []*corev1.Pod{a, b}}
 	room := &Room{Cached: cluster, Live: cluster}
-	confirm(t, room, workload("one", a), closing(a))
+	confirm(t, room, workload("one", a), taking(a))
 	seen, err := room.Seen(t.Context(), workload("two", b))
 	if err != nil || !seen.Taken["a"] || seen.Taken["b"] || len(seen.Pods) != 2 || len(seen.Budgets) != 1 {
 		t.Errorf("the plan sees %+v, %v", seen, err)
@@ -195,7 +196,7 @@ func TestPlansKnowWhatIsTaken(t *testing.T) {
 	if seen, err := room.Seen(t.Context(), ignoring); err != nil || seen.Budgets != nil {
 		t.Errorf("a plan that ignores them sees %+v, %v", seen, err)
 	}
-	if kept, _, confirmed := room.Confirm(t.Context(), ignoring, closing(b)); !confirmed || len(kept) != 1 {
+	if kept, _, confirmed := room.Confirm(t.Context(), ignoring, taking(b)); !confirmed || len(kept) != 1 {
 		t.Errorf("%d steps are kept", len(kept))
 	}
 }
@@ -205,7 +206,7 @@ func TestNothingIsTakenUnread(t *testing.T) {
 	a := pod("a")
 	cluster := &shop{budgets: allowing(0, []*corev1.Pod{a}), pods: []*corev1.Pod{a}}
 	room := &Room{Cached: cluster, Live: &shop{err: fixture.ErrText("away")}}
-	todo := append(closing(a), steps.SetGate{Pod: a, Open: true}, steps.PatchPod{Pod: a, Stops: true},
+	todo := append(taking(a), steps.SetReady{Pod: a}, steps.PatchPod{Pod: a, Stops: true},
 		steps.PatchPod{Pod: a, Stops: true, Drained: true})
 	kept, settle, confirmed := room.Confirm(t.Context(), workload("one", a), todo)
 	settle(write.Outcome{})
@@ -223,12 +224,12 @@ func TestTheAPIServerHasTheLastWord(t *testing.T) {
 	evicted[0].Status.DisruptionsAllowed, evicted[0].Status.DisruptedPods = 0, map[string]metav1.Time{"b": {}}
 	for name, live := range map[string]*shop{
 		"evicted":               {budgets: evicted, pods: cached.pods},
-		"closed by a leader":    {budgets: cached.budgets, pods: []*corev1.Pod{a, closed(b, "2")}},
+		"taken by a leader":     {budgets: cached.budgets, pods: []*corev1.Pod{a, takenOut(b, "2")}},
 		"deleted, not shown":    {budgets: allowing(1, []*corev1.Pod{a}), pods: []*corev1.Pod{a}},
 		"edited, not shown yet": {budgets: allowing(2, []*corev1.Pod{a, b}), pods: cached.pods},
 	} {
 		room := &Room{Cached: cached, Live: live}
-		if taken, _ := confirm(t, room, workload("one", a), closing(a)); len(taken) > 0 {
+		if taken, _ := confirm(t, room, workload("one", a), taking(a)); len(taken) > 0 {
 			t.Errorf("%s: %v are taken", name, taken)
 		}
 	}
@@ -238,13 +239,13 @@ func TestTheAPIServerHasTheLastWord(t *testing.T) {
 // already. The status of the PodDisruptionBudget does not show it yet.
 func TestAPlanOlderThanTheCache(t *testing.T) {
 	a, b := pod("a"), pod("b")
-	for name, pods := range map[string][]*corev1.Pod{"closed": {closed(a, "2"), b}, "gone": {b}} {
+	for name, pods := range map[string][]*corev1.Pod{"taken": {takenOut(a, "2"), b}, "gone": {b}} {
 		cluster := &shop{budgets: allowing(1, []*corev1.Pod{a, b}), pods: pods}
 		room := &Room{Cached: cluster, Live: cluster}
 		if seen, err := room.Seen(t.Context(), workload("one", a, b)); err != nil || len(seen.Pods) != len(pods) {
 			t.Errorf("%s: the plan counts %d pods, %v", name, len(seen.Pods), err)
 		}
-		if taken, _ := confirm(t, room, workload("one", a, b), closing(b)); len(taken) > 0 {
+		if taken, _ := confirm(t, room, workload("one", a, b), taking(b)); len(taken) > 0 {
 			t.Errorf("%s: %v are taken", name, taken)
 		}
 	}
@@ -257,10 +258,10 @@ func TestADoubtfulWriteStaysTaken(t *testing.T) {
 	cluster := &shop{budgets: allowing(1, []*corev1.Pod{a, b}), pods: []*corev1.Pod{a, b}}
 	room := &Room{Cached: cluster, Live: cluster}
 	for _, done := range []write.Outcome{{Err: fixture.ErrText("timeout")}, {Outdated: true}} {
-		_, settle := confirm(t, room, workload("one", a), closing(a))
+		_, settle := confirm(t, room, workload("one", a), taking(a))
 		settle(done)
 	}
-	if taken, _ := confirm(t, room, workload("two", b), closing(b)); len(taken) > 0 {
+	if taken, _ := confirm(t, room, workload("two", b), taking(b)); len(taken) > 0 {
 		t.Errorf("%v are taken besides", taken)
 	}
 }

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,13 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// endpointsReader reads what EndpointSlices say about pods whose gates are closed; see observe.Reader.
+// endpointsReader reads what EndpointSlices say about pods; see observe.Reader.
 type endpointsReader interface {
 	Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (podstate.Endpoints, error)
 }
@@ -31,10 +33,11 @@ type Drains struct {
 	Seen *Listings
 }
 
-// Endpoints returns what a plan has to know of endpoints. It returns nil if no pod drains before its patch, or if there is no drain.
+// Endpoints returns what a plan has to know of endpoints: whether a pod that serves is the last one of a Service, and since when pods that
+// are out of service drain. It reads nothing, and returns nil, while no pod is updated.
 func (d *Drains) Endpoints(ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout) (podstate.Endpoints, error) {
 	seen := rollout.Snapshot()
-	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, readiness.DrainsFirst) {
+	if !kinds.Marked(rollout) && !slices.ContainsFunc(seen.Pods, isOutOrAsks) {
 		remembered.Drains = nil
 		return nil, nil
 	}
@@ -42,15 +45,22 @@ func (d *Drains) Endpoints(ctx context.Context, remembered *engine.Memory, rollo
 	if err != nil {
 		return nil, err
 	}
-	d.doubt(seen, endpoints)
-	left, known := remembered.Drains.Complete(endpoints)
-	if remembered.Drains = left; known {
+	if seen.Settings.Drain == 0 {
+		remembered.Drains = nil
 		return endpoints, nil
 	}
-	if current := d.ask(ctx, remembered, rollout); current != nil {
-		return current, nil
+	d.doubt(seen, endpoints)
+	left, known := remembered.Drains.Complete(endpoints)
+	if remembered.Drains = left; !known {
+		maps.Copy(endpoints, d.ask(ctx, remembered, rollout))
 	}
 	return endpoints, nil
+}
+
+// isOutOrAsks reports whether the pod is out of service, or asks for a restart.
+func isOutOrAsks(pod *corev1.Pod) bool {
+	_, asks := pod.Annotations[inplace.AnnotationRestartContainers]
+	return asks || readiness.Out(pod)
 }
 
 // Confirm asks the API server once more, right before containers stop. It leaves out the steps for which it is too
@@ -81,8 +91,8 @@ func restartsDrained(step steps.Step) bool {
 	return ok && patch.Drained
 }
 
-// ask reads the API server and remembers which pods are out of service. An error does not end the reconcile. Then
-// nothing is known of the endpoints, and the plan waits for at most as long as a drain may take altogether.
+// ask asks the API server about the pods that are out of service, and remembers which of them no slice offers. An error does not end the
+// reconcile. Then nothing is known of the endpoints, and the plan waits for at most as long as a drain may take altogether.
 func (d *Drains) ask(ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout) podstate.Endpoints {
 	seen := rollout.Snapshot()
 	current, err := d.Live.Endpoints(ctx, rollout.Workload().GetNamespace(), seen.Pods)

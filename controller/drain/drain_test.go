@@ -9,9 +9,10 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
@@ -77,7 +78,7 @@ func TestDrainIsForgotten(t *testing.T) {
 	c.Serving("web-old-0")
 	d, remembered := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}, &engine.Memory{}
 	for name, change := range map[string]func(*engine.Snapshot){
-		"the gate is open":   func(s *engine.Snapshot) { s.Pods = s.Pods[1:] },
+		"it is in service":   func(s *engine.Snapshot) { s.Pods = s.Pods[1:] },
 		"there is no drain":  func(s *engine.Snapshot) { s.Settings.Drain = 0 },
 		"there are no pods":  func(s *engine.Snapshot) { s.Pods = nil },
 		"the pod is another": func(s *engine.Snapshot) { s.Pods[0].UID = "another" },
@@ -91,6 +92,42 @@ func TestDrainIsForgotten(t *testing.T) {
 		if _, known := remembered.Drains["web-old-0"]; known {
 			t.Errorf("%s, and the pod is remembered: %v", name, remembered.Drains)
 		}
+	}
+}
+
+// TestEndpointsAreReadWherePodsAreUpdated: before a pod is taken out of service, it is known whether it is the last endpoint of a Service.
+// The API server is not asked for that.
+func TestEndpointsAreReadWherePodsAreUpdated(t *testing.T) {
+	marks := func(rollout *deployments.Rollout) { rollout.ReplicaSets[0].Labels[inplace.LabelUpdating] = "1" }
+	for name, test := range map[string]struct {
+		change func(*deployments.Rollout)
+		read   bool
+	}{
+		"no update": {func(*deployments.Rollout) {}, false},
+		"an update": {marks, true},
+		"an update without a drain": {func(rollout *deployments.Rollout) {
+			marks(rollout)
+			rollout.Seen.Settings.Drain = 0
+		}, true},
+		"a pod asks for a restart": {func(rollout *deployments.Rollout) {
+			rollout.Seen.Pods[1].Annotations = map[string]string{inplace.AnnotationRestartContainers: "app"}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.Serving("web-old-1", "web-old-2")
+			rollout := c.Snapshot().Read
+			rollout.Seen.Settings.Drain = drain
+			test.change(rollout)
+			d := &Drains{Cached: observe.Reader{Reader: c}, Live: unreadable{}}
+			endpoints, err := d.Endpoints(t.Context(), &engine.Memory{}, kinds.Deployment{Rollout: rollout})
+			if err != nil || (endpoints != nil) != test.read {
+				t.Fatalf("read %v, %v", endpoints, err)
+			}
+			if last := endpoints["web-old-0"].LastOf; test.read && last != "web" || endpoints["web-old-1"].LastOf != "" {
+				t.Errorf("read %+v", endpoints)
+			}
+		})
 	}
 }
 
@@ -113,30 +150,30 @@ func restart(pod *corev1.Pod) steps.PatchPod {
 }
 
 func TestConfirm(t *testing.T) {
-	ago := func(d time.Duration) map[types.UID]time.Time {
-		return map[types.UID]time.Time{"web-old-0": time.Now().Add(-d)}
-	}
 	for name, test := range map[string]struct {
-		out    map[types.UID]time.Time
-		closed time.Duration // for how long the gate has been closed
-		slice  []string      // the pods that the slice does not offer
-		away   bool
-		kept   bool
+		out   time.Duration // for how long no slice has offered the pod, as far as that is remembered
+		taken time.Duration // for how long the pod has been out of service
+		slice []string      // the pods that the slice does not offer
+		away  bool
+		kept  bool
 	}{
-		"still out":                          {out: ago(3 * time.Second), slice: []string{"web-old-0"}, kept: true},
-		"out, but not for long":              {out: ago(time.Second), slice: []string{"web-old-0"}},
-		"offered after all":                  {out: ago(3 * time.Second)},
-		"offered, for longer than the limit": {closed: time.Minute, kept: true},
+		"still out":                          {out: 3 * time.Second, slice: []string{"web-old-0"}, kept: true},
+		"out, but not for long":              {out: time.Second, slice: []string{"web-old-0"}},
+		"offered after all":                  {out: 3 * time.Second},
+		"offered, for longer than the limit": {taken: time.Minute, kept: true},
 		"the last one":                       {slice: []string{"web-old-0", "web-old-1", "web-old-2"}, kept: true},
 		"no longer the last one":             {slice: []string{"web-old-0", "web-old-1"}},
-		"unknown":                            {out: ago(3 * time.Second), away: true},
-		"unknown, for too long":              {out: ago(3 * time.Second), closed: time.Minute, away: true, kept: true},
+		"unknown":                            {out: 3 * time.Second, away: true},
+		"unknown, for too long":              {out: 3 * time.Second, taken: time.Minute, away: true, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			c.Shut("web-old-0", time.Now().Add(-test.closed))
+			c.TakeOut("web-old-0", time.Now().Add(-test.taken))
 			c.Serving(test.slice...)
-			d, remembered := &Drains{Live: observe.Reader{Reader: c}}, &engine.Memory{Drains: test.out}
+			d, remembered := &Drains{Live: observe.Reader{Reader: c}}, &engine.Memory{}
+			if test.out > 0 {
+				remembered.Drains = engine.Drains{"web-old-0": time.Now().Add(-test.out)}
+			}
 			if test.away {
 				d.Live = unreadable{}
 			}

@@ -145,7 +145,7 @@ func TestDrainWhereNoClientIsSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			c.Shut("web-old-0", time.Now())
+			c.TakeOut("web-old-0", time.Now())
 			if test.listed {
 				c.Serving("web-old-0")
 			}

@@ -265,15 +265,7 @@ func (n news) begun() {
 	}
 	n.metrics.started.WithLabelValues(n.namespace, string(n.seen.Mode)).Inc()
 	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventStarted,
-		fmt.Sprintf("Moving running pods to %s %s%s", n.kind.Revision.Name, updateRevision.GetName(), n.undrained()))
-}
-
-// undrained says how many pods restart without a drain, so that clients may notice.
-func (n news) undrained() string {
-	if count := n.plan.Progress.Undrained; count > 0 {
-		return fmt.Sprintf("; %d without a readiness gate restart without a drain", count)
-	}
-	return ""
+		fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, updateRevision.GetName()))
 }
 
 // updateRevision returns the revision that all pods will have; nil as long as it has not been created.
@@ -397,7 +389,7 @@ func (n news) absences(known *update) {
 
 // mayBeCause reports whether Stayput may be the cause that a pod is not Ready.
 func (n news) mayBeCause(pod *corev1.Pod) bool {
-	return readiness.Closed(pod) || pod.Annotations[inplace.AnnotationMove] != ""
+	return readiness.Out(pod) || pod.Annotations[inplace.AnnotationMove] != ""
 }
 
 // partition records, once for each value of the partition, that the update waits at the partition. How many pods that

@@ -18,6 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/concurrency"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -132,16 +133,6 @@ func TestReportOfAnUpdate(t *testing.T) {
 	if n := s.metrics.inProgress.count()[shop].inFlight; n != 0 {
 		t.Errorf("%v updates in flight, want none", n)
 	}
-}
-
-// TestReportOfPodsThatAreNotDrained checks that the event says which clients may notice.
-func TestReportOfPodsThatAreNotDrained(t *testing.T) {
-	s := newStory(t)
-	plan := held
-	plan.Progress.Undrained = 2
-	s.report(plan, s.marks(inplace.LabelUpdating, "web-old", "web-new")...)
-	fixture.WantTold(t, s.Recorder,
-		EventStarted+" Moving running pods to ReplicaSet web-new; 2 without a readiness gate restart without a drain")
 }
 
 func TestReportDoesNotRepeatAfterScaling(t *testing.T) {
@@ -460,11 +451,7 @@ func TestReportMeasuresAbsence(t *testing.T) {
 	s.begin()
 	ready := s.Read.Seen.Pods[0]
 	away := ready.DeepCopy()
-	for i := range away.Status.Conditions {
-		if away.Status.Conditions[i].Type != corev1.ContainersReady {
-			away.Status.Conditions[i].Status = corev1.ConditionFalse
-		}
-	}
+	away.Status.Conditions = []corev1.PodCondition{readiness.TakenOutUntil(ready, time.Now(), time.Now())}
 	for _, pod := range []*corev1.Pod{away, away, ready, ready} {
 		s.Read.Seen.Pods[0] = pod
 		s.Read.Seen.Now = s.Read.Seen.Now.Add(time.Second)

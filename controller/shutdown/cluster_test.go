@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
-	"github.com/stayput/stayput/controller/write"
 )
 
 // cluster is an API server with an update in progress.
@@ -13,8 +12,4 @@ type cluster struct{ *fixture.Cluster }
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	return &cluster{fixture.New(t)}
-}
-
-func (c *cluster) writer() write.Writer {
-	return write.Writer{Client: c, Live: c, Fallbacks: fixture.Fallbacks}
 }

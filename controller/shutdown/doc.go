@@ -1,3 +1,4 @@
-// Package shutdown leaves nothing behind when a process of Stayput ends: the leader opens the gates that it has closed,
-// the last manager leaves its updates to the native controllers, and uninstalling removes everything.
+// Package shutdown leaves nothing behind when a process of Stayput ends: the last manager leaves its updates to the
+// native controllers, and uninstalling removes everything. Pods that are out of service need nothing: their kubelets put
+// them back.
 package shutdown

@@ -17,9 +17,6 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
@@ -27,27 +24,22 @@ import (
 // retryEvery is the time between two attempts of Uninstall, while other clients write to the same objects.
 const retryEvery = 200 * time.Millisecond
 
-// Uninstall has every update fall back, opens every readiness gate and deletes every pre-pull pod, so that nothing
-// depends on Stayput any more. It is for uninstalling, after the webhook configurations are deleted, so that no new pod
-// gets a gate. It reads everything from the API server, and reads it again as long as other clients change it at the
-// same time. The context bounds that. If the API server refuses a write, Uninstall goes on with the others and returns
-// the error.
+// Uninstall has every update fall back and deletes every pre-pull pod, so that nothing depends on Stayput any more. It is
+// for uninstalling, after the webhook configurations are deleted: from then on kubelets put back what is out of service.
+// It reads everything from the API server, and reads it again as long as other clients change it at the same time. The
+// context bounds that. If the API server refuses a write, Uninstall goes on with the others and returns the error.
 func Uninstall(ctx context.Context, c client.Client, live observe.Reader) error {
-	r := runner{writer: write.Writer{Client: c, Live: live}, reader: live, patient: time.Now().Add(leaderPatience)}
+	r := runner{writer: write.Writer{Client: c, Live: live}, reader: live}
 	return wait.PollUntilContextCancel(ctx, retryEvery, true, func(ctx context.Context) (bool, error) {
 		updates, updatesErr := r.fallBackUpdates(ctx)
-		gates, gatesErr := r.openGates(ctx)
 		prePullPods, prePullErr := r.deletePrePullPods(ctx)
-		return updates && gates && prePullPods, errors.Join(updatesErr, gatesErr, prePullErr)
+		return updates && prePullPods, errors.Join(updatesErr, prePullErr)
 	})
 }
 
 type runner struct {
 	writer write.Writer
 	reader observe.Reader
-	// patient is the time until which a pod that was just patched stays out of service. Otherwise its old containers would
-	// count as the new ones.
-	patient time.Time
 }
 
 // fallBackUpdates has the updates in progress fall back. It returns false if an object changed at the same time.
@@ -147,36 +139,6 @@ func (r runner) fallBack(ctx context.Context, workload types.NamespacedName, rea
 	plan := rollout.FallBack(inplace.Reason{Code: inplace.CodeUninstalled, Message: "Stayput is being uninstalled"})
 	done := r.writer.CarryOut(ctx, plan.Steps)
 	return done.Outdated, done.Err
-}
-
-// openGates opens every gate that is not open, in all namespaces. It returns false if a pod changed at the same time,
-// or if a gate has to stay closed for now.
-func (r runner) openGates(ctx context.Context) (done bool, err error) {
-	list := &corev1.PodList{}
-	if err := r.reader.List(ctx, list); err != nil {
-		return false, err
-	}
-	done = true
-	var failed []error
-	for i := range list.Items {
-		pod := &list.Items[i]
-		if pod.DeletionTimestamp != nil || !readiness.Gated(pod) || apps.IsTrue(pod, inplace.ConditionServing) {
-			continue
-		}
-		step, may := podstate.Reopen(pod, r.reader.IsUnreachable(ctx, pod), time.Now())
-		if !may && time.Now().Before(r.patient) {
-			done = false
-			continue
-		}
-		_, err := r.writer.Carry(ctx, step)
-		switch {
-		case write.IsOutdated(err):
-			done = false
-		case err != nil:
-			failed = append(failed, fmt.Errorf("opening the gate of pod %s: %w", client.ObjectKeyFromObject(pod), err))
-		}
-	}
-	return done, errors.Join(failed...)
 }
 
 // deletePrePullPods deletes the pre-pull pods of all workloads. It returns false if a pod changed at the same time.

@@ -27,7 +27,7 @@ func (w Writer) writtenBy(step steps.Step) written {
 			subresource = "resize"
 		}
 		return written{"patch", "Pod", subresource, s.Pod.Namespace, s.Pod.Name}
-	case steps.SetGate:
+	case steps.SetReady:
 		return written{"patch", "Pod", "status", s.Pod.Namespace, s.Pod.Name}
 	case steps.CreatePrePullPod:
 		return written{"create", "Pod", "", s.Pod.Namespace, s.Pod.Name}

@@ -60,7 +60,7 @@ func TestChangesImages(t *testing.T) {
 		{patch("replace", "/spec/initContainers/1/image"), true},
 		{patch("test", "/spec/containers/0/image"), false},
 		{patch("replace", "/metadata/labels/image"), false},
-		{steps.SetGate{}, false},
+		{steps.SetReady{}, false},
 	} {
 		if got := ChangesImages(test.step); got != test.want {
 			t.Errorf("%+v changes images: %t", test.step, got)

@@ -156,7 +156,7 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 		return w.patch(ctx, s, s.Revision, &apps.ControllerRevision{}, s.Operations)
 	case steps.PatchPod:
 		return w.patchPod(ctx, s)
-	case steps.SetGate:
+	case steps.SetReady:
 		return w.patch(ctx, s, s.Pod, &corev1.Pod{}, s.Operations)
 	case steps.CreatePrePullPod:
 		return w.create(ctx, s, s.Pod.DeepCopy())

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,12 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const (
-	// hook is the annotation of the pre-restart hook that workloads name with stayput.dev/pre-restart-hooks: targets.
-	hook = "pre-restart.hook.stayput.dev/targets"
-	// serving is the condition with which Stayput takes a pod out of service: it is False from then until the new containers run.
-	serving corev1.PodConditionType = "stayput.dev/serving"
-)
+// hook is the annotation of the pre-restart hook that workloads name with stayput.dev/pre-restart-hooks: targets.
+const hook = "pre-restart.hook.stayput.dev/targets"
 
 // targets are those of a load balancer. Both methods may be called again for the same pod.
 type targets interface {
@@ -54,18 +51,11 @@ func (r *registrar) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	return ctrl.Result{}, nil
 }
 
-// serves reports whether the pod is to be a target.
+// serves reports whether the pod is to be a target. Stayput takes a pod out of service by Ready=False, with reason UpdatingInPlace. The
+// reason does not matter here: a pod that is not Ready by itself should get no requests either.
 func serves(pod *corev1.Pod) bool {
-	ready := false
-	for _, condition := range pod.Status.Conditions {
-		switch {
-		case condition.Type == serving && condition.Status == corev1.ConditionFalse:
-			return false
-		case condition.Type == corev1.PodReady:
-			ready = condition.Status == corev1.ConditionTrue
-		}
-	}
-	return ready && pod.DeletionTimestamp == nil
+	ready := func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, ready)
 }
 
 // annotate sets or removes the annotation. The API server refuses it if the pod has changed since, for example if Stayput has just taken it

@@ -40,10 +40,8 @@ func (n *noted) register(ctx context.Context, _, _ string) error { return n.note
 func (n *noted) deregister(ctx context.Context, _ string) error  { return n.note(ctx, "deregistered") }
 
 func TestReconcile(t *testing.T) {
-	condition := func(of corev1.PodConditionType, is corev1.ConditionStatus) corev1.PodCondition {
-		return corev1.PodCondition{Type: of, Status: is}
-	}
-	ready, out := condition(corev1.PodReady, corev1.ConditionTrue), condition(serving, corev1.ConditionFalse)
+	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
+	out := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "UpdatingInPlace"}
 	for name, test := range map[string]struct {
 		held, gone bool
 		conditions []corev1.PodCondition
@@ -51,11 +49,11 @@ func TestReconcile(t *testing.T) {
 		notes      []string
 		after      bool // whether it has the annotation in the end
 	}{
-		"not Ready":              {conditions: []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionFalse)}},
+		"not Ready":              {},
 		"Ready":                  {conditions: []corev1.PodCondition{ready}, notes: []string{"registered, held"}, after: true},
 		"Ready again":            {held: true, conditions: []corev1.PodCondition{ready}, notes: []string{"registered, held", "registered, held"}, after: true},
-		"out of service":         {held: true, conditions: []corev1.PodCondition{ready, out}, notes: []string{"deregistered, held"}},
-		"out of service, unheld": {conditions: []corev1.PodCondition{out, ready}},
+		"out of service":         {held: true, conditions: []corev1.PodCondition{out}, notes: []string{"deregistered, held"}},
+		"out of service, unheld": {conditions: []corev1.PodCondition{out}},
 		"not Ready any more":     {held: true, notes: []string{"deregistered, held"}},
 		"deregistering fails":    {held: true, conditions: []corev1.PodCondition{out}, fails: true, notes: []string{"deregistered, held", "deregistered, held"}, after: true},
 		"gone":                   {gone: true, notes: []string{"deregistered", "deregistered"}},

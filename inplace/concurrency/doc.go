@@ -6,10 +6,10 @@
 //
 // # What is counted
 //
-// A pod counts as long as Stayput has it out of service: from when its gate closes, or its containers are patched, until it is Ready. A pod
-// that does not come back counts for Patience at most. Otherwise one image that crashes could stop the updates of all namespaces. A pod
-// that is not Ready for other reasons does not count, and needs no permission to restart: nothing is lost with it, and an undo must always
-// be possible. Surge pods do not count either: they come on top of what a workload wants.
+// A pod counts as long as Stayput has it out of service: from when its Ready is set to False, or its containers are patched, until it is
+// Ready. A pod that does not come back counts for Patience at most. Otherwise one image that crashes could stop the updates of all
+// namespaces. A pod that is not Ready for other reasons does not count, and needs no permission to restart: nothing is lost with it, and an
+// undo must always be possible. Surge pods do not count either: they come on top of what a workload wants.
 //
 // # Who is next
 //

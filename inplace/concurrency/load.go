@@ -30,8 +30,6 @@ type Load struct {
 	// waits, writes and outs are what was measured since the last Tick. Waits are by namespace.
 	waits        map[string]mean
 	writes, outs mean
-	// takes is how long a write took lately.
-	takes time.Duration
 	// best is how long a write takes when the API server has nothing else to do.
 	best time.Duration
 	// late is by how much pods are out for longer because the leader is late, took for how long they are out.
@@ -62,9 +60,6 @@ func (l *Load) Wrote(long time.Duration) { l.writes = l.writes.with(long) }
 // CameBack notes for how long a pod was out of service.
 func (l *Load) CameBack(long time.Duration) { l.outs = l.outs.with(long) }
 
-// WriteTakes returns how long a write took lately: the mean of the last second in which there was one, 0 before the first one.
-func (l *Load) WriteTakes() time.Duration { return l.takes }
-
 // Bound returns how many pods may be out of service at a time.
 func (l *Load) Bound() int { return int(cmp.Or(l.bound, firstBound) + 0.5) }
 
@@ -74,9 +69,6 @@ func (l *Load) Tick(out int, more bool) {
 	l.late += (rounds*float64(l.waited()+l.slower()) - l.late) / 4
 	if l.outs.count > 0 {
 		l.took = smooth(l.took, float64(l.outs.value()))
-	}
-	if l.writes.count > 0 {
-		l.takes = l.writes.value()
 	}
 	l.waits, l.writes, l.outs = nil, mean{}, mean{}
 	switch own := l.own(); {

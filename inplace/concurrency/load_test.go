@@ -51,22 +51,6 @@ func TestTheBoundFollowsTheLeader(t *testing.T) {
 	}
 }
 
-// TestWriteTakes: a second without a write says nothing about how long one takes.
-func TestWriteTakes(t *testing.T) {
-	load := &Load{}
-	if takes := load.WriteTakes(); takes != 0 {
-		t.Errorf("before the first write one takes %s", takes)
-	}
-	load.Wrote(100 * time.Millisecond)
-	load.Wrote(300 * time.Millisecond)
-	for range 2 {
-		load.Tick(0, false)
-		if takes := load.WriteTakes(); takes != 200*time.Millisecond {
-			t.Errorf("a write takes %s, want 200ms", takes)
-		}
-	}
-}
-
 // TestTheBoundRecovers: when nothing is to do any more, the bound returns to where it began.
 func TestTheBoundRecovers(t *testing.T) {
 	for _, leader := range []leader{{20, 2 * time.Second}, {400, 2 * time.Second}} {

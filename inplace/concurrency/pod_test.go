@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -17,7 +18,6 @@ func running(changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", UID: "pod", Annotations: map[string]string{}}}
 	pod.Spec.NodeName = "x1"
 	pod.Spec.Containers = []corev1.Container{{Name: "app"}}
-	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: "v2", ImageID: "2", ContainerID: "new", Ready: true,
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
@@ -29,10 +29,10 @@ func running(changes ...func(*corev1.Pod)) *corev1.Pod {
 
 func unready(pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }
 
-func closed(ago time.Duration) func(*corev1.Pod) {
+// out takes the pod out of service that long ago.
+func out(ago time.Duration) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: inplace.ConditionServing,
-			Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now.Add(-ago))})
+		pod.Status.Conditions[0] = readiness.TakenOutUntil(pod, now.Add(time.Minute-ago), now.Add(-ago))
 	}
 }
 
@@ -61,19 +61,18 @@ func TestCounts(t *testing.T) {
 	}{
 		"serves":                         {running(), false, false, true},
 		"not Ready for its own reasons":  {running(unready), false, false, false},
-		"gate closed":                    {running(closed(0)), true, true, false},
-		"gate closed, not Ready":         {running(closed(0), unready), true, true, false},
-		"gate closed long ago":           {running(closed(old)), true, false, false},
+		"out of service":                 {running(out(0)), true, true, false},
+		"out of service long ago":        {running(out(old)), true, false, false},
 		"patched, its container runs on": {running(patched("new", 0)), true, true, false},
 		"restarted, not Ready":           {running(patched("old", 0), unready), true, true, false},
 		"restarted, Ready":               {running(patched("old", 0)), false, false, true},
 		"does not come back":             {running(patched("old", old), unready), true, false, false},
-		"stops for years":                {running(closed(Patience+30*time.Minute), stopping(1e9)), true, true, false},
-		"stops for years, out for hours": {running(closed(2*time.Hour), stopping(1e9)), true, false, false},
-		"never stops":                    {running(closed(0), stopping(1e10)), true, true, false},
-		"surge pod":                      {running(closed(0), surge), false, false, false},
+		"stops for years":                {running(out(Patience+30*time.Minute), stopping(1e9)), true, true, false},
+		"stops for years, out for hours": {running(out(2*time.Hour), stopping(1e9)), true, false, false},
+		"never stops":                    {running(out(0), stopping(1e10)), true, true, false},
+		"surge pod":                      {running(out(0), surge), false, false, false},
 		"surge pod that serves":          {running(surge), false, false, false},
-		"being deleted":                  {running(closed(0), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), false, false, false},
+		"being deleted":                  {running(out(0), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), false, false, false},
 	} {
 		if may := MayCount(test.pod); may != test.may {
 			t.Errorf("%s: it may count: %t", name, may)
@@ -81,7 +80,7 @@ func TestCounts(t *testing.T) {
 		if counts := Counts(test.pod, now); counts != test.counts {
 			t.Errorf("%s: it counts: %t", name, counts)
 		}
-		if needs := Disrupted(steps.SetGate{Pod: test.pod}, now) != nil; needs != test.needs {
+		if needs := Disrupted(steps.SetReady{Pod: test.pod, Out: true}, now) != nil; needs != test.needs {
 			t.Errorf("%s: it needs a permission: %t", name, needs)
 		}
 	}

@@ -20,7 +20,7 @@ func (p planner) FallBack(inplace.Reason) {
 // CleanUp implements engine.Planner. If pods are left of an update that Stayput had begun, the update falls back: two controllers that take
 // pods down in turns would not know of each other.
 func (p planner) CleanUp() {
-	p.openResizeNoted()
+	p.putBackResizeNoted()
 	p.prePull().Finish(p.update.Decided.Reasons)
 	left, nudger := p.fellBack(), p.nudger()
 	p.update.Plan.ForgetFallback(p.update.Workload, p.seen.Fallback, left)
@@ -31,7 +31,6 @@ func (p planner) CleanUp() {
 	}
 	marks := p.marking()
 	marks.end()
-	nudger.nudgeForGate(marks)
 	nudger.nudge(marks, left || p.withdraws())
 	marks.write(p.observed)
 }
@@ -49,11 +48,11 @@ func (p planner) withdraws() bool {
 	return !p.kind.WatchesRevisions() && p.owned.began() != "" && p.unfinished()
 }
 
-// openResizeNoted opens the gates of pods whose resize was noted and will never be written.
-func (p planner) openResizeNoted() {
+// putBackResizeNoted puts pods back into service whose resize was noted and will never be written.
+func (p planner) putBackResizeNoted() {
 	for _, m := range p.live {
-		if m.MidResize() && readiness.Closed(m.Pod) {
-			p.update.Plan.Step(podstate.OpenGate(m.Pod, m.Unreachable, p.seen.Now))
+		if m.MidResize() && readiness.Out(m.Pod) && !m.Unreachable {
+			p.update.Plan.Step(podstate.PutBack(m.Pod, p.seen.Now))
 		}
 	}
 }

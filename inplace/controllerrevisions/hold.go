@@ -9,7 +9,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -124,13 +123,5 @@ func (r Replacement) AtPartition() bool {
 func (r Replacement) OthersFirst() bool {
 	return slices.ContainsFunc(r.among.pending, func(m *Pod) bool {
 		return m.WhyReplaced() == nil && !m.AtPartition && r.among.update.Reachable(m.Pod)
-	})
-}
-
-// GateMoved reports whether another pod may count as available although its gate is or was closed. The kubelet's report of the gate makes
-// the native controller look again, and so does every nudge after the update fell back.
-func (r Replacement) GateMoved() bool {
-	return slices.ContainsFunc(r.among.live, func(m *Pod) bool {
-		return m.Pod.UID != r.Pod.Pod.UID && podstate.GateUnseen(m.Pod, r.among.seen.Now)
 	})
 }

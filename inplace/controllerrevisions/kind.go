@@ -29,8 +29,6 @@ type Kind interface {
 	Compare(a, b *corev1.Pod) int
 	// Kept reports whether the native controller leaves the pod as it is although its revision is another one than the update revision.
 	Kept(pod *corev1.Pod) bool
-	// Drains reports whether pods with a gate are taken out of service before they are patched. If not, they are right after the patch.
-	Drains() bool
 	// Next returns those of the pods without the update revision that go on, or begin if the partition and the budget allow it, in that order.
 	Next(pending []*Pod, budget podstate.Budget) []*Pod
 	// InOrder reports whether a pod that waits for a PodDisruptionBudget has those after it wait, too, if they serve.

@@ -36,7 +36,7 @@ func (v *mover) move(next []*Pod) podstate.Turns {
 		case replaced && !m.Available:
 			v.partition.Take(&m.State) // it may be replaced at any moment
 		case replaced:
-		case v.update.Reachable(m.Pod) && !v.drainsStopping(m):
+		case v.update.Reachable(m.Pod):
 			v.moveOne(m)
 		}
 	}
@@ -50,24 +50,13 @@ func (v *mover) keepsOrder() bool {
 	return v.kind.InOrder() && v.update.Plan.Result.Refused()
 }
 
-// keepTurns keeps the turns of pods whose gates are closed, unless the user raises the partition, or wants an image that is not on the
-// pod's node yet. A pod that is never drained before its patch keeps its turn only until its containers have stopped.
+// keepTurns keeps the turns of pods that are out of service, unless the user raises the partition, or wants an image that is not on the
+// pod's node yet.
 func (v *mover) keepTurns() {
 	for _, m := range v.pending {
-		v.turns[&m.State] = m.StillStopping() || !m.Undrained && v.blocked.MayStart(&m.State) && m.Restarts() && !m.AwaitsCapacity() &&
-			readiness.Closed(m.Pod) && v.partition.Take(&m.State)
+		v.turns[&m.State] = v.blocked.MayStart(&m.State) && m.Restarts() && !m.AwaitsCapacity() && readiness.Out(m.Pod) &&
+			v.partition.Take(&m.State)
 	}
-}
-
-// drainsStopping reports whether the pod, which was patched while it served, drains while its containers stop. It takes the pod out of
-// service if that may be done now. Before anything else is written, the gate opens.
-func (v *mover) drainsStopping(m *Pod) bool {
-	if m.MayDrainStopping() {
-		v.turns[&m.State] = true
-		v.update.Plan.Step(podstate.DrainStopping(m.Pod, v.seen.Now))
-		return true
-	}
-	return m.Undrained && readiness.Closed(m.Pod) && !m.MidResize()
 }
 
 func (v *mover) moveOne(m *Pod) {
@@ -115,7 +104,7 @@ func (v *mover) start(m *Pod) {
 		return
 	}
 	v.turns[&m.State] = true
-	v.update.Plan.Step(podstate.CloseGate(m.Pod, v.seen.Now, m.Needs().OfContainers().String()))
+	v.update.TakeOut(&m.State, m.Needs().OfContainers().String())
 }
 
 // advance returns the patch for the pod's next write on its way to the update revision. Drained says whether the pod had a turn. The patch

@@ -2,13 +2,11 @@ package controllerrevisions
 
 import (
 	"slices"
-	"time"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -79,35 +77,4 @@ func (n nudger) once() []steps.Step {
 	return []steps.Step{steps.PatchRevision{
 		Revision: first, Operations: patches.Guarded(first, revisions.Nudge(first.Labels, n.seen.Now)...), Why: revisions.WhyNudge,
 	}}
-}
-
-// nudgeForGate nudges the native controller once after a gate has moved. Until then, that alone may have held a deletion of a pod by that
-// controller (see Replacement.GateMoved), and the controller does not try twice. One that watches no revisions tries again by itself.
-func (n nudger) nudgeForGate(marks marking) {
-	if n.updateRevision == nil || !n.kind.WatchesRevisions() || !n.replaces() || n.whyNative() != nil || !n.unfinished() {
-		return
-	}
-	moved, renewed := n.lastGate(), n.updateRevision.Labels[inplace.LabelRenewed]
-	known, wait := inplace.Since(moved, readiness.GateSeenAfter, n.seen.Now)
-	longAgo, _ := inplace.Since(moved, revisions.NudgeEvery, n.seen.Now)
-	switch {
-	case longAgo:
-		return
-	case !known:
-		n.update.Plan.Again(wait)
-	case inplace.ParseTime(renewed).Before(moved.Add(readiness.GateSeenAfter)):
-		renewed = inplace.FormatTime(n.seen.Now)
-	}
-	marks[n.updateRevision].renewed = renewed
-}
-
-// lastGate returns when the leader last moved a gate; zero if it moved none.
-func (n nudger) lastGate() time.Time {
-	var last time.Time
-	for _, m := range n.live {
-		if gate := readiness.MovedGate(m.Pod); gate != nil && gate.LastTransitionTime.After(last) {
-			last = gate.LastTransitionTime.Time
-		}
-	}
-	return last
 }

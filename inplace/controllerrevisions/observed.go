@@ -32,7 +32,6 @@ type observed struct {
 	live []*Pod
 	// pending are the pods that stay where they are and do not have the update revision's identity, though the native controller wants it.
 	pending []*Pod
-	bypass  bypass
 }
 
 // Pod is a live pod.
@@ -59,7 +58,6 @@ func (r Rollout) observed() *observed {
 	for _, m := range o.live {
 		m.AtPartition = m.AtPartition || m.Kept
 	}
-	o.bypass = o.bypassed()
 	return o
 }
 
@@ -92,7 +90,7 @@ func (o *observed) pod(pod *corev1.Pod) *Pod {
 }
 
 func (o *observed) origin(pod *corev1.Pod, revision *revision) podstate.PodRevision {
-	from := podstate.PodRevision{ByLabel: true, Undrained: !o.kind.Drains()}
+	from := podstate.PodRevision{ByLabel: true}
 	if o.updateRevision != nil {
 		from.UpdateHash = o.kind.PodLabel(o.updateRevision)
 		from.Updated = pod.Labels[inplace.LabelRevisionHash] == from.UpdateHash
@@ -104,8 +102,9 @@ func (o *observed) origin(pod *corev1.Pod, revision *revision) podstate.PodRevis
 	} else {
 		from.Revision, from.TemplateContainers, from.NewPods.Containers = revision.object.Name, revision.containers, revision.containers
 		change := revision.change
-		if lacks := o.kind.Lacks(pod); lacks != nil && !from.Updated {
-			change.Reasons = slices.Clone(change.Reasons).And(*lacks)
+		replaced := cmp.Or(podstate.OnVirtualNode(o.update.NodesByName[pod.Spec.NodeName]), o.kind.Lacks(pod))
+		if replaced != nil && !from.Updated {
+			change.Reasons = slices.Clone(change.Reasons).And(*replaced)
 		}
 		from.Change, from.Current = &change, o.owned.isCurrent(revision.object)
 	}

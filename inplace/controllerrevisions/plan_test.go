@@ -8,20 +8,18 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/steps"
 )
 
 func TestDaemonStepsOfASidecar(t *testing.T) {
-	for name, gated := range map[string]bool{"gated": true, "without gates": false} {
+	for name, drains := range map[string]bool{"drains": true, "the last endpoint": false} {
 		t.Run(name, func(t *testing.T) {
 			f := fixture.NewFleet(t, 1)
 			f.Edit(fixture.App{Image: "v1", Mesh: "m1"})
@@ -29,13 +27,13 @@ func TestDaemonStepsOfASidecar(t *testing.T) {
 			f.Seen.Pods[0].Spec = fixture.PodOf(r, "made", fixture.ReplicaSetOf(r, "x", fixture.App{Image: "v1", Mesh: "m1"}, 1)).Spec
 			f.Seen.Pods[0].Spec.NodeName, f.Seen.Pods[0].Status.InitContainerStatuses = "n1", r.Seen.Pods[0].Status.InitContainerStatuses
 			f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
-			if !gated {
-				fixture.Ungated(f.Seen.Pods[0])
+			if !drains {
+				f.Last("p1")
 			}
 			f.Edit(fixture.App{Image: "v1", Mesh: "m2"})
 			f.Rest()
-			if gated {
-				f.Expect("mark 3 true false", "close p1", "p1 is 3 app=v1,mesh=m2", "open p1", "mark 3 false false")
+			if drains {
+				f.Expect("mark 3 true false", "out p1", "p1 is 3 app=v1,mesh=m2", "mark 3 false false")
 			} else {
 				f.Expect("mark 3 true false", "p1 is updating-in-place app=v1,mesh=m2", "p1 is 3 app=v1,mesh=m2", "mark 3 false false")
 			}
@@ -52,7 +50,7 @@ func TestDaemonStepsOfAnImage(t *testing.T) {
 	f := fixture.NewFleet(t, 2)
 	f.Edit(fixture.App{Image: "v2"})
 	f.Rest()
-	f.Expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1", "close p2", "p2 is 2 app=v2", "open p2", "mark 2 false false")
+	f.Expect("mark 2 true false", "out p1", "p1 is 2 app=v2", "out p2", "p2 is 2 app=v2", "mark 2 false false")
 	f.UpdatedTo("2", "v2")
 	f.Edit(fixture.App{Image: "v1"})
 	f.Rest()
@@ -69,16 +67,16 @@ func TestDaemonStepsOfALabel(t *testing.T) {
 	}
 }
 
-func TestDaemonStepsWithoutGate(t *testing.T) {
-	f := fixture.NewFleet(t, 1, func(f *fixture.Fleet) { fixture.Ungated(f.Seen.Pods[0]) })
+func TestDaemonStepsOfTheLastEndpoint(t *testing.T) {
+	f := fixture.NewFleet(t, 1, func(f *fixture.Fleet) { f.Last("p1") })
 	f.Edit(fixture.App{Image: "v2"})
 	f.Rest()
 	f.Expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "mark 2 false false")
 	f.UpdatedTo("2", "v2")
 }
 
-func TestDaemonUndoMidUpdateWithoutGate(t *testing.T) {
-	f := fixture.NewFleet(t, 2, func(f *fixture.Fleet) { fixture.Ungated(f.Seen.Pods[0]); fixture.Ungated(f.Seen.Pods[1]) })
+func TestDaemonUndoMidUpdateOfTheLastEndpoint(t *testing.T) {
+	f := fixture.NewFleet(t, 2, func(f *fixture.Fleet) { f.Last("p1", "p2") })
 	f.Edit(fixture.App{Image: "bad"})
 	f.Rest()
 	f.Expect("mark 2 true false", "p1 is updating-in-place app=bad")
@@ -119,7 +117,7 @@ func TestDaemonsOfSeveralRevisions(t *testing.T) {
 	f.Once()
 	held(1, true)
 	f.Rest()
-	f.Expect("mark 3 true false", "close p1", "p1 is 3 app=v2", "open p1", "mark 3 false true")
+	f.Expect("mark 3 true false", "out p1", "p1 is 3 app=v2", "mark 3 false true")
 	held(0, true) // the native controller may have decided to delete it before it moved
 	held(1, false)
 	f.Seen.Now = f.Seen.Now.Add(revisions.NudgeUnretriedEvery)
@@ -138,7 +136,7 @@ func TestDaemonFallBack(t *testing.T) {
 	for _, step := range f.FallBack(inplace.Reason{Code: inplace.CodeRefused, Message: "policy"}).Steps {
 		f.CarryOut(step)
 	}
-	f.Expect("mark 2 true false", "close p1", "open p1", "mark 2 false true")
+	f.Expect("mark 2 true false", "out p1", "back p1", "mark 2 false true")
 	if decision := f.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
 		t.Errorf("decision is %+v after a fallback", decision)
 	}
@@ -154,31 +152,6 @@ func TestDaemonsLeftWhenTheLabelIsTakenOff(t *testing.T) {
 	f.Seen.Mode = inplace.ModeNone
 	f.Once()
 	f.Expect("mark 2 true false", "mark 2 false false") // the removal of a mark nudges
-}
-
-// TestDaemonsAreNudgedAfterAGate: a deletion is held for as long as the gate of another pod may still make that pod unavailable. When that
-// time is over, no event need occur, so the native controller is nudged.
-func TestDaemonsAreNudgedAfterAGate(t *testing.T) {
-	f := fixture.NewFleet(t, 2)
-	f.Edit(fixture.App{Image: "v1", Env: "a"})
-	gate := apps.Condition(f.Seen.Pods[1], inplace.ConditionServing)
-	gate.Reason, gate.LastTransitionTime = readiness.ReasonReopened, metav1.NewTime(f.Seen.Now.Add(-time.Second))
-	if held, _ := f.HoldsDeletion(f.Seen.Pods[0]); !held {
-		t.Fatal("the deletion is not held")
-	}
-	if plan := f.Plan(); len(plan.Steps) > 0 || plan.After != readiness.GateSeenAfter-time.Second {
-		t.Errorf("looks again after %s, with steps %v", plan.After, plan.Steps)
-	}
-	f.Seen.Now = f.Seen.Now.Add(readiness.GateSeenAfter)
-	if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held {
-		t.Errorf("the deletion is still held: %s", why.Message)
-	}
-	if f.Once(); f.UpdateRevision().Labels[inplace.LabelRenewed] == "" {
-		t.Error("the native controller is not nudged")
-	}
-	if plan := f.Plan(); len(plan.Steps) > 0 {
-		t.Errorf("it is nudged again: %v", plan.Steps)
-	}
 }
 
 func TestDaemonRewrittenImageFallsBack(t *testing.T) {
@@ -203,70 +176,6 @@ func TestRevisionTemplate(t *testing.T) {
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 			t.Errorf("%s: error %v, want one about %q", data, err, want)
 		}
-	}
-}
-
-// TestCreationPastTheWebhooks: a pod that is created in the middle of an update gets its gate from a webhook. A pod without one shows that
-// the API server did not call the webhook.
-func TestCreationPastTheWebhooks(t *testing.T) {
-	for name, c := range map[string]struct {
-		ungated bool
-		age     time.Duration
-		want    bool
-	}{
-		"created before the update":   {true, time.Hour, false},
-		"in its middle, without gate": {true, time.Minute, true},
-		"in its middle, with gate":    {false, time.Minute, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := fixture.NewFleet(t, 3)
-			f.Edit(fixture.App{Image: "v2"})
-			f.UpdateRevision().Labels[inplace.LabelUpdating] = inplace.FormatTime(f.Seen.Now.Add(-10 * time.Minute))
-			other := f.Seen.Pods[2]
-			other.CreationTimestamp = metav1.NewTime(f.Seen.Now.Add(-c.age))
-			if c.ungated {
-				other.Spec.ReadinessGates = nil
-			}
-			if plan := f.Plan(); (plan.Bypassed != "") != c.want {
-				t.Errorf("a bypass is reported: %q, phase %s", plan.Bypassed, plan.Phase)
-			}
-		})
-	}
-}
-
-// TestCreationsPastTheWebhooksGoOn: if such creations go on, the DaemonSet controller takes pods down at the same time as Stayput. Stayput
-// is the one that can be told to stop.
-func TestCreationsPastTheWebhooksGoOn(t *testing.T) {
-	for name, c := range map[string]struct {
-		ages                []time.Duration
-		closes, held, waits bool
-	}{
-		"none":                             {nil, true, true, false},
-		"one, just now":                    {[]time.Duration{2 * time.Second}, false, true, true},
-		"one, and quiet since":             {[]time.Duration{podstate.QuietAfterBypass + time.Second}, true, true, false},
-		"two at once":                      {[]time.Duration{time.Second, 4 * time.Second}, false, true, true},
-		"two at once, and quiet since":     {[]time.Duration{time.Minute, time.Minute + time.Second}, true, true, false},
-		"they go on":                       {[]time.Duration{time.Second, time.Second + 2*podstate.QuietAfterBypass}, false, false, false},
-		"they went on":                     {[]time.Duration{time.Minute, 2 * time.Minute}, false, false, false},
-		"the one before is long forgotten": {[]time.Duration{time.Minute, 2 * podstate.BypassMemory}, true, true, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := fixture.NewFleet(t, 4)
-			f.Edit(fixture.App{Image: "v2"})
-			f.UpdateRevision().Labels[inplace.LabelUpdating] = inplace.FormatTime(f.Seen.Now.Add(-time.Hour))
-			for i, age := range c.ages {
-				created := f.Seen.Pods[len(f.Seen.Pods)-1-i]
-				created.CreationTimestamp, created.Spec.ReadinessGates = metav1.NewTime(f.Seen.Now.Add(-age)), nil
-			}
-			plan := f.Plan()
-			if closes := slices.ContainsFunc(plan.Steps, steps.Closes); closes != c.closes || plan.Decision.Held != c.held ||
-				(plan.Phase == steps.PhaseWaiting) != c.waits {
-				t.Errorf("a gate closes: %v, held %v %s, phase %s: %s", closes, plan.Decision.Held, plan.Decision.Reasons, plan.Phase, plan.Message)
-			}
-			if !c.held && plan.Decision.Reasons[0].Code != inplace.CodeBypassed {
-				t.Errorf("it ends with %v for %s", plan.Steps, plan.Decision.Reasons)
-			}
-		})
 	}
 }
 
@@ -296,7 +205,7 @@ func TestDaemonStepsOfResourcesAndAnImage(t *testing.T) {
 	f := fixture.NewSizedFleet(t, 1)
 	f.Edit(fixture.App{Image: "v2", CPU: "200m"})
 	f.Rest()
-	f.Expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "close p1", "p1 is 2 app=v2", "open p1",
+	f.Expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "out p1", "p1 is 2 app=v2",
 		"mark 2 false false")
 	f.UpdatedTo("2", "v2")
 }
@@ -321,25 +230,27 @@ func TestDaemonFurtherEditOfAnImage(t *testing.T) {
 // TestDaemonResourcesThatRestart: if resizePolicy asks for a restart with other CPU, the pod is resized like a pod that gets another image.
 // An undo takes the same way.
 func TestDaemonResourcesThatRestart(t *testing.T) {
-	there := []string{"mark 2 true false", "close p1", "p1 is updating-in-place app=v1", "p1 gets 200m", "open p1", "p1 is 2 app=v1",
+	there := []string{"mark 2 true false", "out p1", "p1 is updating-in-place app=v1", "p1 gets 200m", "back p1", "p1 is 2 app=v1",
 		"mark 2 false false"}
-	back := []string{"close p1", "p1 is updating-in-place app=v1", "p1 gets 100m", "open p1", "p1 is 1 app=v1", "mark 1 false false"}
-	for steps, then := range map[int][]string{
+	back := []string{"out p1", "p1 is updating-in-place app=v1", "p1 gets 100m", "back p1", "p1 is 1 app=v1", "mark 1 false false"}
+	begin := []string{"mark 1 true false", "mark 2 false false"}
+	for made, then := range map[int][]string{
 		1: {"mark 2 false false"},
-		2: {"open p1", "mark 2 false false"},
-		3: {"mark 1 true false", "mark 2 false false", "p1 is 1 app=v1", "open p1", "mark 1 false false"},
-		4: slices.Concat([]string{"open p1", "mark 1 true false", "mark 2 false false"}, back),
-		5: slices.Concat([]string{"p1 is 2 app=v1", "mark 1 true false", "mark 2 false false"}, back),
-		7: slices.Concat([]string{"mark 1 true false"}, back),
+		2: {"back p1", "mark 2 false false"},
+		3: slices.Concat(begin, []string{"p1 is 1 app=v1", "back p1", "mark 1 false false"}),
+		4: slices.Concat(begin, back[1:]), // it is out of service already
+		5: slices.Concat([]string{"p1 is 2 app=v1"}, begin, back),
+		6: slices.Concat(begin, back),
+		7: slices.Concat(begin[:1], back),
 	} {
 		f := fixture.NewFleetOf(t, 1, fixture.App{Image: "v1", CPU: "100m", Renews: true})
 		f.Edit(fixture.App{Image: "v1", CPU: "200m", Renews: true})
-		for range steps {
+		for len(f.Steps) < made {
 			f.Once()
 		}
 		f.Edit(fixture.App{Image: "v1", CPU: "100m", Renews: true})
 		f.Rest()
-		f.Expect(append(slices.Clone(there[:min(steps, len(there))]), then...)...)
+		f.Expect(append(slices.Clone(there[:made]), then...)...)
 		f.UpdatedAll("1", "app=v1")
 	}
 }
@@ -355,12 +266,32 @@ func TestDaemonInfeasibleResources(t *testing.T) {
 // TestDaemonStepsOfResourcesAndARestart: a pod that has been resized still has to be restarted.
 func TestDaemonStepsOfResourcesAndARestart(t *testing.T) {
 	f := fixture.NewSizedFleet(t, 1)
-	f.Says = true
 	f.Edit(fixture.App{Image: "v1", CPU: "200m", Restarted: "1"})
 	for range 30 {
 		f.Once()
 	}
-	f.Expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "renew p1", "close p1", "p1 is 2 app="+fixture.Another,
+	f.Expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "renew p1", "out p1", "p1 is 2 app="+fixture.Another,
 		"mark 2 false false")
 	f.UpdatedTo("2", fixture.Another)
+}
+
+// TestDaemonWithoutWebhook: kubelets put a pod back all the time. It is drained for a while, and then restarts while it serves.
+func TestDaemonWithoutWebhook(t *testing.T) {
+	f := fixture.NewFleet(t, 1)
+	f.Alone, f.Seen.Settings.Drain = true, 5*time.Second
+	f.Seen.Endpoints = podstate.Endpoints{"p1": {Listed: true}}
+	f.Edit(fixture.App{Image: "v2"})
+	f.Once()
+	var memory engine.Memory
+	for range 10 {
+		memory.Observe(f.Seen.Pods, f.Seen.Now)
+		f.Seen.TakenOut = memory.TakenOut
+		plan := f.Once()
+		for _, step := range plan.Steps {
+			memory.Made(step, f.Seen.Now)
+		}
+		f.Seen.Now = f.Seen.Now.Add(9 * time.Second)
+	}
+	f.Expect("mark 2 true false", "out p1", "out p1", "out p1", "out p1", "p1 is updating-in-place app=v2",
+		"mark 2 true false", "p1 is 2 app=v2", "mark 2 false false") // the second mark renews the hold
 }

@@ -29,13 +29,8 @@ func (p planner) Budget() (left podstate.Budget, never string) { return p.budget
 
 // Impossible implements engine.Planner.
 func (p planner) Impossible() *inplace.Reason {
-	unresized := p.notResized()
-	switch {
-	case unresized != nil && !p.update.Partition.HoldsPods():
+	if unresized := p.notResized(); unresized != nil && !p.update.Partition.HoldsPods() {
 		return unresized
-	case p.bypass.again():
-		return &inplace.Reason{Code: inplace.CodeBypassed, Message: "the " + p.update.Workload.Kind +
-			" controller replaces pods although its writes should be held: the API server does not reach Stayput's webhooks"}
 	}
 	return p.update.AgainstDryRun(statesOf(p.pending, inPlace))
 }
@@ -47,9 +42,9 @@ func (p planner) NeedsDryRun() bool {
 
 // AskDryRun implements engine.Planner. The pod of the dry run is in place of one that is to be updated.
 func (p planner) AskDryRun() podstate.Turns {
-	turns := p.stopping()
+	turns := podstate.Turns{}
 	for _, m := range p.live {
-		turns[&m.State] = turns[&m.State] || !m.Undrained && m.Restarts() && readiness.Closed(m.Pod)
+		turns[&m.State] = m.Restarts() && readiness.Out(m.Pod)
 	}
 	if p.updating() {
 		p.renewHold()
@@ -71,31 +66,16 @@ func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
 	switch {
 	case p.updateRevision == nil:
 		plan.Phase(steps.PhaseWaiting, "the "+p.update.Workload.Kind+" controller has not created the update revision")
-		return p.stopping(), nil
+		return nil, nil
 	case !p.updating():
 		plan.Phase(steps.PhaseUpdating, "mark the update revision")
 		marks := p.marking()
 		marks.begin(p.observed)
 		marks.write(p.observed)
-		return p.stopping(), nil
+		return nil, nil
 	}
 	p.renewHold()
-	plan.Result.Bypassed = p.bypass.String()
-	if over, wait := p.bypass.over(); !over {
-		plan.Again(wait)
-		plan.Phase(steps.PhaseWaiting, plan.Result.Bypassed)
-		return p.stopping(), nil
-	}
 	return p.movePods(), nil
-}
-
-// stopping returns the pods that were patched while they served, and whose containers stop. They may have been before the update began.
-func (p planner) stopping() podstate.Turns {
-	turns := podstate.Turns{}
-	for _, m := range p.live {
-		turns[&m.State] = m.StillStopping()
-	}
-	return turns
 }
 
 func (p planner) renewHold() {

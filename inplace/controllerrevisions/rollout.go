@@ -114,7 +114,7 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 		decided.Reasons = r.Kind.Workload().NotInPlace(decided.Reasons)
 	}
 	annotations := r.Kind.Workload().GetAnnotations()
-	decided.Hooks = steps.AboutHooks(annotations, decided.Change, r.Seen.Settings.PreRestartTimeout, r.Kind.Drains())
+	decided.Hooks = steps.AboutHooks(annotations, decided.Change, r.Seen.Settings.PreRestartTimeout)
 	if revision := r.UpdateRevision(); revision != nil {
 		decided.Undo = revisions.Undoes(revision, r.Revisions)
 	}
@@ -134,16 +134,16 @@ func (r Rollout) Preview(before apps.Template) steps.Preview {
 func (r Rollout) Progress() string {
 	moved := fmt.Sprint(r.Kind.Workload().GetGeneration())
 	for _, pod := range slices.SortedFunc(slices.Values(r.Seen.Pods), r.Kind.Compare) {
-		moved += fmt.Sprint(" ", pod.Name, pod.UID, pod.Labels[inplace.LabelRevisionHash], readiness.Closed(pod))
+		moved += fmt.Sprint(" ", pod.Name, pod.UID, pod.Labels[inplace.LabelRevisionHash], readiness.Out(pod))
 	}
 	return moved
 }
 
-// ClosedGates returns a text that is another one when a gate has opened or closed, or the user has edited the workload.
-func (r Rollout) ClosedGates() string {
+// OutOfService returns a text that is another one when a pod was taken out of service or came back, or the user has edited the workload.
+func (r Rollout) OutOfService() string {
 	var names []string
 	for _, pod := range r.Seen.Pods {
-		if readiness.Closed(pod) {
+		if readiness.Out(pod) {
 			names = append(names, pod.Name)
 		}
 	}

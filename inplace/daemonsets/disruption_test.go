@@ -26,11 +26,11 @@ func TestBudgetsAreRespected(t *testing.T) {
 		want              []string
 		phase             steps.Phase
 	}{
-		"two may go":                {1, 3, nil, []string{"close p1", "close p2"}, steps.PhaseUpdating},
-		"one may go":                {2, 3, nil, []string{"close p1"}, steps.PhaseUpdating},
+		"two may go":                {1, 3, nil, []string{"out p1", "out p2"}, steps.PhaseUpdating},
+		"one may go":                {2, 3, nil, []string{"out p1"}, steps.PhaseUpdating},
 		"none may go":               {3, 3, nil, nil, steps.PhaseBudget},
-		"not Ready":                 {3, 2, unready, []string{"close p2"}, steps.PhaseUpdating},
-		"one of two budgets allows": {0, 0, leader, []string{"close p2", "close p3"}, steps.PhaseUpdating},
+		"not Ready":                 {3, 2, unready, []string{"out p2"}, steps.PhaseUpdating},
+		"one of two budgets allows": {0, 0, leader, []string{"out p2", "out p3"}, steps.PhaseUpdating},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fixture.NewFleet(t, 3, fixture.MaxUnavailable("2"))

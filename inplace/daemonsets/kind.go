@@ -44,9 +44,6 @@ func (kind) Compare(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Nam
 // Kept implements controllerrevisions.Kind.
 func (kind) Kept(*corev1.Pod) bool { return false }
 
-// Drains implements controllerrevisions.Kind.
-func (kind) Drains() bool { return true }
-
 // InOrder implements controllerrevisions.Kind.
 func (kind) InOrder() bool { return false }
 
@@ -70,8 +67,6 @@ func (kind) ReplacementWaits(r controllerrevisions.Replacement) string {
 	case !r.Available:
 	case r.OthersFirst():
 		return "other pods of the DaemonSet are updated in place first"
-	case r.GateMoved():
-		return "the gate of another pod of the DaemonSet has just moved"
 	}
 	return ""
 }

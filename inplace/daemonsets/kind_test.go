@@ -55,7 +55,7 @@ func TestDaemonOnAnUnreachableNodeFollowsLater(t *testing.T) {
 	fixture.Unready(f.Seen.Pods[1])
 	f.Edit(fixture.App{Image: "v2"})
 	f.Rest()
-	f.Expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
+	f.Expect("mark 2 true false", "out p1", "p1 is 2 app=v2")
 	f.Node("n2").Status.Conditions[0].Status = corev1.ConditionTrue
 	f.Rest()
 	f.UpdatedTo("2", "v2")
@@ -127,7 +127,7 @@ func TestHoldsDeletion(t *testing.T) {
 	}{
 		"untouched":          {func(*fixture.Fleet, *corev1.Pod) {}, ""},
 		"moved a moment ago": {func(_ *fixture.Fleet, pod *corev1.Pod) { pod.Labels[inplace.LabelRevisionHash] = "2" }, ""},
-		"restarts without gate": {func(_ *fixture.Fleet, pod *corev1.Pod) {
+		"restarts while it serves": {func(_ *fixture.Fleet, pod *corev1.Pod) {
 			pod.Labels[inplace.LabelRevisionHash] = podstate.HashPartial
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "2"}.String()}
 		}, ""},
@@ -237,17 +237,17 @@ func TestEditSoonAfterAnUpdate(t *testing.T) {
 					f.Ail(test.sick)
 				}
 				begin(f)
-				var closed []string
-				for round := 0; round < 4 && len(closed) == 0; round++ {
+				var out []string
+				for round := 0; round < 4 && len(out) == 0; round++ {
 					f.Once()
 					for _, step := range f.Steps {
-						if name, is := strings.CutPrefix(step, "close "); is {
-							closed = append(closed, name)
+						if name, is := strings.CutPrefix(step, "out "); is {
+							out = append(out, name)
 						}
 					}
 				}
-				if !slices.Equal(closed, test.want) {
-					t.Errorf("%q have their turn, want %q: %q", closed, test.want, f.Steps)
+				if !slices.Equal(out, test.want) {
+					t.Errorf("%q have their turn, want %q: %q", out, test.want, f.Steps)
 				}
 			})
 		}
@@ -264,12 +264,12 @@ func TestEditSoonAfterRestarts(t *testing.T) {
 		apps.Condition(pod, corev1.ContainersReady).LastTransitionTime.Time = f.Seen.Now
 	}
 	f.Edit(fixture.App{Image: "bad"})
-	closes := func(step string) bool { return strings.HasPrefix(step, "close ") }
+	takesOut := func(step string) bool { return strings.HasPrefix(step, "out ") }
 	for second := 1; second < 15; second++ {
-		if f.Once(); slices.ContainsFunc(f.Steps, closes) {
+		if f.Once(); slices.ContainsFunc(f.Steps, takesOut) {
 			t.Fatalf("second %d: %q", second, f.Steps)
 		}
 	}
 	f.Rest()
-	f.Expect("mark 2 true false", "close p1", "p1 is 2 app=bad", "open p1")
+	f.Expect("mark 2 true false", "out p1", "p1 is 2 app=bad")
 }

@@ -36,18 +36,18 @@ func nodesAre(f *fixture.Fleet, labels ...string) {
 func restarted(pods ...string) []string {
 	var made []string
 	for _, pod := range pods {
-		made = append(made, "close "+pod, pod+" is 2 app=v2", "open "+pod)
+		made = append(made, "out "+pod, pod+" is 2 app=v2")
 	}
 	return made
 }
 
 // together are the steps in which these pods restart side by side.
 func together(pods ...string) []string {
-	var closed, patched, opened []string
+	var out, patched []string
 	for _, pod := range pods {
-		closed, patched, opened = append(closed, "close "+pod), append(patched, pod+" is 2 app=v2"), append(opened, "open "+pod)
+		out, patched = append(out, "out "+pod), append(patched, pod+" is 2 app=v2")
 	}
-	return slices.Concat(closed, patched, opened)
+	return slices.Concat(out, patched)
 }
 
 // TestNodesInOrder: three pods may be unavailable.
@@ -63,14 +63,13 @@ func TestNodesInOrder(t *testing.T) {
 		change      func(*fixture.Fleet)
 		want        []string
 	}{
-		"no order":       {nil, []string{"", "canary", "a"}, nil, anyOrder},
-		"a canary node":  {canaries, []string{"", "canary", ""}, nil, whole(restarted("p2"), together("p1", "p3"))},
-		"two":            {canaries, []string{"", "canary", "canary"}, nil, whole(together("p2", "p3"), restarted("p1"))},
-		"all":            {canaries, []string{"canary", "canary", "canary"}, nil, anyOrder},
-		"none":           {canaries, []string{"", "", ""}, nil, anyOrder},
-		"not a selector": {map[string]string{inplace.AnnotationCanaryNodes: "canary="}, []string{"", "canary", ""}, nil, anyOrder},
-		"no node is known": {canaries, []string{"", "canary", ""}, func(f *fixture.Fleet) { f.Seen.Nodes = nil },
-			part([]string{"close p1", "close p2", "close p3"})},
+		"no order":               {nil, []string{"", "canary", "a"}, nil, anyOrder},
+		"a canary node":          {canaries, []string{"", "canary", ""}, nil, whole(restarted("p2"), together("p1", "p3"))},
+		"two":                    {canaries, []string{"", "canary", "canary"}, nil, whole(together("p2", "p3"), restarted("p1"))},
+		"all":                    {canaries, []string{"canary", "canary", "canary"}, nil, anyOrder},
+		"none":                   {canaries, []string{"", "", ""}, nil, anyOrder},
+		"not a selector":         {map[string]string{inplace.AnnotationCanaryNodes: "canary="}, []string{"", "canary", ""}, nil, anyOrder},
+		"no node is known":       {canaries, []string{"", "canary", ""}, func(f *fixture.Fleet) { f.Seen.Nodes = nil }, anyOrder},
 		"zones":                  {byZone, []string{"b", "", "a"}, nil, whole(restarted("p3", "p1", "p2"))},
 		"two nodes in a zone":    {byZone, []string{"b", "a", "b"}, nil, whole(restarted("p2"), together("p1", "p3"))},
 		"not a key":              {map[string]string{inplace.AnnotationUpdateByTopology: "zone=a"}, []string{"b", "a", "b"}, nil, anyOrder},
@@ -92,8 +91,7 @@ func TestNodesInOrder(t *testing.T) {
 			f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] = "gone"
 		}, part(together("p1", "p3"), []string{"mark 2 false true"})},
 		"a later pod does not serve": {canaries, []string{"", "canary", ""}, func(f *fixture.Fleet) { f.Ail("p3") },
-			whole([]string{"close p3", "close p2", "p2 is 2 app=v2", "open p2", "p3 is 2 app=v2", "close p1", "open p3", "p1 is 2 app=v2",
-				"open p1"})},
+			whole([]string{"out p3", "out p2", "p2 is 2 app=v2", "p3 is 2 app=v2", "out p1", "p1 is 2 app=v2"})},
 		"the pod there goes last": {map[string]string{inplace.AnnotationCanaryNodes: "canary", inplace.AnnotationUpdateLast: "role=leader"},
 			[]string{"canary", "canary", ""}, func(f *fixture.Fleet) { f.Seen.Pods[0].Labels["role"] = "leader" },
 			whole(restarted("p2", "p3", "p1"))},
@@ -119,7 +117,7 @@ func TestCanaryThatFails(t *testing.T) {
 	nodesAre(f, "", "canary", "")
 	f.Edit(fixture.App{Image: "bad"})
 	f.Rest()
-	f.Expect("mark 2 true false", "close p2", "p2 is 2 app=bad", "open p2")
+	f.Expect("mark 2 true false", "out p2", "p2 is 2 app=bad")
 	waits := func(pod int, phase podstate.PodPhase, want string) {
 		t.Helper()
 		if told := f.PodProgress(); told[pod].Phase != phase || told[pod].Awaits != want {
@@ -140,18 +138,18 @@ func TestNextZoneWaitsForMinReadySeconds(t *testing.T) {
 	f.DaemonSet.Annotations, f.DaemonSet.Spec.MinReadySeconds = byZone, 60
 	nodesAre(f, "b", "a")
 	f.Edit(fixture.App{Image: "v2"})
-	for !slices.Contains(f.Steps, "open p2") {
+	for f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] != "2" || !apps.IsTrue(f.Seen.Pods[1], corev1.PodReady) {
 		f.Once()
 	}
 	apps.Condition(f.Seen.Pods[1], corev1.PodReady).LastTransitionTime.Time = f.Seen.Now
 	f.Rest()
-	f.Expect("mark 2 true false", "close p2", "p2 is 2 app=v2", "open p2")
+	f.Expect("mark 2 true false", "out p2", "p2 is 2 app=v2")
 	if told := f.PodProgress()[1]; told.Awaits != "pod p2 on node n2 (zone=a) to be updated and available" {
 		t.Errorf("p1 waits for %q", told.Awaits)
 	}
 	f.Seen.Now = f.Seen.Now.Add(time.Minute)
 	f.Rest()
-	f.Expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1", "mark 2 false false")
+	f.Expect("mark 2 true false", "out p1", "p1 is 2 app=v2", "mark 2 false false")
 }
 
 // TestCanaryIsResizedFirst: a resize may do as much harm as a restart.
@@ -201,8 +199,8 @@ func TestLabelsOfNodesChangeMeanwhile(t *testing.T) {
 	f.Expect("mark 2 true false", "pull n1")
 	f.Pull.Nodes[2].Labels = map[string]string{"canary": "yes"}
 	f.Rest()
-	f.Expect("pull n3", "close p3", "p3 is 2 app=v2", "open p3", "drop n3", "close p1", "pull n2", "p1 is 2 app=v2", "open p1", "drop n1",
-		"close p2", "p2 is 2 app=v2", "open p2", "drop n2", "mark 2 false false")
+	f.Expect("pull n3", "out p3", "p3 is 2 app=v2", "drop n3", "out p1", "pull n2", "p1 is 2 app=v2", "drop n1",
+		"out p2", "p2 is 2 app=v2", "mark 2 false false", "drop n2")
 }
 
 // TestNoChangeInOrder: what restarts nothing waits for no node.

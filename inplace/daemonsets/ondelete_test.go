@@ -2,7 +2,6 @@ package daemonsets_test
 
 import (
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,8 +18,8 @@ func onDeleteInPlace(f *fixture.Fleet) {
 
 func TestStepsOnDelete(t *testing.T) {
 	three := intstr.FromInt32(3)
-	all := []string{"mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1",
-		"close p2", "p2 is 2 app=v2", "open p2", "mark 2 false false"}
+	all := []string{"mark 2 true false", "out p1", "p1 is 2 app=v2",
+		"out p2", "p2 is 2 app=v2", "mark 2 false false"}
 	for name, test := range map[string]struct {
 		change func(*fixture.Fleet)
 		edit   fixture.App
@@ -50,17 +49,5 @@ func TestHoldsNothingOnDelete(t *testing.T) {
 	f.Once()
 	if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held || why.Code != inplace.CodeOnDelete {
 		t.Errorf("held is %t, %+v", held, why)
-	}
-}
-
-// TestNewPodsWithoutGateOnDelete: a pod that the user deleted comes back without a gate. No controller has replaced it for the update.
-func TestNewPodsWithoutGateOnDelete(t *testing.T) {
-	f := fixture.NewFleet(t, 2, onDeleteInPlace)
-	f.Edit(fixture.App{Image: "v2"})
-	f.Once()
-	born := f.Seen.Pods[1]
-	born.Spec.ReadinessGates, born.CreationTimestamp.Time = nil, f.Seen.Now.Add(time.Second)
-	if plan := f.Once(); plan.Bypassed != "" || !plan.Decision.Held {
-		t.Errorf("bypassed: %q, held: %t", plan.Bypassed, plan.Decision.Held)
 	}
 }

@@ -38,7 +38,7 @@ func TestPartitionThatKeepsAllPullsImages(t *testing.T) {
 	f.Expect("mark 1 false false", "mark 2 true false", "pull n1", "pull n2", "pull n3")
 	tells(t, f, steps.PhasePartition, "waiting at partition 100percent: 0 of 3 pods updated; new images on 3 of 3 nodes")
 	f.AtPartition("2").Rest()
-	f.Expect("close p1", "p1 is 2 app=v2", "open p1", "drop n1", "drop n2", "drop n3")
+	f.Expect("out p1", "p1 is 2 app=v2", "drop n2", "drop n3", "drop n1")
 	tells(t, f, steps.PhasePartition, "waiting at partition 2: 1 of 3 pods updated")
 }
 
@@ -143,9 +143,9 @@ func TestPartitionIsRaisedToAll(t *testing.T) {
 	for range 4 {
 		f.Once()
 	}
-	f.Expect("mark 1 false false", "mark 2 true false", "pull n1", "close p1", "pull n2", "p1 is 2 app=v2")
+	f.Expect("mark 1 false false", "mark 2 true false", "pull n1", "out p1", "pull n2", "p1 is 2 app=v2")
 	f.AtPartition("100percent").Rest()
-	f.Expect("open p1", "drop n1", "pull n3")
+	f.Expect("pull n3", "drop n1")
 }
 
 // TestPodThatHasMovedIsNotKeptFromPulling: it is not at the partition, so it gets the next image, although the nodes of the others keep
@@ -155,9 +155,9 @@ func TestPodThatHasMovedIsNotKeptFromPulling(t *testing.T) {
 	f.DaemonSet.Annotations = map[string]string{inplace.AnnotationCanaryNodes: "canary"}
 	f.Pull.Nodes[2].Labels = map[string]string{"canary": ""}
 	f.Rest()
-	f.Expect("mark 1 false false", "mark 2 true false", "pull n3", "close p3", "p3 is 2 app=v2", "open p3", "drop n3")
+	f.Expect("mark 1 false false", "mark 2 true false", "pull n3", "out p3", "p3 is 2 app=v2", "drop n3")
 	delete(f.DaemonSet.Annotations, inplace.AnnotationCanaryNodes)
 	f.AtPartition("100percent").Edit(fixture.App{Image: "v3"})
 	f.Rest()
-	f.Expect("mark 3 true false", "mark 2 false false", "pull n1", "pull n2", "pull n3", "close p3", "p3 is 3 app=v3", "open p3", "drop n3")
+	f.Expect("mark 3 true false", "mark 2 false false", "pull n1", "pull n2", "pull n3", "out p3", "p3 is 3 app=v3", "drop n3")
 }

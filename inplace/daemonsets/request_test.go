@@ -12,17 +12,16 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // TestRequestOfOnePod: the container restarts in a turn of the pod. The revision stays, and so does every other pod.
 func TestRequestOfOnePod(t *testing.T) {
 	f := fixture.NewFleet(t, 3)
-	f.Says = true
 	metav1.SetMetaDataAnnotation(&f.Seen.Pods[1].ObjectMeta, inplace.AnnotationRestartContainers, "app")
 	f.Rest()
-	f.Expect("renew p2", "close p2", "p2 is 1 app="+fixture.Another)
+	f.Expect("renew p2", "out p2", "p2 is 1 app="+fixture.Another)
 	if !apps.IsTrue(f.Seen.Pods[1], corev1.PodReady) {
 		t.Error("the pod does not serve again")
 	}
@@ -37,8 +36,8 @@ func TestRequestWaitsForAnUpdate(t *testing.T) {
 	metav1.SetMetaDataAnnotation(&f.Seen.Pods[0].ObjectMeta, inplace.AnnotationRestartContainers, "app")
 	f.Edit(fixture.App{Image: "v2"})
 	f.Rest()
-	f.Expect("mark 2 true false", "p1 waits", "close p1", "p1 is 2 app=v2", "open p1", "mark 2 false false",
-		"p1 waits no longer", "renew p1", "close p1", "p1 is 2 app=docker.io/library/v2:latest")
+	f.Expect("mark 2 true false", "p1 waits", "out p1", "p1 is 2 app=v2", "mark 2 false false",
+		"p1 waits no longer", "renew p1", "out p1", "p1 is 2 app=docker.io/library/v2:latest")
 }
 
 // TestRequestsOfPodsThatDoNotServe: they cost no budget, and go first.
@@ -50,7 +49,7 @@ func TestRequestsOfPodsThatDoNotServe(t *testing.T) {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, "app")
 	}
 	f.Rest()
-	f.Expect("renew p3", "close p3", "p3 is 1 app="+fixture.Another)
+	f.Expect("renew p3", "out p3", "p3 is 1 app="+fixture.Another)
 	if request := f.Seen.Pods[1].Annotations[inplace.AnnotationRestartContainers]; request != "app" {
 		t.Errorf("p2 has request %q although p3 is unavailable", request)
 	}
@@ -104,7 +103,6 @@ func TestWaitingRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fixture.NewFleet(t, 2)
-			f.Says = true
 			f.Ail("p1") // so the update does not come to p2
 			pod := f.Seen.Pods[1]
 			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, "app")
@@ -136,7 +134,7 @@ func TestRequestsThatHaveBegun(t *testing.T) {
 	} {
 		f := fixture.NewFleet(t, 1)
 		pod := f.Seen.Pods[0]
-		fixture.Drained(pod)
+		fixture.Out(pod)
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, asked)
 		f.Seen.Mode = inplace.ModeNone
 		f.Rest()
@@ -144,6 +142,26 @@ func TestRequestsThatHaveBegun(t *testing.T) {
 		if says := pod.Annotations[inplace.AnnotationRestarted]; says != want || left != (want == "") || !apps.IsTrue(pod, corev1.PodReady) {
 			t.Errorf("%s: the pod says %q, want %q, and has its request: %t", asked, says, want, left)
 		}
+	}
+}
+
+// TestVirtualNodes: nothing there restarts a container, so an update falls back, and a request is refused.
+func TestVirtualNodes(t *testing.T) {
+	virtual := func(f *fixture.Fleet) { f.Node("n2").Labels = map[string]string{"type": "virtual-kubelet"} }
+	f := fixture.NewFleet(t, 2, virtual)
+	f.Edit(fixture.App{Image: "v2"})
+	f.Rest()
+	if code := f.Decision().Reasons[0].Code; code != inplace.CodeFellBack || f.Seen.Fallback.Code != inplace.CodeVirtualNode {
+		t.Errorf("it is native for %s, after %s", code, f.Seen.Fallback.Code)
+	}
+	f = fixture.NewFleet(t, 2, virtual)
+	for _, pod := range f.Seen.Pods {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, "app")
+	}
+	f.Rest()
+	f.Expect("renew p1", "p2 is 1 app=v1", "out p1", "p1 is 1 app="+fixture.Another)
+	if says := f.Seen.Pods[1].Annotations[inplace.AnnotationRestarted]; !strings.HasPrefix(says, "refused app: node n2 is a virtual one") {
+		t.Errorf("p2 says %q", says)
 	}
 }
 
@@ -166,16 +184,22 @@ func TestRequestsThatAreNotManaged(t *testing.T) {
 	}
 }
 
-// TestRequestKeepsItsTurn: the gate of the pod has just closed, and its kubelet, which has only just said Ready, does not know so yet.
+// TestRequestKeepsItsTurn: the pod was taken out of service for its request, and clients are still sent to it.
 func TestRequestKeepsItsTurn(t *testing.T) {
 	f := fixture.NewFleet(t, 1)
-	pod := f.Seen.Pods[0]
-	fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod)
-	apps.Condition(pod, inplace.ConditionServing).Reason = readiness.ReasonUpdating
-	apps.Condition(pod, corev1.PodReady).LastTransitionTime.Time = f.Seen.Now
-	f.Seen.Ahead = readiness.Ahead{pod.UID: f.Seen.Now}
-	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, "app")
+	fixture.Out(f.Seen.Pods[0])
+	f.Seen.Settings.Drain, f.Seen.Endpoints = 5*time.Second, podstate.Endpoints{"p1": {Listed: true}}
+	metav1.SetMetaDataAnnotation(&f.Seen.Pods[0].ObjectMeta, inplace.AnnotationRestartContainers, "app")
 	if planned := fixture.Brief(f.Plan().Steps); planned != "" {
 		t.Errorf("steps are %q", planned)
 	}
+}
+
+// TestRequestOfTheLastEndpoint: the container restarts while the pod serves.
+func TestRequestOfTheLastEndpoint(t *testing.T) {
+	f := fixture.NewFleet(t, 1)
+	f.Last("p1")
+	metav1.SetMetaDataAnnotation(&f.Seen.Pods[0].ObjectMeta, inplace.AnnotationRestartContainers, "app")
+	f.Rest()
+	f.Expect("renew p1", "p1 is 1 app="+fixture.Another)
 }

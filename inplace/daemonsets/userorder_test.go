@@ -15,12 +15,12 @@ func TestLeadersGoLast(t *testing.T) {
 		change func(*fixture.Fleet)
 		want   []string
 	}{
-		"two may be unavailable": {func(*fixture.Fleet) {}, []string{"mark 2 true false", "close p2", "p2 is 2 app=v2", "close p1",
-			"open p2", "p1 is 2 app=v2", "open p1", "mark 2 false false"}},
-		"one may be unavailable": {fixture.MaxUnavailable("1"), []string{"mark 2 true false", "close p2", "p2 is 2 app=v2", "open p2",
-			"close p1", "p1 is 2 app=v2", "open p1", "mark 2 false false"}},
+		"two may be unavailable": {func(*fixture.Fleet) {}, []string{"mark 2 true false", "out p2", "p2 is 2 app=v2", "out p1",
+			"p1 is 2 app=v2", "mark 2 false false"}},
+		"one may be unavailable": {fixture.MaxUnavailable("1"), []string{"mark 2 true false", "out p2", "p2 is 2 app=v2",
+			"out p1", "p1 is 2 app=v2", "mark 2 false false"}},
 		"the other is on an unreachable node": {func(f *fixture.Fleet) { f.Away("n2"); fixture.Unready(f.Seen.Pods[1]) },
-			[]string{"mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1"}},
+			[]string{"mark 2 true false", "out p1", "p1 is 2 app=v2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fixture.NewFleet(t, 2, fixture.MaxUnavailable("2"))
@@ -50,8 +50,8 @@ func TestLeaderIsNoneForever(t *testing.T) {
 	f.Once()
 	lead(f.Seen.Pods[2])
 	f.Rest()
-	f.Expect("mark 2 true false", "close p2", "p2 is 2 app=v2", "open p2", "close p1", "p1 is 2 app=v2", "open p1",
-		"close p3", "p3 is 2 app=v2", "open p3", "mark 2 false false")
+	f.Expect("mark 2 true false", "out p2", "p2 is 2 app=v2", "out p1", "p1 is 2 app=v2",
+		"out p3", "p3 is 2 app=v2", "mark 2 false false")
 }
 
 // TestLeaderDoesNotHoldThePrePullOfOthers: only one node may have a pre-pull pod that waits for its turn. The pod there becomes the leader,
@@ -65,6 +65,6 @@ func TestLeaderDoesNotHoldThePrePullOfOthers(t *testing.T) {
 	f.Once()
 	f.Seen.Pods[0].Labels["role"] = "leader"
 	f.Rest()
-	f.Expect("mark 2 true false", "pull n1", "pull n2", "close p2", "p2 is 2 app=v2", "open p2", "drop n2",
-		"close p1", "p1 is 2 app=v2", "open p1", "drop n1", "mark 2 false false")
+	f.Expect("mark 2 true false", "pull n1", "pull n2", "out p2", "p2 is 2 app=v2", "drop n2",
+		"out p1", "p1 is 2 app=v2", "mark 2 false false", "drop n1")
 }

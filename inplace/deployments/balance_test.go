@@ -28,7 +28,7 @@ func TestReplicasThatDoNotAddUpAreNotWritten(t *testing.T) {
 			r := fixture.New(2, fixture.App{Image: "v2"})
 			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
 			oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
-			fixture.PodOf(r, "p", oldRS, fixture.Drained)
+			fixture.PodOf(r, "p", oldRS, fixture.Out)
 			fixture.PodOf(r, "q", oldRS)
 			plan := r.PlanWith(c.posts)
 			written := strings.Count(fixture.Brief(plan.Steps), "→")

@@ -14,7 +14,6 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -44,66 +43,63 @@ func twoOfFour(p, q, r, s func(*corev1.Pod)) *deployments.Rollout {
 	return rollout
 }
 
+// provedIn makes the pod one that was restarted, and is Ready although its startup probe may revoke that for so long.
+func provedIn(left time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		fixture.Probed(&corev1.Probe{PeriodSeconds: 10}, nil, 0)(pod)
+		pod.Status.ContainerStatuses[0].State = fixture.RunningSince(fixture.Start.Add(left - 15*time.Second))
+	}
+}
+
 // TestBatches: a step waits for steps of its kind that follow within a batch window, and no longer.
 func TestBatches(t *testing.T) {
-	seen := func(ago time.Duration) func(*deployments.Rollout) {
-		return func(r *deployments.Rollout) { r.Seen.Ahead = readiness.Ahead{"q": fixture.Start.Add(-ago)} }
-	}
 	waited := func(what steps.Deferral, ago time.Duration) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) { r.Seen.Batches = steps.Batches{what: fixture.Start.Add(-ago)} }
 	}
-
-	goingOut := func(pod *corev1.Pod) {
-		fixture.Drained(pod)
-		apps.Condition(pod, corev1.PodReady).Status = corev1.ConditionTrue
-	}
-	lately := func(pod *corev1.Pod) {
-		fixture.Drained(pod)
-		apps.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time = fixture.Start
-	}
-	out := func(since time.Duration) func(*deployments.Rollout) {
+	drains := func(s podstate.Endpoint) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) {
 			r.Seen.Settings.Drain = 2 * time.Second
-			r.Seen.Endpoints = podstate.Endpoints{"r": {NoClientSent: true}, "s": {OutSince: fixture.Start.Add(-since)}}
+			r.Seen.Endpoints = podstate.Endpoints{"r": {NoClientSent: true}, "s": s}
 		}
 	}
+	out := func(since time.Duration) func(*deployments.Rollout) {
+		return drains(podstate.Endpoint{OutSince: fixture.Start.Add(-since)})
+	}
+	offered := drains(podstate.Endpoint{Listed: true})
 	cases := map[string]struct {
 		rollout *deployments.Rollout
 		change  []func(*deployments.Rollout)
 		steps   string
 		putOff  string
 	}{
-		"no pod becomes ready": {twoOfFour(nil, fixture.Unready, nil, nil), nil, "close r", ""},
-		"one becomes ready in a moment": {twoOfFour(nil, fixture.AheadSince(fixture.Start), nil, nil),
-			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow)}, "", "start"},
-		// Ahead does not say when it became Ready
-		"one becomes ready later": {twoOfFour(nil, fixture.AheadSince(fixture.Start), nil, nil), nil, "close r", ""},
-		"the batch window is over": {twoOfFour(nil, fixture.AheadSince(fixture.Start), nil, nil),
-			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), waited(steps.DeferStart, steps.BatchWindow)}, "close r", ""},
-		"the caller puts nothing off": {twoOfFour(nil, fixture.AheadSince(fixture.Start), nil, nil),
-			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow),
-				func(r *deployments.Rollout) { r.Seen.Batches = nil }}, "close r",
-			""},
-		"both are drained":         {twoOfFour(nil, nil, fixture.Drained, fixture.Drained), nil, "2 → 0", ""},
-		"the other is still Ready": {twoOfFour(nil, nil, fixture.Drained, goingOut), nil, "", "move"},
-		"the other is nearly drained": {twoOfFour(nil, nil, lately, lately),
+		"no pod becomes ready":          {twoOfFour(nil, fixture.Unready, nil, nil), nil, "out r", ""},
+		"one becomes ready in a moment": {twoOfFour(nil, provedIn(steps.BatchWindow), nil, nil), nil, "", "start"},
+		"one becomes ready later":       {twoOfFour(nil, provedIn(time.Second), nil, nil), nil, "out r", ""},
+		"the batch window is over": {twoOfFour(nil, provedIn(steps.BatchWindow), nil, nil),
+			[]func(*deployments.Rollout){waited(steps.DeferStart, steps.BatchWindow)}, "out r", ""},
+		"the caller puts nothing off": {twoOfFour(nil, provedIn(steps.BatchWindow), nil, nil),
+			[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Seen.Batches = nil }}, "out r", ""},
+		"both are drained":           {twoOfFour(nil, nil, fixture.Out, fixture.Out), nil, "2 → 0", ""},
+		"the other is still offered": {twoOfFour(nil, nil, fixture.Out, fixture.Out), []func(*deployments.Rollout){offered}, "", "move"},
+		"the other is nearly drained": {twoOfFour(nil, nil, fixture.Out, fixture.Out),
 			[]func(*deployments.Rollout){out(2*time.Second - steps.BatchWindow)}, "", "move"},
-		"the other's drain has just begun": {twoOfFour(nil, nil, lately, lately), []func(*deployments.Rollout){out(time.Second)}, "2 → 1", ""},
-		"it has waited a batch window": {twoOfFour(nil, nil, fixture.Drained, goingOut),
-			[]func(*deployments.Rollout){waited(steps.DeferMove, steps.BatchWindow)}, "2 → 1", ""},
-		"one became ready": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained), []func(*deployments.Rollout){countReady(1)},
+		"the other's drain has just begun": {twoOfFour(nil, nil, fixture.Out, fixture.Out),
+			[]func(*deployments.Rollout){out(time.Second)}, "2 → 1", ""},
+		"it has waited a batch window": {twoOfFour(nil, nil, fixture.Out, fixture.Out),
+			[]func(*deployments.Rollout){offered, waited(steps.DeferMove, steps.BatchWindow)}, "2 → 1", ""},
+		"one became ready": {twoOfFour(nil, nil, fixture.Out, fixture.Out), []func(*deployments.Rollout){countReady(1)},
 			"2 → 0", "status"},
-		"one became ready long ago": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained),
+		"one became ready long ago": {twoOfFour(nil, nil, fixture.Out, fixture.Out),
 			[]func(*deployments.Rollout){countReady(1), waited(steps.DeferStatus, steps.StatusBatchWindow)}, "status, 2 → 0", ""},
-		"the edit is not observed yet": {twoOfFour(nil, fixture.Unready, fixture.Drained, fixture.Drained),
+		"the edit is not observed yet": {twoOfFour(nil, fixture.Unready, fixture.Out, fixture.Out),
 			[]func(*deployments.Rollout){editedAnew},
 			"status, 2 → 0", ""},
-		"too few are available": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained), []func(*deployments.Rollout){countReady(-2)},
+		"too few are available": {twoOfFour(nil, nil, fixture.Out, fixture.Out), []func(*deployments.Rollout){countReady(-2)},
 			"status, 2 → 0", ""},
-		"too few, while one moves": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained),
+		"too few, while one moves": {twoOfFour(nil, nil, fixture.Out, fixture.Out),
 			[]func(*deployments.Rollout){countReady(-2), uncounted},
 			"2 → 0", "status"},
-		"too few, and one moves on": {twoOfFour(nil, nil, fixture.Drained, fixture.Drained),
+		"too few, and one moves on": {twoOfFour(nil, nil, fixture.Out, fixture.Out),
 			[]func(*deployments.Rollout){countReady(-2), uncounted,
 				waited(steps.DeferStatus, steps.BatchWindow)}, "status, 2 → 0", ""},
 	}

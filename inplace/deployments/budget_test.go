@@ -43,12 +43,12 @@ func TestEditSoonAfterAnUpdate(t *testing.T) {
 		pods     [4]func(*corev1.Pod)
 		want     string
 	}{
-		"all":                          {v1, fixture.App{Image: "v2"}, 1, [4]func(*corev1.Pod){soon, soon, soon, soon}, "close p"},
-		"all, two at a time":           {v1, fixture.App{Image: "v2"}, 2, [4]func(*corev1.Pod){soon, soon, soon, soon}, "close p, close q"},
-		"one is not Ready":             {v1, fixture.App{Image: "v2"}, 1, [4]func(*corev1.Pod){soon, soon, soon, sick}, "close s"},
-		"one is not Ready, two may go": {v1, fixture.App{Image: "v2"}, 2, [4]func(*corev1.Pod){soon, soon, no, sick}, "close s, close p"},
-		"an undo of one":               {v1, fixture.App{Image: "v2"}, 1, [4]func(*corev1.Pod){no, no, no, soon}, "close s"},
-		"an undo of one, two may go":   {v1, fixture.App{Image: "v2"}, 2, [4]func(*corev1.Pod){no, no, no, soon}, "close s, close p"},
+		"all":                          {v1, fixture.App{Image: "v2"}, 1, [4]func(*corev1.Pod){soon, soon, soon, soon}, "out p"},
+		"all, two at a time":           {v1, fixture.App{Image: "v2"}, 2, [4]func(*corev1.Pod){soon, soon, soon, soon}, "out p, out q"},
+		"one is not Ready":             {v1, fixture.App{Image: "v2"}, 1, [4]func(*corev1.Pod){soon, soon, soon, sick}, "out s"},
+		"one is not Ready, two may go": {v1, fixture.App{Image: "v2"}, 2, [4]func(*corev1.Pod){soon, soon, no, sick}, "out s, out p"},
+		"an undo of one":               {v1, fixture.App{Image: "v2"}, 1, [4]func(*corev1.Pod){no, no, no, soon}, "out s"},
+		"an undo of one, two may go":   {v1, fixture.App{Image: "v2"}, 2, [4]func(*corev1.Pod){no, no, no, soon}, "out s, out p"},
 		"an undo of labels":            {fixture.App{Image: "v1", Chart: "2"}, v1, 1, [4]func(*corev1.Pod){soon, soon, soon, soon}, "4 → 3"},
 		"an undo of CPU":               {sized, fixture.App{Image: "v1", CPU: "200m"}, 1, [4]func(*corev1.Pod){soon, soon, no, no}, "move p"},
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -33,9 +34,11 @@ func pod(i int, change func(*corev1.Pod)) func(*deployments.Rollout) {
 // TestBudgetsAreRespected: a pod that is Ready is taken out of service only if the PodDisruptionBudget allows it, and the plan says so.
 func TestBudgetsAreRespected(t *testing.T) {
 	beside := func(r *deployments.Rollout) { // pods of another workload under the same PodDisruptionBudget
-		r.Seen.Disruption.Pods = append(r.Seen.Disruption.Pods, fixture.BehindGate())
+		r.Seen.Disruption.Pods = append(r.Seen.Disruption.Pods, fixture.PatchedOut())
 	}
-	twice := func(r *deployments.Rollout) { pod(2, fixture.Ungated)(r); pod(3, fixture.Ungated)(r) }
+	last := func(r *deployments.Rollout) {
+		r.Seen.Endpoints = podstate.Endpoints{"r": {LastOf: "web"}, "s": {LastOf: "api"}}
+	}
 	relabelled := func(r *deployments.Rollout) {
 		r.Deployment.Spec.Template = fixture.App{Image: "v1", Chart: "2"}.Template()
 		r.ReplicaSets[1].Spec.Template = r.Deployment.Spec.Template
@@ -52,16 +55,16 @@ func TestBudgetsAreRespected(t *testing.T) {
 		phase   steps.Phase
 		waits   string
 	}{
-		"two may go":                {protected(2, 4), false, "close r, close s", steps.PhaseUpdating, ""},
-		"one may go":                {protected(3, 4), false, "close r", steps.PhaseUpdating, "3 of 3 required pods are healthy"},
-		"none may go":               {protected(4, 4), false, "", steps.PhaseBudget, "4 of 4 required pods are healthy"},
-		"not counted yet":           {protected(3, 3), false, "", steps.PhaseBudget, "the disruption controller has counted 3 of 3"},
-		"one of another goes":       {protected(4, 5), true, "", steps.PhaseBudget, "4 of 4 required pods are healthy"},
-		"one is out, and one may":   {protected(3, 4, pod(2, fixture.Drained)), false, "leave", steps.PhaseMoving, "pods change"},
-		"without gates, one may go": {protected(3, 4, twice), false, "move r", steps.PhaseUpdating, "3 of 3 required pods are healthy"},
-		"without gates, none":       {protected(4, 4, twice), false, "", steps.PhaseBudget, "4 of 4 required pods are healthy"},
-		"not Ready":                 {protected(4, 3, pod(2, fixture.Unready)), false, "close r", steps.PhaseUpdating, "3 of 4 required pods"},
-		"labels only":               {protected(4, 4, relabelled), false, "leave", steps.PhaseMoving, ""},
+		"two may go":                 {protected(2, 4), false, "out r, out s", steps.PhaseUpdating, ""},
+		"one may go":                 {protected(3, 4), false, "out r", steps.PhaseUpdating, "3 of 3 required pods are healthy"},
+		"none may go":                {protected(4, 4), false, "", steps.PhaseBudget, "4 of 4 required pods are healthy"},
+		"not counted yet":            {protected(3, 3), false, "", steps.PhaseBudget, "the disruption controller has counted 3 of 3"},
+		"one of another goes":        {protected(4, 5), true, "", steps.PhaseBudget, "4 of 4 required pods are healthy"},
+		"one is out, and one may":    {protected(3, 4, pod(2, fixture.Out)), false, "leave", steps.PhaseMoving, "pods change"},
+		"last endpoints, one may go": {protected(3, 4, last), false, "move r", steps.PhaseUpdating, "3 of 3 required pods are healthy"},
+		"last endpoints, none":       {protected(4, 4, last), false, "", steps.PhaseBudget, "4 of 4 required pods are healthy"},
+		"not Ready":                  {protected(4, 3, pod(2, fixture.Unready)), false, "out r", steps.PhaseUpdating, "3 of 4 required pods"},
+		"labels only":                {protected(4, 4, relabelled), false, "leave", steps.PhaseMoving, ""},
 		"the deadline has passed": {protected(4, 4, func(r *deployments.Rollout) {
 			deployments.RemoveCondition(&r.Deployment.Status, "Progressing")
 			deployments.SetCondition(&r.Deployment.Status, deployments.NewCondition("Progressing", corev1.ConditionFalse, deployments.ReasonTimedOut,

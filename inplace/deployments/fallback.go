@@ -12,9 +12,9 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// FallBack returns the plan with which the update falls back to the native controller. It opens gates as soon as that is safe, removes
-// marks, and makes partially patched pods again what their labels say. Unless the update revision has all pods already, it also persists
-// the fallback, which ends the hold, and nudges the native controller.
+// FallBack returns the plan with which the update falls back to the native controller. It puts pods back into service as soon as that is
+// safe, removes marks, and makes partially patched pods again what their labels say. Unless the update revision has all pods already, it
+// also persists the fallback, which ends the hold, and nudges the native controller.
 func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 	if why.Code == inplace.CodeUninstalled {
 		r.Seen.OldDryRun = dryrun.Result{Unknown: why.Message}

@@ -21,7 +21,7 @@ func draining(pods, lowered int) *deployments.Rollout {
 	*a.Spec.Replicas -= int32(lowered)
 	a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 	for i := range pods {
-		fixture.PodOf(r, fmt.Sprintf("%02d", i), a, fixture.Drained)
+		fixture.PodOf(r, fmt.Sprintf("%02d", i), a, fixture.Out)
 	}
 	return r
 }

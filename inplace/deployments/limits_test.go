@@ -43,10 +43,10 @@ func TestLimitsAreKept(t *testing.T) {
 		phase   steps.Phase
 		waiting int
 	}{
-		"two more may":         {limited(3), "close r, close s", steps.PhaseUpdating, 0},
-		"one more may":         {limited(2), "close r", steps.PhaseUpdating, 1},
+		"two more may":         {limited(3), "out r, out s", steps.PhaseUpdating, 0},
+		"one more may":         {limited(2), "out r", steps.PhaseUpdating, 1},
 		"none may":             {limited(1), "", steps.PhaseLimit, 2},
-		"one does not serve":   {limited(1, pod(2, fixture.Unready)), "close r", steps.PhaseUpdating, 1},
+		"one does not serve":   {limited(1, pod(2, fixture.Unready)), "out r", steps.PhaseUpdating, 1},
 		"a budget comes first": {limited(2, budgeted), "", steps.PhaseBudget, 0},
 	} {
 		plan := test.rollout.Plan()
@@ -65,7 +65,7 @@ func TestRequestsKeepLimits(t *testing.T) {
 	for most, test := range map[int]struct {
 		steps   string
 		waiting int
-	}{1: {"", 2}, 2: {"close p", 1}, 3: {"close p, close q", 0}} {
+	}{1: {"", 2}, 2: {"out p", 1}, 3: {"out p, out q", 0}} {
 		rollout := fixture.New(4, fixture.App{Image: "v1"})
 		rollout.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(2))
 		rs := fixture.ReplicaSetOf(rollout, "a", fixture.App{Image: "v1"}, 4)

@@ -243,7 +243,7 @@ func TestUndoOfAStalledUpdate(t *testing.T) {
 	undo, is := undoIn(plan)
 	if !is || plan.Phase != steps.PhaseStalled || slices.ContainsFunc(plan.Steps, func(step steps.Step) bool {
 		switch step.(type) {
-		case steps.PatchStatus, steps.PatchPod, steps.SetGate:
+		case steps.PatchStatus, steps.PatchPod, steps.SetReady:
 			return true
 		}
 		return false

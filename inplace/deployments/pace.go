@@ -98,7 +98,7 @@ func (p *pacer) keepTurns() {
 // keepsTurn reports whether the pod has its turn and keeps it: it does until it is patched, unless the user pauses the rollout, raises
 // the partition, or wants an image that is not on the pod's node yet.
 func (p *pacer) keepsTurn(m *Pod) bool {
-	return readiness.Closed(m.Pod) && (m.Removing || p.blocked.MayStart(&m.State) && !p.paused() &&
+	return readiness.Out(m.Pod) && (m.Removing || p.blocked.MayStart(&m.State) && !p.paused() &&
 		m.Owner != p.sets.New && m.Restarts() && !m.ToReplace && !m.AwaitsCapacity())
 }
 
@@ -223,7 +223,7 @@ func (p *pacer) startOne(m *Pod) {
 		p.update.Plan.Step(m.Advance(p.sets.New.Rs, false, p.Seen.Now))
 		return
 	}
-	p.update.Plan.Step(podstate.CloseGate(m.Pod, p.Seen.Now, m.Needs().OfContainers().String()))
+	p.update.TakeOut(&m.State, m.Needs().OfContainers().String())
 }
 
 // mayRisk reports whether one more pod that is not available may be put on the update revision.

@@ -17,8 +17,8 @@ func (p *pacer) finishResizes() {
 	for _, m := range p.sets.Pods {
 		back, wait := m.IsBack(deadline, p.Seen.Now)
 		p.update.Plan.Again(wait)
-		if opens, _ := m.MayReopen(p.Seen.Now); m.Updated && readiness.Closed(m.Pod) && opens {
-			continue // the gate is opened first
+		if goesBack, _ := m.Move.MayGoBack(nil, m.Pod, p.Seen.Now); m.Updated && readiness.Out(m.Pod) && goesBack {
+			continue // it is put back into service first
 		}
 		if m.MidResize() || back {
 			p.update.Plan.Step(m.Advance(p.sets.New.Rs, false, p.Seen.Now))

@@ -86,7 +86,7 @@ func (r Rollout) Decision() steps.Decision {
 // pkg/controller/deployment/deployment_controller.go). If it creates or scales a ReplicaSet nevertheless, it has decided on an older
 // cache, and that write would begin a rollout that no controller finishes. So such writes are held as before. The leader need not renew
 // this hold: it delays nothing that a user wants, and ends with the Deployment. A Deployment that a finalizer keeps is left alone natively,
-// too. Meanwhile the leader opens the gates and removes its marks. Where the pods are to go, the garbage collector deletes them, and no
+// too. Meanwhile the leader puts pods back and removes its marks. Where the pods are to go, the garbage collector deletes them, and no
 // webhook is asked about its deletions.
 func (r Rollout) Deleting() bool {
 	if r.Deployment.DeletionTimestamp == nil {

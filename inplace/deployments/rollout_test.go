@@ -128,16 +128,3 @@ func TestCreateGoesNativeWhereTemplateHasNewerFields(t *testing.T) {
 		t.Errorf("created, which would lose a field: %+v", reason)
 	}
 }
-
-// TestPodsWithoutGateAreCounted checks that a plan says how many pods restart without a drain.
-func TestPodsWithoutGateAreCounted(t *testing.T) {
-	r := fixture.Updating()
-	if n := r.Plan().Progress.Undrained; n != 0 {
-		t.Errorf("%d pods with a gate restart without a drain", n)
-	}
-	podNamed(r.Seen.Pods, "a1").Spec.ReadinessGates = nil
-	podNamed(r.Seen.Pods, "b1").Spec.ReadinessGates = nil // it has moved already
-	if n := r.Plan().Progress.Undrained; n != 1 {
-		t.Errorf("%d pods restart without a drain, want 1", n)
-	}
-}

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -121,23 +120,15 @@ func (sets Sets) AnyAvailableSoon() bool {
 	return sets.anyPod(func(m *Pod) bool { return 0 < m.AvailableIn && m.AvailableIn <= steps.BatchWindow })
 }
 
-// AnyRestartingUngated reports whether a pod without a gate has its turn or restarts, without surge pods that are being removed.
-func (sets Sets) AnyRestartingUngated(turns podstate.Turns) bool {
-	return sets.anyPod(func(m *Pod) bool {
-		return !m.Removing && !readiness.Gated(m.Pod) && (turns[&m.State] || !m.Applied)
-	})
-}
-
-// Unproved reports whether some pod counts, or may count, as available for what it ran before. There are four such cases. A pod went back
+// Unproved reports whether some pod counts, or may count, as available for what it ran before. There are three such cases. A pod went back
 // without a drain: it is Ready and has not restarted yet. Or it has just become unready, and its ReplicaSet's status still counts it. Or a
 // pod has startup probes that are yet to run, because it has not restarted, or has only just (readiness.ProvedStarted): its kubelet may
-// call it Ready before they run. Or the kubelet may still revoke that the pod is Ready. If only time is needed, Unproved returns how long
-// to wait. An unreachable kubelet calls no pod Ready.
+// call it Ready before they run. If only time is needed, Unproved returns how long to wait. An unreachable kubelet calls no pod Ready.
 func (sets Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
 	unproved = sets.any(func(s *Set) bool { return s.countsUnready(now) })
 	for _, m := range sets.Pods {
 		if probed := readiness.StartupProbed(m.Pod); !m.Unreachable && (probed || m.Ready()) {
-			unproved, wait = unproved || !m.Applied || m.MayRevoke > 0, max(wait, m.MayRevoke)
+			unproved, wait = unproved || !m.Applied || m.Unproved > 0, max(wait, m.Unproved)
 		}
 	}
 	return unproved, wait

@@ -135,7 +135,7 @@ func (w status) onTimeUntil() time.Time {
 // anyInProgress reports whether a pod is to make the next progress.
 func (o *observed) anyInProgress(turns podstate.Turns) bool {
 	for _, s := range o.update.States {
-		if turns[s] || readiness.Closed(s.Pod) || s.Updated && !s.Available || s.PartiallyPatched() {
+		if turns[s] || readiness.Out(s.Pod) || s.Updated && !s.Available || s.PartiallyPatched() {
 			return true
 		}
 	}

@@ -69,14 +69,9 @@ func (r *surger) anyToStart() bool {
 	return slices.ContainsFunc(r.sets.Pods, func(m *Pod) bool { return m.ToRestart() && (none || !r.turns[&m.State]) })
 }
 
-// toRemove returns the ReplicaSets with surge pods that are no longer needed, and how many each has. A removal that has begun goes on. No
-// surge pod is removed while a pod restarts, or is being drained for a restart: a pod without a gate, which is out of service only while
-// its containers restart, would be deleted in place of the surge pod.
+// toRemove returns the ReplicaSets with surge pods that are no longer needed, and how many each has. A removal that has begun goes on.
 func (r *surger) toRemove() map[*Set]int {
 	due := map[*Set]int{}
-	if r.sets.AnyRestartingUngated(r.turns) {
-		return due
-	}
 	for _, s := range r.sets.All {
 		left := max(s.Surge-r.needed(s), min(s.Surge, s.count(func(m *Pod) bool { return m.Removing })))
 		if s != r.sets.New {
@@ -96,7 +91,7 @@ func (r *surger) remove(due map[*Set]int) Ledger {
 	for _, s := range r.sets.All {
 		left := due[s] - r.lowerUncreated(s, due[s])
 		for _, m := range s.SurgePods()[:min(left, len(s.SurgePods()))] {
-			if m.Outlives() || r.isAwaited(m, budget) || !r.update.TakeAllowance(&m.State) {
+			if r.isAwaited(m, budget) || !r.update.TakeAllowance(&m.State) {
 				continue
 			}
 			if m.Available {
@@ -134,12 +129,22 @@ func (r *surger) removePod(m *Pod) {
 	switch {
 	case !m.Removing:
 		plan.Step(m.MarkForRemoval())
-	case readiness.Gated(m.Pod) && !readiness.Closed(m.Pod):
-		plan.Step(podstate.CloseGate(m.Pod, r.Seen.Now, "it is a surge pod to remove"))
-	case (drain.Over || !readiness.Gated(m.Pod)) && m.Owner.Missing() == 0:
+	case !readiness.Out(m.Pod):
+		r.update.TakeOut(&m.State, "it is a surge pod to remove")
+	case drain.Over && m.Owner.Missing() == 0:
 		plan.Phase(steps.PhaseScaling, "remove surge pods")
 		r.ledger.Post(m.Owner.Rs.Name, -1, CauseSurgeRemoved)
 	default:
 		plan.Again(drain.Left)
+	}
+}
+
+// takeOutAgain takes surge pods out of service that their kubelets have put back after replicas were lowered for them: only those that are
+// out of service may be deleted.
+func (c *changer) takeOutAgain() {
+	for _, m := range c.sets.Pods {
+		if m.Removing && m.Ready() && m.Owner.Surplus() > 0 {
+			c.update.TakeOut(&m.State, "it is a surge pod to remove")
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package deployments_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/steps"
 )
 
 // oneAndSurge is a Deployment of one pod, none of which may be unavailable, whose pod has the update revision. So the surge pod is to be
@@ -45,25 +43,22 @@ func TestSurgePodIsRemoved(t *testing.T) {
 		fixture.Unready(pod)
 		pod.Spec.NodeName, pod.Status.Phase = "", corev1.PodPending
 	}
-	unconfirmed := func(long time.Duration) func(*corev1.Pod) {
-		return fixture.AheadSince(fixture.Start.Add(-long - time.Second))
-	}
 	for name, test := range map[string]struct {
 		rollout *deployments.Rollout
 		goes    bool
 	}{
 		"both serve":                       {oneAndSurge(nil, nil, "b"), true},
-		"only the surge pod serves":        {oneAndSurge(fixture.Drained, nil, "b"), false},
+		"only the surge pod serves":        {oneAndSurge(fixture.Out, nil, "b"), false},
 		"only the other pod serves":        {oneAndSurge(nil, fixture.Unready, "b"), true},
-		"its kubelet does not confirm it":  {oneAndSurge(unconfirmed(readiness.Lasts), nil, "b"), false},
-		"its kubelet will not confirm it":  {oneAndSurge(unconfirmed(readiness.LastsUnconfirmed), nil, "b"), true},
-		"neither serves":                   {oneAndSurge(fixture.Drained, fixture.Unready, "b"), false},
-		"neither serves, it has no node":   {oneAndSurge(fixture.Drained, unplaced, "b"), true},
+		"its startup probe may fail":       {oneAndSurge(provedIn(time.Second), nil, "b"), false},
+		"its startup probe has answered":   {oneAndSurge(provedIn(0), nil, "b"), true},
+		"neither serves":                   {oneAndSurge(fixture.Out, fixture.Unready, "b"), false},
+		"neither serves, it has no node":   {oneAndSurge(fixture.Out, unplaced, "b"), true},
 		"neither serves, it is an old one": {oneAndSurge(fixture.Unready, fixture.Unready, "a"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			planned := fixture.Brief(test.rollout.Plan().Steps)
-			if goes := strings.Contains(planned, "move surge") || strings.Contains(planned, "close surge"); goes != test.goes {
+			if goes := strings.Contains(planned, "move surge") || strings.Contains(planned, "out surge"); goes != test.goes {
 				t.Errorf("the surge pod goes: %t, want %t: %s", goes, test.goes, planned)
 			}
 		})
@@ -78,9 +73,9 @@ func TestSurgePodsLetMorePodsRestart(t *testing.T) {
 		surge func(*corev1.Pod)
 		want  string
 	}{
-		"the surge pod serves":                {[]string{"1", "2", "3"}, nil, "status, close 1, close 2"},
-		"it does not serve yet":               {[]string{"1", "2", "3"}, fixture.Unready, "status, close 1"},
-		"it serves, and both pods have turns": {[]string{"1", "2"}, nil, "status, move surge, close 1, close 2"},
+		"the surge pod serves":                {[]string{"1", "2", "3"}, nil, "status, out 1, out 2"},
+		"it does not serve yet":               {[]string{"1", "2", "3"}, fixture.Unready, "status, out 1"},
+		"it serves, and both pods have turns": {[]string{"1", "2"}, nil, "status, move surge, out 1, out 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(int32(len(test.pods)), fixture.App{Image: "v2"})
@@ -104,21 +99,43 @@ func TestSurgePodsLetMorePodsRestart(t *testing.T) {
 	}
 }
 
-// TestOneAtATimeWaitsForNoKubelet: where there is no room for a surge pod, one pod restarts at a time, and the next one waits only until
-// Ready has lasted, as where one pod may be unavailable.
-func TestOneAtATimeWaitsForNoKubelet(t *testing.T) {
-	for note, want := range map[string]string{"": "", deployments.NoSurge: "close 2"} {
-		r := fixture.New(2, fixture.App{Image: "v2"})
-		r.Seen.Settings.Surge = inplace.SurgeNeeded
-		r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("25%"))
-		a, b := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
-		a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
-		b.Labels[inplace.LabelSurgeReplicas] = note
-		fixture.PodOf(r, "1", b, fixture.AheadSince(fixture.Start.Add(-readiness.Lasts-time.Second)))
-		fixture.PodOf(r, "2", a)
-		closes := slices.DeleteFunc(r.Plan().Steps, func(step steps.Step) bool { return !steps.Closes(step) })
-		if planned := fixture.Brief(closes); planned != want {
-			t.Errorf("surge replicas %q: planned %q, want %q", note, planned, want)
-		}
+// removing makes the pod the first to be deleted.
+func removing(pod *corev1.Pod) {
+	pod.Annotations[corev1.PodDeletionCost] = readiness.LowestDeletionCost
+}
+
+// TestSurgePodIsTakenOutUntilItIsDeleted: without a webhook its kubelet puts it back every 10 s. It may be deleted only while it is not
+// Ready.
+func TestSurgePodIsTakenOutUntilItIsDeleted(t *testing.T) {
+	lowered := func(r *deployments.Rollout) *deployments.Rollout {
+		b := r.UpdateRevision()
+		*b.Spec.Replicas, b.Labels[inplace.LabelSurgeReplicas] = 1, ""
+		return r
+	}
+	placed := func(pod *corev1.Pod) { pod.Spec.NodeName = "node-2" }
+	out := func(pod *corev1.Pod) { removing(pod); fixture.Out(pod) }
+	sick := func(pod *corev1.Pod) { removing(pod); fixture.Unready(pod) }
+	for name, test := range map[string]struct {
+		rollout *deployments.Rollout
+		want    string
+		may     bool
+	}{
+		"it serves":                        {oneAndSurge(placed, nil, "b"), "move surge", false},
+		"it is marked":                     {oneAndSurge(placed, removing, "b"), "out surge", false},
+		"it is out":                        {oneAndSurge(placed, out, "b"), "2 → 1", true},
+		"it does not serve":                {oneAndSurge(placed, sick, "b"), "out surge", true},
+		"its replica is gone":              {lowered(oneAndSurge(placed, out, "b")), "marks", true},
+		"its replica is gone, and it back": {lowered(oneAndSurge(placed, removing, "b")), "marks, out surge", false},
+		"its replica is gone, and it sick": {lowered(oneAndSurge(placed, sick, "b")), "marks", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			surge := podNamed(test.rollout.Seen.Pods, "surge")
+			if may := deployments.MayBeDeleted(surge); may != test.may {
+				t.Errorf("it may be deleted: %t", may)
+			}
+			if planned := strings.TrimPrefix(fixture.Brief(test.rollout.Plan().Steps), "status, "); planned != test.want {
+				t.Errorf("planned %q, want %q", planned, test.want)
+			}
+		})
 	}
 }

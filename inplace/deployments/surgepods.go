@@ -32,9 +32,9 @@ func SurgeNote(surge int) string {
 }
 
 // MayBeDeleted reports whether a pod may be deleted although its ReplicaSet is updating. It may if it is a surge pod that is being removed,
-// and clients have been told to leave it. That is not needed if the pod has no gate to tell them by, or does not serve.
+// and that is out of service.
 func MayBeDeleted(pod *corev1.Pod) bool {
-	return readiness.Removing(pod) && (!readiness.Gated(pod) || readiness.Closed(pod) || !apps.IsTrue(pod, corev1.PodReady))
+	return readiness.Removing(pod) && !apps.IsTrue(pod, corev1.PodReady)
 }
 
 // NotedSurge returns how many replicas may be for surge pods: those that the label notes, and those that another client has added.
@@ -135,11 +135,8 @@ func (s *Set) Youngest() []*Pod {
 
 // Ending counts the surge pods that are being removed and for which replicas may have been lowered.
 func (s *Set) Ending() int {
-	return s.count(func(m *Pod) bool { return m.Removing && m.mayBeLowered() })
+	return s.count(func(m *Pod) bool { return m.Removing })
 }
-
-// mayBeLowered reports whether replicas may be lowered for a surge pod that is being removed: it is drained, or cannot be drained.
-func (m *Pod) mayBeLowered() bool { return readiness.Closed(m.Pod) || !readiness.Gated(m.Pod) }
 
 // Precedes reports whether the ReplicaSet controller deletes this pod before the other, which may be deleted. It compares what
 // ActivePodsWithRanks compares before the deletion costs.
@@ -152,7 +149,7 @@ func (m *Pod) Precedes(other *Pod) bool {
 	case pending(m.Pod) != pending(other.Pod):
 		return pending(m.Pod)
 	}
-	return !readiness.Gated(other.Pod) && other.Ready() && !m.Ready() // a gated other pod is closed and will not be Ready
+	return false // the other pod is not Ready either
 }
 
 // MarkSurge returns the patch that marks the pod as a surge pod.
@@ -195,9 +192,7 @@ func (s *Set) markSurgePods() []steps.PatchPod {
 	}
 	young, unmarked := s.Youngest(), max(0, s.Surge-len(marked)-s.Missing())
 	for _, m := range young[:min(len(young), unmarked)] {
-		if !readiness.AwaitsGate(m.Pod) { // its gate is opened first
-			patches = append(patches, m.MarkSurge())
-		}
+		patches = append(patches, m.MarkSurge())
 	}
 	return patches
 }
@@ -214,16 +209,4 @@ func (s *Set) removeFirst() []steps.PatchPod {
 		}
 	}
 	return patches
-}
-
-// Outlives reports whether another pod would be deleted in place of this surge pod, because it starts again while the surge pod serves. A
-// surge pod with a gate is not Ready by the time it is deleted.
-func (m *Pod) Outlives() bool {
-	if m.Removing || !m.Ready() || readiness.Gated(m.Pod) {
-		return false
-	}
-	return slices.ContainsFunc(m.Owner.Pods, func(other *Pod) bool {
-		starts := !other.Ready() && other.Pod.Spec.NodeName != "" && other.Pod.Status.Phase != corev1.PodPending
-		return starts && !other.Surge && !other.Removing
-	})
 }

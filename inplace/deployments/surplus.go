@@ -12,8 +12,7 @@ func (s *Set) Surplus() int { return max(0, len(s.Pods)-s.Size()) }
 func (s *Set) Missing() int { return max(0, s.Size()-len(s.Pods)) }
 
 // Idle returns how many pods the ReplicaSet controller deletes before any Ready pod (getPodsToDelete in
-// pkg/controller/replicaset/replica_set.go). A pod whose kubelet has not yet seen that its gate is closed is Ready to that controller like
-// any other.
+// pkg/controller/replicaset/replica_set.go).
 func (s *Set) Idle() int {
 	return max(0, s.Size()-len(s.Pods)+s.Unready())
 }

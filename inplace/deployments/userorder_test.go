@@ -17,12 +17,12 @@ func TestLeadersGoLast(t *testing.T) {
 		r, s  func(*corev1.Pod)
 		steps string
 	}{
-		"no leader":               {nil, nil, "close r, close s"},
-		"r":                       {leads, nil, "close s"},
-		"s":                       {nil, leads, "close r"},
-		"both":                    {leads, leads, "close r, close s"},
-		"r, and s has begun":      {leads, fixture.Drained, "2 → 1, close r"},
-		"r, and s does not serve": {leads, fixture.Unready, "close s"},
+		"no leader":               {nil, nil, "out r, out s"},
+		"r":                       {leads, nil, "out s"},
+		"s":                       {nil, leads, "out r"},
+		"both":                    {leads, leads, "out r, out s"},
+		"r, and s has begun":      {leads, fixture.Out, "2 → 1, out r"},
+		"r, and s does not serve": {leads, fixture.Unready, "out s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rollout := twoOfFour(nil, nil, test.r, test.s)
@@ -46,11 +46,11 @@ func TestNodesInOrder(t *testing.T) {
 		s           func(*corev1.Pod)
 		steps       string
 	}{
-		"the same zone":                         {byZone, "aaaa", nil, "close r, close s"},
-		"another zone":                          {byZone, "bbba", nil, "close s"},
-		"another zone, of a pod without a node": {byZone, "bbba", func(pod *corev1.Pod) { pod.Spec.NodeName = "" }, "close r"},
-		"a canary node":                         {map[string]string{inplace.AnnotationCanaryNodes: "zone in (c)"}, "abcb", nil, "close r"},
-		"canary nodes with updated pods":        {map[string]string{inplace.AnnotationCanaryNodes: "zone=a"}, "aabb", nil, "close r, close s"},
+		"the same zone":                         {byZone, "aaaa", nil, "out r, out s"},
+		"another zone":                          {byZone, "bbba", nil, "out s"},
+		"another zone, of a pod without a node": {byZone, "bbba", func(pod *corev1.Pod) { pod.Spec.NodeName = "" }, "out r"},
+		"a canary node":                         {map[string]string{inplace.AnnotationCanaryNodes: "zone in (c)"}, "abcb", nil, "out r"},
+		"canary nodes with updated pods":        {map[string]string{inplace.AnnotationCanaryNodes: "zone=a"}, "aabb", nil, "out r, out s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rollout := twoOfFour(nil, nil, nil, nil)

@@ -79,7 +79,7 @@ func TestItWaitsInsteadOfFallingBack(t *testing.T) {
 			if waits := name != "nothing keeps the pods"; plan.Decision.Held != waits || persists && waits || plan.Obstacle.Any() != waits {
 				t.Errorf("%s, %s: held %t, persists a fallback %t, %+v", name, code, plan.Decision.Held, persists, plan.Obstacle)
 			}
-			if plan.Phase != test.phase && code != inplace.CodeBypassed || strings.Contains(fixture.Brief(plan.Steps), "close") {
+			if plan.Phase != test.phase && code != inplace.CodeBypassed || strings.Contains(fixture.Brief(plan.Steps), "out ") {
 				t.Errorf("%s, %s: %s %q, %q", name, code, plan.Phase, plan.Message, fixture.Brief(plan.Steps))
 			}
 			if test.says == "" || code == inplace.CodeBypassed { // first, the replicas are brought back

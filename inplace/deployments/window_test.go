@@ -32,13 +32,13 @@ func TestAClosedWindowHolds(t *testing.T) {
 		return inplace.Window(now.Add(from).Format("15:04") + "-" + now.Add(to).Format("15:04"))
 	}
 	open := during(at(-time.Hour, time.Hour)).Plan()
-	if got := fixture.Brief(open.Steps); got != "close r, close s" {
+	if got := fixture.Brief(open.Steps); got != "out r, out s" {
 		t.Errorf("while it is open: %q", got)
 	}
 	r := during(at(time.Minute, time.Hour))
 	plan := r.Plan()
 	want := "waiting for the maintenance window, which opens on " + now.Add(time.Minute).Format("Mon 2006-01-02 15:04 MST")
-	if !plan.Decision.Held || strings.Contains(fixture.Brief(plan.Steps), "close") || plan.Phase != steps.PhaseWindow ||
+	if !plan.Decision.Held || strings.Contains(fixture.Brief(plan.Steps), "out ") || plan.Phase != steps.PhaseWindow ||
 		!strings.HasPrefix(plan.Message, want) || plan.After > time.Minute {
 		t.Errorf("while it is closed: held %t, %q, %s %q, next look after %s", plan.Decision.Held, fixture.Brief(plan.Steps), plan.Phase,
 			plan.Message, plan.After)

@@ -26,8 +26,6 @@ type Seen struct {
 	// Taken are the pods that were just taken out of service although Pods need not show it yet. Neither need the status of a
 	// PodDisruptionBudget.
 	Taken map[types.UID]bool
-	// Ahead has since when pods are Ready before their kubelets say so, as far as the caller knows.
-	Ahead readiness.Ahead
 }
 
 // Budgets are the PodDisruptionBudgets that select pods of one workload. They count the pods that a plan takes.
@@ -120,8 +118,7 @@ func (s Seen) count(selecting Budgets, pod *corev1.Pod, now time.Time) {
 }
 
 // healthy reports whether the pod is Ready and stays so, as far as Stayput is concerned. If that is only a matter of time, it returns how
-// long it takes. A pod that was patched is healthy when its new containers run, however long its Ready is still that of the old ones, and
-// when its kubelet confirms its Ready: a Ready that is revoked would leave fewer healthy pods than required.
+// long it takes. A pod that was patched is healthy when its new containers run, however long its Ready is still that of the old ones.
 func (s Seen) healthy(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if !readiness.Live(pod) || !apps.IsTrue(pod, corev1.PodReady) {
 		return false, 0
@@ -129,7 +126,7 @@ func (s Seen) healthy(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if out, wait := readiness.TakenOut(pod, now); out {
 		return false, wait
 	}
-	return s.Ahead.Lasting(pod, readiness.Wait{Ahead: readiness.LastsUnconfirmed}, now)
+	return readiness.ProvedStarted(pod, now)
 }
 
 // Refusal is why a PodDisruptionBudget does not allow that a pod is taken out of service. The zero Refusal says that all allow it.
@@ -172,8 +169,8 @@ func (b Budgets) Refusal(s Seen, pod *corev1.Pod, now time.Time) Refusal {
 	return b.refusal(pod, counted)
 }
 
-// needsAllowance reports whether the pod serves, and is not taken already. Counted is how many healthy pods it counts as: none if its
-// kubelet has not confirmed its Ready. An eviction may be granted on such a Ready, too.
+// needsAllowance reports whether the pod serves, and is not taken already. Counted is how many healthy pods it counts as: none if a
+// startup probe may revoke its Ready. An eviction may be granted on such a Ready, too.
 func (s Seen) needsAllowance(pod *corev1.Pod, now time.Time) (needs bool, counted int) {
 	if out, _ := readiness.TakenOut(pod, now); out || !readiness.Live(pod) || !apps.IsTrue(pod, corev1.PodReady) || s.Taken[pod.UID] {
 		return false, 0

@@ -24,7 +24,6 @@ func pods(count int) []*corev1.Pod {
 		pod := &corev1.Pod{}
 		pod.Namespace, pod.Name, pod.UID = "shop", fmt.Sprint("web-", i), types.UID(fmt.Sprint("web-", i))
 		pod.Labels = map[string]string{"app": "web"}
-		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		all = append(all, pod)
 	}
@@ -41,8 +40,8 @@ func requiring(desired, counted int32) *policyv1.PodDisruptionBudget {
 	return of
 }
 
-func closed(pod *corev1.Pod) {
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: inplace.ConditionServing, Status: corev1.ConditionFalse})
+func out(pod *corev1.Pod) {
+	pod.Status.Conditions[0] = readiness.TakenOutUntil(pod, now.Add(time.Minute), now)
 }
 
 func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }
@@ -53,9 +52,11 @@ func restarting(pod *corev1.Pod) {
 	pod.Annotations = map[string]string{inplace.AnnotationMove: `{"hash":"2","containers":{"app":{"image":"v2","containerID":"old"}}}`}
 }
 
-func ahead(pod *corev1.Pod) {
-	pod.Status.Conditions[0].Message, pod.Status.Conditions[0].LastTransitionTime = readiness.MessageAhead, metav1.NewTime(now)
-	pod.Spec.Containers = []corev1.Container{{Name: "app", ReadinessProbe: &corev1.Probe{}}}
+// unproved makes the pod one that was restarted just now, and is Ready although its startup probe has not answered yet.
+func unproved(pod *corev1.Pod) {
+	pod.Spec.Containers = []corev1.Container{{Name: "app", StartupProbe: &corev1.Probe{PeriodSeconds: 10}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", RestartCount: 1,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}}}}
 }
 
 func surge(pod *corev1.Pod) { pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true"} }
@@ -80,18 +81,18 @@ func TestTake(t *testing.T) {
 		"none may go":              {required: 3, counted: 3, why: all},
 		"more required than exist": {required: 5, counted: 3, why: "3 of 5 required pods are healthy"},
 
-		"a gate is closed, not counted yet":     {required: 2, counted: 3, change: on(2, closed), why: enough},
+		"a pod is out, not counted yet":         {required: 2, counted: 3, change: on(2, out), why: enough},
 		"a pod restarts, still Ready":           {required: 2, counted: 3, change: on(2, restarting), why: enough},
 		"a pod is not Ready, not counted yet":   {required: 2, counted: 3, change: on(2, unready), why: enough},
 		"a pod is Ready again, not counted yet": {required: 2, counted: 2, why: stale},
-		"a pod is Ready ahead of its kubelet":   {required: 2, counted: 3, change: on(2, ahead), why: enough},
-		"the first is Ready ahead of its kubelet, and required": {required: 3, counted: 3, change: on(0, ahead),
+		"the Ready of a pod is not proved":      {required: 2, counted: 3, change: on(2, unproved), why: enough},
+		"the Ready of the first is not proved, and required": {required: 3, counted: 3, change: on(0, unproved),
 			why: "2 of 3 required pods are healthy"},
-		"the first is Ready ahead of its kubelet, and not required": {required: 2, counted: 3, change: on(0, ahead), taken: 1, why: enough},
-		"the first is Ready ahead of its kubelet, not counted yet":  {required: 2, counted: 2, change: on(0, ahead), why: stale},
-		"an eviction was granted on a Ready ahead of its kubelet": {required: 2, counted: 3, why: "1 of 2 required pods are healthy",
+		"the Ready of the first is not proved, and not required": {required: 2, counted: 3, change: on(0, unproved), taken: 1, why: enough},
+		"the Ready of the first is not proved, not counted yet":  {required: 2, counted: 2, change: on(0, unproved), why: stale},
+		"an eviction was granted on a Ready that is not proved": {required: 2, counted: 3, why: "1 of 2 required pods are healthy",
 			change: func(s *Seen) {
-				ahead(s.Pods[0])
+				unproved(s.Pods[0])
 				s.Budgets[0].Status.DisruptedPods = map[string]metav1.Time{"web-2": {}}
 				s.Budgets[0].Status.DisruptionsAllowed = 0
 			}},
@@ -170,14 +171,14 @@ func TestEveryBudgetMustAllow(t *testing.T) {
 	}
 }
 
-// TestAgain checks that a refusal says when a pod counts as healthy that is Ready ahead of its kubelet: no event tells that.
+// TestAgain checks that a refusal says when a Ready is proved: no event tells that.
 func TestAgain(t *testing.T) {
-	seen := Seen{Budgets: []*policyv1.PodDisruptionBudget{requiring(2, 3)}, Pods: pods(3), Ahead: readiness.Ahead{"web-2": now}}
-	ahead(seen.Pods[2])
-	if refused := seen.Of(seen.Pods, now).Take(seen, seen.Pods[0], now); refused.Again != readiness.LastsUnconfirmed {
-		t.Errorf("ask again after %s, want %s", refused.Again, readiness.LastsUnconfirmed)
+	seen := Seen{Budgets: []*policyv1.PodDisruptionBudget{requiring(2, 3)}, Pods: pods(3)}
+	unproved(seen.Pods[2])
+	if refused := seen.Of(seen.Pods, now).Take(seen, seen.Pods[0], now); refused.Again != 15*time.Second {
+		t.Errorf("ask again after %s", refused.Again)
 	}
-	later := now.Add(readiness.LastsUnconfirmed)
+	later := now.Add(15 * time.Second)
 	if refused := seen.Of(seen.Pods, later).Take(seen, seen.Pods[0], later); refused != (Refusal{}) {
 		t.Errorf("refused: %s", refused)
 	}

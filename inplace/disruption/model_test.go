@@ -12,8 +12,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // model is a namespace in which several workers take pods of one PodDisruptionBudget, users evict pods, and the disruption controller
@@ -71,7 +69,7 @@ func (m *model) store(pod *corev1.Pod, change func(*corev1.Pod)) {
 	next := pod.DeepCopy()
 	change(next)
 	m.log = append(m.log, next)
-	m.logf("%s: serves %t, ahead %t, deleted %t", next.Name, serves(next), readiness.IsAhead(next), next.DeletionTimestamp != nil)
+	m.logf("%s: serves %t, proved %t, deleted %t", next.Name, serves(next), len(next.Spec.Containers) == 0, next.DeletionTimestamp != nil)
 }
 
 // sync is trySync of pkg/controller/disruption.
@@ -95,7 +93,7 @@ func (m *model) sync() {
 }
 
 // evict is checkAndDecrement of pkg/registry/core/pod/storage/eviction.go. The pod is deleted later. Between the answer about an allowance
-// and the write of the gate, no eviction is granted here: that moment is a known limit. Nor is a pod evicted of which the disruption
+// and the write of Ready, no eviction is granted here: that moment is a known limit. Nor is a pod evicted of which the disruption
 // controller does not know yet: it would forget the eviction (buildDisruptedPodMap).
 func (m *model) evict() {
 	pod := m.any()
@@ -144,7 +142,7 @@ func (m *model) allow() {
 	}
 }
 
-// write closes the gate of a pod that has an allowance, unless the pod has changed.
+// write takes a pod that has an allowance out of service, unless the pod has changed.
 func (m *model) write() {
 	_, version := m.at(len(m.log))
 	for uid, on := range m.given {
@@ -153,9 +151,9 @@ func (m *model) write() {
 			m.logf("%s has changed", uid)
 			return
 		}
-		m.store(m.log[on], closed)
+		m.store(m.log[on], out)
 		m.written[uid] = len(m.log) - 1
-		m.logf("closed %s, %d are healthy, %d required", uid, m.healthy(), m.budget.Status.DesiredHealthy)
+		m.logf("took out %s, %d are healthy, %d required", uid, m.healthy(), m.budget.Status.DesiredHealthy)
 		if m.healthy() < int(m.budget.Status.DesiredHealthy) {
 			m.failed = fmt.Sprintf("%d are healthy after %s was taken, %d required", m.healthy(), uid, m.budget.Status.DesiredHealthy)
 		}
@@ -176,14 +174,13 @@ func (m *model) healthy() int {
 	return healthy
 }
 
-// serves reports whether the pod is Ready, as evictions count it, and its gate is open.
+// serves reports whether the pod is Ready, as evictions count it.
 func serves(pod *corev1.Pod) bool {
-	ready := pod.Status.Conditions[0].Status == corev1.ConditionTrue
-	return ready && pod.DeletionTimestamp == nil && len(pod.Status.Conditions) == 1
+	return pod.Status.Conditions[0].Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
 }
 
-// kubelet moves a pod on: one that is closed is not Ready, or serves again; a new one becomes Ready; one that is deleted goes, and another
-// one comes. A pod that serves again may be Ready before its kubelet says so. Here kubelets confirm that.
+// kubelet moves a pod on: one that is out of service serves again; a new one becomes Ready; one that is deleted goes, and another one
+// comes. A pod that serves again may be Ready before its startup probe answers. Here the probes confirm that.
 func (m *model) kubelet() {
 	pod := m.any()
 	_, evicted := m.budget.Status.DisruptedPods[pod.Name]
@@ -193,15 +190,13 @@ func (m *model) kubelet() {
 		m.create(corev1.ConditionFalse)
 	case evicted:
 		m.store(pod, func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} })
-	case len(pod.Status.Conditions) > 1 && pod.Status.Conditions[0].Status == corev1.ConditionTrue:
-		m.store(pod, unready)
 	default:
 		before := m.rng.Intn(2) == 0 && pod.Status.Conditions[0].Status != corev1.ConditionTrue
 		m.store(pod, func(pod *corev1.Pod) {
-			pod.Status.Conditions = pod.Status.Conditions[:1]
-			pod.Status.Conditions[0].Status, pod.Status.Conditions[0].Message = corev1.ConditionTrue, ""
+			pod.Status.Conditions[0] = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
+			pod.Spec.Containers, pod.Status.ContainerStatuses = nil, nil
 			if before {
-				ahead(pod)
+				unproved(pod)
 			}
 		})
 	}
@@ -232,7 +227,7 @@ func (m *model) logf(format string, values ...any) {
 	m.trace = append(m.trace, fmt.Sprintf(format, values...))
 }
 
-// TestNoStepTakesTooMany runs random interleavings. After each gate that closes as many pods are healthy as the PodDisruptionBudget
+// TestNoStepTakesTooMany runs random interleavings. After each pod that is taken out as many pods are healthy as the PodDisruptionBudget
 // requires, whatever cache lags. STAYPUT_SEEDS=n runs n seeds.
 func TestNoStepTakesTooMany(t *testing.T) {
 	seeds, taken := int64(2000), 0

@@ -15,6 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -86,10 +87,10 @@ func TestDryRunDecides(t *testing.T) {
 			r.Seen.DryRun = dryrun.Result{UpdateRevision: "b", Unknown: "no dry run"}
 			setImages(old, "mirror/v1")
 		}, inplace.CodeRewrittenImage},
-		"it is rewritten, without a gate": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+		"it is rewritten, and the pod stays in service": {func(r *deployments.Rollout, made, old *corev1.Pod) {
 			setImages(made, "mirror/v2")
 			setImages(old, "mirror/v1")
-			fixture.Ungated(old)
+			r.Seen.Endpoints = podstate.Endpoints{old.UID: {LastOf: "web"}}
 		}, ""},
 		"one of the update revision was rewritten otherwise": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
 			setImages(fixture.PodOf(r, "q", r.ReplicaSets[1]), "elsewhere/v2")
@@ -162,8 +163,8 @@ func TestDryRunDecides(t *testing.T) {
 			if got := strings.Join(plan.Decision.Reasons.Codes(), " "); got != test.code || plan.Decision.Held != (test.code == "") {
 				t.Errorf("held %v: %q %s", plan.Decision.Held, got, plan.Decision.Reasons)
 			}
-			if closes := slices.ContainsFunc(plan.Steps, steps.Closes); closes && test.code != "" {
-				t.Errorf("a gate is closed all the same: %v", plan.Steps)
+			if out := slices.ContainsFunc(plan.Steps, steps.TakesOut); out && test.code != "" {
+				t.Errorf("a pod is taken out all the same: %v", plan.Steps)
 			}
 		})
 	}

@@ -140,7 +140,7 @@ func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
 }
 
 // Awaited reports whether the user waits for a container that is to restart: for one that is not auxiliary. A user who asks for a restart
-// as such always waits for it, because Stayput sees by the gate that it has happened.
+// as such always waits for it, because nothing else asks for it.
 func (c ContainerChanges) Awaited(auxiliary inplace.Auxiliary) bool {
 	for change := range c.Restarting() {
 		if change.Restart || !auxiliary.Has(change.Container) {

@@ -35,7 +35,7 @@ func (d Drains) Complete(endpoints podstate.Endpoints) (left Drains, known bool)
 			left[uid], endpoint.OutSince = since, since
 			endpoints[uid] = endpoint
 		}
-		known = known && (endpoint.Listed || endpoint.NoClientSent || !endpoint.OutSince.IsZero())
+		known = known && (endpoint.Listed || endpoint.NoClientSent || endpoint.LastOf != "" || !endpoint.OutSince.IsZero())
 	}
 	return left, known
 }

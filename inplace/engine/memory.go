@@ -37,8 +37,9 @@ type Memory struct {
 	Versions Versions
 	// Drains has since when pods are out of service that wait for their restart.
 	Drains Drains
-	// Ahead has since when pods are Ready before their kubelets say so.
-	Ahead readiness.Ahead
+	// TakenOut has when pods were taken out of service, takenOutFor for which update revision.
+	TakenOut    TakenOut
+	takenOutFor types.UID
 	// Marks are the marks of pods as far as they were parsed, while an update is held.
 	Marks readiness.Marks
 	// Batches has since when steps are deferred so that others go along.
@@ -145,7 +146,7 @@ func (m *Memory) Waits(plan steps.Plan, now time.Time) {
 
 // Observe advances the memory before a plan.
 func (m *Memory) Observe(pods []*corev1.Pod, now time.Time) {
-	m.Ahead, m.Marks = m.Ahead.Next(pods, now), m.Marks.Next(pods)
+	m.TakenOut, m.Marks = m.TakenOut.next(pods), m.Marks.Next(pods)
 	if m.Batches == nil {
 		m.Batches = steps.Batches{}
 	}
@@ -158,7 +159,8 @@ func (m *Memory) Observe(pods []*corev1.Pod, now time.Time) {
 }
 
 // Made advances the memory after a step.
-func (m *Memory) Made(step steps.Step) {
+func (m *Memory) Made(step steps.Step, now time.Time) {
+	m.TakenOut = m.TakenOut.after(step, now)
 	switch s := step.(type) {
 	case steps.PersistFallback:
 		m.Fallback = &s.Fallback
@@ -179,6 +181,9 @@ func (m *Memory) KnownFallback(cached revisions.Fallback) revisions.Fallback {
 // revision, policies may have changed.
 func (m *Memory) Planned(plan steps.Plan, now time.Time) {
 	m.Batches, m.Unhindered = m.Batches.Next(plan, now), m.Unhindered.Next(plan, now)
+	if revision := plan.Decision.UpdateRevision; revision != nil && revision.GetUID() != m.takenOutFor {
+		m.TakenOut, m.takenOutFor = nil, revision.GetUID()
+	}
 	if !plan.Decision.Held {
 		m.DryRun, m.Tried, m.Marks = Asked{}, "", nil
 	}

@@ -52,6 +52,7 @@ func TestDrains(t *testing.T) {
 		"it is offered":            {podstate.Endpoint{Listed: true}, "out", true},
 		"it is out":                {podstate.Endpoint{}, "out", true},
 		"it is out, since when?":   {podstate.Endpoint{}, "other", false},
+		"it is the last":           {podstate.Endpoint{LastOf: "web"}, "other", true},
 		"no client is sent to it":  {podstate.Endpoint{NoClientSent: true}, "other", true},
 		"it is out, and no client": {podstate.Endpoint{NoClientSent: true}, "out", true},
 	} {
@@ -136,11 +137,11 @@ func TestFallbackIsKnownBeforeTheCacheShowsIt(t *testing.T) {
 	if got := m.KnownFallback(fallback); got != fallback {
 		t.Errorf("a new leader takes %v for the fallback", got)
 	}
-	m.Made(steps.PersistFallback{Fallback: fallback})
+	m.Made(steps.PersistFallback{Fallback: fallback}, start)
 	if got := m.KnownFallback(none); got != fallback {
 		t.Errorf("after a fallback it takes %v for it", got)
 	}
-	m.Made(steps.ForgetFallback{})
+	m.Made(steps.ForgetFallback{}, start)
 	if got := m.KnownFallback(fallback); got != none {
 		t.Errorf("after it is forgotten it takes %v for it", got)
 	}

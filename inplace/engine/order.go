@@ -97,7 +97,7 @@ func (u *Update) seek() {
 		if u.order.unfinished == nil && !(s.Updated && s.Available && !s.PartiallyPatched()) {
 			u.order.unfinished = s
 		}
-		if u.order.unbegun == nil && !u.order.last.Has(s.Pod) && !s.Updated && !s.PartiallyPatched() && !readiness.Closed(s.Pod) {
+		if u.order.unbegun == nil && !u.order.last.Has(s.Pod) && !s.Updated && !s.PartiallyPatched() && !readiness.Out(s.Pod) {
 			u.order.unbegun = s
 		}
 	}

@@ -48,7 +48,7 @@ func Plan(begin Begin) steps.Plan {
 	switch {
 	case !u.Decided.Held:
 		turns := u.restarts(p)
-		u.openGates(turns)
+		u.putBack(turns)
 		p.CleanUp()
 		return finish(p, turns)
 	case u.Decided.Waits:
@@ -59,7 +59,7 @@ func Plan(begin Begin) steps.Plan {
 	}
 	if p.NeedsDryRun() {
 		turns := p.AskDryRun()
-		u.openGates(turns)
+		u.putBack(turns)
 		u.Plan.Phase(steps.PhaseWaiting, dryrun.Asking)
 		return finish(p, turns)
 	}
@@ -74,13 +74,13 @@ func proceed(begin Begin, p Planner) steps.Plan {
 	if reason != nil {
 		return FallBack(begin, *reason)
 	}
-	u.openGates(turns)
+	u.putBack(turns)
 	return finish(p, turns)
 }
 
-// FallBack returns the plan by which the update falls back to the native controller. Gates open as soon as that is safe, and pre-pull pods
-// are deleted. If pods are left for the native controller, the fallback is persisted. While the user wants no pod to be replaced, it
-// returns a plan by which the update waits instead.
+// FallBack returns the plan by which the update falls back to the native controller. Pods are put back into service as soon as that is
+// safe, and pre-pull pods are deleted. If pods are left for the native controller, the fallback is persisted. While the user wants no pod
+// to be replaced, it returns a plan by which the update waits instead.
 func FallBack(begin Begin, why inplace.Reason) steps.Plan {
 	p := begin(nil)
 	u := p.Base()
@@ -91,7 +91,7 @@ func FallBack(begin Begin, why inplace.Reason) steps.Plan {
 	if p.LeftToDo() {
 		u.Plan.PersistFallback(u.Workload, u.Workload.Template.Hash(), why)
 	}
-	u.openGates(nil)
+	u.putBack(nil)
 	u.Plan.DeletePrePullPods(u.seen.Pull.PrePullPods, why.Message)
 	p.FallBack(why)
 	u.Plan.Phase(steps.PhaseNative, u.Decided.Reasons.String())

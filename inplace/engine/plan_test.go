@@ -73,9 +73,9 @@ func TestPlan(t *testing.T) {
 	}{
 		"nothing to do":     {steps.Decision{}, []func(*corev1.Pod){nil, nil, nil}, nil, "clean up", steps.PhaseIdle, 3, 0},
 		"native":            {native, []func(*corev1.Pod){nil, nil, nil}, nil, "clean up", steps.PhaseNative, 3, 0},
-		"native, and moved": {native, []func(*corev1.Pod){fixture.Drained}, nil, "clean up", steps.PhaseNative, 0, 1},
-		"a gate is closed":  {steps.Decision{}, []func(*corev1.Pod){nil, fixture.Drained}, nil, "clean up", steps.PhaseUpdating, 1, 1},
-		"in place":          {held, []func(*corev1.Pod){nil, fixture.Drained, nil}, nil, "proceed", steps.PhaseUpdating, 2, 1},
+		"native, and moved": {native, []func(*corev1.Pod){fixture.Out}, nil, "clean up", steps.PhaseNative, 0, 1},
+		"a pod is out":      {steps.Decision{}, []func(*corev1.Pod){nil, fixture.Out}, nil, "clean up", steps.PhaseUpdating, 1, 1},
+		"in place":          {held, []func(*corev1.Pod){nil, fixture.Out, nil}, nil, "proceed", steps.PhaseUpdating, 2, 1},
 		"surge pods aside":  {held, []func(*corev1.Pod){nil, surge}, nil, "proceed", steps.PhaseUpdating, 1, 0},
 		"without any pods":  {held, nil, nil, "proceed", steps.PhaseUpdating, 0, 0},
 		"impossible":        {held, []func(*corev1.Pod){nil}, func(p *plan) { p.impossible = &no }, "fall back", steps.PhaseNative, 1, 0},
@@ -107,22 +107,22 @@ func TestFallBack(t *testing.T) {
 		"no pods are left": {false, inplace.CodeRefused, 0},
 		"uninstalled":      {true, inplace.CodeUninstalled, 0},
 	} {
-		p := planOf(fixture.Drained)
+		p := planOf(fixture.Out)
 		p.left = test.left
 		result := engine.FallBack(func(*inplace.Reason) engine.Planner { return p }, inplace.Reason{Code: test.code})
-		persisted, opened := 0, 0
+		persisted, back := 0, 0
 		for _, step := range result.Steps {
 			switch step := step.(type) {
 			case steps.PersistFallback:
 				persisted++
-			case steps.SetGate:
-				if step.Open {
-					opened++
+			case steps.SetReady:
+				if !step.Out {
+					back++
 				}
 			}
 		}
-		if decided := result.Decision; persisted != test.persisted || opened != 1 || decided.Held || decided.Reasons[0].Code != test.code {
-			t.Errorf("%s: persisted %d, opened %d gates, decided %+v", name, persisted, opened, decided)
+		if decided := result.Decision; persisted != test.persisted || back != 1 || decided.Held || decided.Reasons[0].Code != test.code {
+			t.Errorf("%s: persisted %d, put back %d, decided %+v", name, persisted, back, decided)
 		}
 	}
 }

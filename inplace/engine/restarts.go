@@ -14,7 +14,7 @@ import (
 // restarts makes the next steps for pods whose annotations ask for restarts (podstate/request.go), and returns those that have their turn.
 // They wait while an update is in progress, whichever controller makes it. Pods that do not serve go first.
 func (u *Update) restarts(p Planner) podstate.Turns {
-	turns := u.drainStopping()
+	turns := podstate.Turns{}
 	requests := u.requests(p)
 	if len(requests) == 0 {
 		return turns
@@ -27,24 +27,6 @@ func (u *Update) restarts(p Planner) podstate.Turns {
 		}
 	}
 	u.Plan.MayStart(budget.Left())
-	return turns
-}
-
-// drainStopping takes pods out of service that were patched on request while they served, and returns the pods whose containers stop: see
-// readiness/stopping.go.
-func (u *Update) drainStopping() podstate.Turns {
-	turns := podstate.Turns{}
-	if u.Decided.Native() || u.seen.Unmanaged(u.Workload) != nil {
-		return turns
-	}
-	for _, s := range u.States {
-		if s.MayDrainStopping() {
-			u.Plan.Result.OnRequest = true
-			u.Plan.Step(podstate.DrainStopping(s.Pod, u.seen.Now))
-			turns[s] = true
-		}
-		turns[s] = turns[s] || s.StillStopping()
-	}
 	return turns
 }
 
@@ -108,7 +90,7 @@ func (u *Update) writes(pod *corev1.Pod) bool {
 		switch s := step.(type) {
 		case steps.PatchPod:
 			return s.Pod == pod
-		case steps.SetGate:
+		case steps.SetReady:
 			return s.Pod == pod
 		}
 		return false
@@ -121,7 +103,7 @@ func (u *Update) restart(r podstate.Asking, turns podstate.Turns) bool {
 	switch {
 	case !u.Reachable(r.Pod.Pod), r.StopsNow(), r.Next.Postponed() != "":
 		return false
-	case readiness.Closed(r.Pod.Pod):
+	case readiness.Out(r.Pod.Pod):
 		u.drain(r, turns)
 		return false
 	case starting:
@@ -143,7 +125,7 @@ func (u *Update) start(r podstate.Asking, turns podstate.Turns) {
 		return
 	}
 	turns[r.Pod] = true
-	u.Plan.Step(r.CloseGate(u.seen.Now))
+	u.Plan.Step(r.TakeOut(u.drainTakes(), u.seen.Now))
 }
 
 // drain has the pod keep its turn, and restarts the container once the drain is over.

@@ -44,12 +44,10 @@ type Snapshot struct {
 	Fallback revisions.Fallback
 	// Unread is why only an outline of some revisions or pods was read; empty if all were read completely.
 	Unread string
-	// Endpoints are those of the pods whose gates are closed, with the time since when no EndpointSlice offers the pod. Only a caller that
-	// carries out the steps of a plan needs them, as it does Ahead and Batches.
+	// Endpoints are those of the pods that serve or are out of service, with the time since when no EndpointSlice offers the pod. Only a
+	// caller that carries out the steps of a plan needs them, as it does TakenOut and Batches.
 	Endpoints podstate.Endpoints
-	Ahead     readiness.Ahead
-	// WriteTakes is how long a write took lately, 0 if the caller has measured none.
-	WriteTakes time.Duration
+	TakenOut  TakenOut
 	// Marks are those marks of pods that the caller has parsed before; nil if it remembers none.
 	Marks readiness.Marks
 	// Batches has since when steps are deferred. If nil, nothing is deferred.

@@ -93,7 +93,6 @@ func (w Workload) replacing() string {
 
 // NewUpdate begins a plan for a workload.
 func NewUpdate(workload Workload, seen *Snapshot) Update {
-	seen.Disruption.Ahead = seen.Ahead
 	byName := readiness.NodesByName(seen.Nodes)
 	return Update{Plan: &steps.PlanBuilder{Batches: seen.Batches}, Workload: workload, NodesByName: byName,
 		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), hooks: inplace.HooksOf(workload.GetAnnotations()),
@@ -122,22 +121,15 @@ func (u *Update) PartitionNow() inplace.Partition {
 
 // StateOf returns the state of a live pod that has that revision.
 func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstate.State {
-	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Ahead, u.seen.Marks, u.Workload.MinReadySeconds,
-		u.readyWait(), u.seen.Now)
+	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Marks, u.Workload.MinReadySeconds, u.seen.Now)
 	node := u.NodesByName[pod.Spec.NodeName]
 	s.Auxiliary, s.Unreachable = u.auxiliary, readiness.KnownUnreachable(node)
-	s.Infeasible = s.WhyInfeasible(node)
+	s.Infeasible, s.StaysIn = s.WhyInfeasible(node), u.staysIn(pod)
+	if u.seen.TakenOut.undone(pod) {
+		u.Plan.Result.Bypassed = "no webhook was asked about a report of pod " + pod.Name
+	}
 	s.Hold(u.hooks, u.seen.Settings.PreRestartTimeout, u.seen.Now)
 	return s
-}
-
-// readyWait returns how long a Ready that its kubelet may revoke must be seen.
-func (u *Update) readyWait() readiness.Wait {
-	lasts := readiness.LastsWhere(u.seen.WriteTakes)
-	if u.NoneUnavailable {
-		return readiness.Wait{Ahead: readiness.LastsUnconfirmed, Said: lasts}
-	}
-	return readiness.Wait{Ahead: lasts, Said: lasts}
 }
 
 // Reachable reports whether the kubelet of the pod's node would act on a patch. Otherwise the pod would not be what its identity says, for
@@ -150,9 +142,19 @@ func (u *Update) Reachable(pod *corev1.Pod) bool {
 	return !readiness.Unreachable(node)
 }
 
-// openGates opens the gates of pods without a turn, at the end of every plan.
-func (u *Update) openGates(turns podstate.Turns) {
-	podstate.OpenGates(u.Plan, u.States, turns, u.seen.Now)
+// putBack puts pods back into service that have no turn, at the end of every plan.
+func (u *Update) putBack(turns podstate.Turns) {
+	podstate.PutAllBack(u.Plan, u.States, turns, u.seen.Now)
+}
+
+// TakeOut takes the pod out of service, so that it drains before its containers restart. Nothing but the time shows that a container has
+// yet to stop for its CPU and memory.
+func (u *Update) TakeOut(s *podstate.State, why string) {
+	takes := u.drainTakes()
+	if s.RestartsToResize() {
+		takes += readiness.GracePeriod(s.Pod)
+	}
+	u.Plan.Step(podstate.TakeOut(s.Pod, takes, u.seen.Now, why))
 }
 
 // DrainState returns how far the pod is in its drain. The plan says which hooks a pod with a turn still has.
@@ -224,7 +226,7 @@ func (u *Update) NotResized(counted bool, deadline time.Duration) *inplace.Reaso
 func (u *Update) againstPod(s *podstate.State) *inplace.Reason {
 	if !s.Updated {
 		reason := cmp.Or(u.NewPods.AgainstPod(s.Pod, s.Needs(), s.Rewritten),
-			podstate.CannotRestart(u.NodesByName[s.Pod.Spec.NodeName], s.Pod, s.Containers))
+			podstate.OnVirtualNode(u.NodesByName[s.Pod.Spec.NodeName]))
 		if reason != nil {
 			return reason
 		}
@@ -293,13 +295,10 @@ func (u *Update) progress(turns podstate.Turns, started time.Time) steps.Progres
 	for _, s := range u.States {
 		switch {
 		case s.Surge:
-		case turns[s] || !s.Applied || readiness.Closed(s.Pod):
+		case turns[s] || !s.Applied || readiness.Out(s.Pod):
 			progress.Moving++
 		case s.Updated && !s.Needs().Left():
 			progress.Moved++
-		}
-		if s.ToRestart() && !readiness.Gated(s.Pod) {
-			progress.Undrained++
 		}
 	}
 	return progress

@@ -54,14 +54,14 @@ func saysWaiting(pod *corev1.Pod) bool {
 }
 
 // Answer returns the step by which the pod says what becomes of its request, and whether there is such a step. Where the pod is out of
-// service for its request, the gate opens before the request is refused.
+// service for its request, it is put back before the request is refused.
 func (a Asking) Answer(c Circumstances) (step steps.PatchPod, has bool) {
 	refused := a.refused(c)
 	switch waits := a.waiting(c.Update); {
 	case a.none, refused == "" && c.Update == "":
 		return a.answered("its request waits no longer", [2]string{inplace.AnnotationRestarted, ""}), saysWaiting(a.Pod.Pod)
 	case refused != "":
-		return a.refuse(refused), c.Update != "" || !readiness.Closed(a.Pod.Pod)
+		return a.refuse(refused), c.Update != "" || !readiness.Out(a.Pod.Pod)
 	default:
 		step = a.answered("its request waits: "+c.Update, [2]string{inplace.AnnotationRestarted, waits})
 		step.Waits = fmt.Sprintf("%s waits: %s is in progress", strings.Join(a.entries, ","), c.Update)
@@ -130,7 +130,7 @@ func (a Asking) late(c Circumstances) string {
 }
 
 func (a Asking) againstNode(node *corev1.Node) string {
-	if reason := CannotRestart(node, a.Pod.Pod, a.Next.Containers); reason != nil {
+	if reason := OnVirtualNode(node); reason != nil {
 		return reason.Message
 	}
 	return ""

@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // Budget is how many more pods may be taken out of service. A pod that is Ready serves, though it may not be available yet. Natively such a
@@ -24,10 +23,10 @@ func BudgetOf(left func(counts func(*State) bool) int) Budget {
 	}
 }
 
-// Allows reports whether the pod may be taken out of service. One that does not serve costs nothing. One whose kubelet may revoke that it
-// is Ready counts for nothing, and may serve all the same. So it goes only where one that serves might.
+// Allows reports whether the pod may be taken out of service. One that does not serve costs nothing. One that a startup probe may revoke
+// counts for nothing, and may serve all the same. So it goes only where one that serves might.
 func (b Budget) Allows(s *State) bool {
-	mayServe := s.Serving || s.Ready() && s.MayRevoke > 0 && !readiness.Closed(s.Pod)
+	mayServe := s.Serving || s.Ready() && s.Unproved > 0
 	return (b.Serving > 0 || !mayServe) && (b.Available > 0 || !s.Available)
 }
 

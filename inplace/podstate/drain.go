@@ -36,13 +36,13 @@ func (t Turns) DrainState(s *State, endpoints Endpoints, drain time.Duration, no
 // happened.
 func (t Turns) OnTimeUntil(s *State, endpoints Endpoints, drain time.Duration, now time.Time) time.Time {
 	stopped := s.Move.OnTimeUntil(s.Pod, now)
-	if !t[s] || !readiness.Closed(s.Pod) || t.DrainState(s, endpoints, drain, now).Over {
+	if !t[s] || !readiness.Out(s.Pod) || t.DrainState(s, endpoints, drain, now).Over {
 		return stopped
 	}
 	if s.HeldFor > 0 {
 		return now
 	}
-	return inplace.Latest(stopped, inplace.Earliest(now, readiness.ClosedAt(s.Pod).Add(DrainPatience+drain)))
+	return inplace.Latest(stopped, inplace.Earliest(now, readiness.OutAt(s.Pod).Add(DrainPatience+drain)))
 }
 
 // servesOn returns how long the containers to be patched go on serving after the patch: the sleep of their preStop hooks, as far as the
@@ -57,29 +57,4 @@ func (s *State) servesOn() time.Duration {
 		shortest = min(shortest, readiness.Sleeps(s.Pod, change.Container))
 	}
 	return shortest
-}
-
-// MayDrainStopping reports whether the pod was patched while it served, and may be taken out of service until its containers stop.
-func (s *State) MayDrainStopping() bool {
-	return s.stopsUndrained() && readiness.MayDrainStopping(s.Pod) && s.awaitsMoved()
-}
-
-// StillStopping reports whether the gate of such a pod stays closed.
-func (s *State) StillStopping() bool { return s.stopsUndrained() && readiness.StillStopping(s.Pod) }
-
-// stopsUndrained reports whether containers of the pod have yet to restart for a patch that was made while it served: of an update, which
-// leaves the pod partially patched, or for a request of the pod itself. Where the update has more to patch the pod serves on: its
-// containers may not stop for the last patch.
-func (s *State) stopsUndrained() bool {
-	return s.Undrained && !s.Applied && (!s.PartiallyPatched() || !s.Restarts())
-}
-
-// awaitsMoved reports whether the user waits for a container that was patched.
-func (s *State) awaitsMoved() bool {
-	for name, before := range s.Move.Containers {
-		if before.Restart || !s.Auxiliary.Has(name) {
-			return true
-		}
-	}
-	return false
 }

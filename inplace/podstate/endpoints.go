@@ -17,28 +17,28 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// What follows decides from EndpointSlices and Services whether clients are still sent to a pod whose gate is closed, and so
+// What follows decides from EndpointSlices and Services whether clients are still sent to a pod that is out of service, and so
 // when the pod's containers may stop.
 //
 // It knows what was listed and nothing of the update: it does not matter why the pod is to stop.
 //
 // The EndpointSlices that count for a drain are those of the native controller, by the pod's UID, except those of Services that publish
-// addresses which are not ready. A pod to which nothing sends clients waits only for its kubelet (SentTo). For that, the slices of all
+// addresses which are not ready. A pod to which nothing sends clients does not wait (SentTo). For that, the slices of all
 // controllers count, but only those in the pod's own namespace. A pod's drain is one predicate for all kinds of workloads
-// (Endpoint.Drained). The pod counts as unavailable from the moment its gate closes.
+// (Endpoint.Drained). The pod counts as unavailable from the moment it is taken out.
 
 const (
 	// SliceController is controllerName in pkg/controller/endpointslice/endpointslice_controller.go. EndpointSlices of other
 	// controllers need not follow the readiness of pods.
 	SliceController = "endpointslice-controller.k8s.io"
-	// DrainPatience plus the drain is how long a pod whose gate is closed waits for EndpointSlices at most: they must not stop an
-	// update.
+	// DrainPatience plus the drain is how long a pod waits for EndpointSlices at most, and for a webhook that keeps it out of service:
+	// they must not stop an update.
 	DrainPatience = 30 * time.Second
 	// UnseenAgain is when to look again for a pod that is out of all EndpointSlices, if the caller has not seen it leave.
 	UnseenAgain = time.Second
 )
 
-// Endpoints is what EndpointSlices say about the pods of one workload that drain before their patch, by UID.
+// Endpoints is what EndpointSlices say about the pods of one workload, by UID.
 type Endpoints map[types.UID]Endpoint
 
 // Endpoint is what EndpointSlices say about one pod. The zero Endpoint is that of a pod about which nothing was read.
@@ -46,7 +46,8 @@ type Endpoint struct {
 	// Listed says that an EndpointSlice offers the pod to clients.
 	Listed bool
 	// LastOf is a Service of which the pod is the last ready endpoint, or the last on its node if the Service keeps traffic there. It
-	// is empty if there is no such Service.
+	// is empty if there is no such Service. Such a pod is not taken out of service: it serves until its containers stop, as natively.
+	// Proxies fall back to pods that end, but not to pods that are merely not Ready.
 	LastOf string
 	// OutSince is when the caller first saw that no EndpointSlice offers the pod. It is zero if the caller has not seen that.
 	OutSince time.Time
@@ -54,15 +55,20 @@ type Endpoint struct {
 	NoClientSent bool
 }
 
-// EndpointsOf returns what the EndpointSlices of the namespace say about the pods that drain before their patch. The native rule is
-// podToEndpoint of k8s.io/endpointslice, utils.go: an endpoint is ready as long as its pod is Ready and not terminating. The
-// EndpointSlices of a Service that publishes addresses that are not ready say nothing about readiness.
+// EndpointsOf returns what the EndpointSlices of the namespace say about the pods that are out of service, and about those that serve as
+// the last endpoint of a Service. The native rule is podToEndpoint of k8s.io/endpointslice, utils.go: an endpoint is ready as long as its
+// pod is Ready and not terminating. The EndpointSlices of a Service that publishes addresses that are not ready say nothing about
+// readiness.
 func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, services []corev1.Service) Endpoints {
 	endpoints, offers := Endpoints{}, offersOf(slices, services)
 	for _, pod := range pods {
-		if readiness.DrainsFirst(pod) {
-			endpoint := endpointOf(pod, offers)
-			endpoint.NoClientSent = !SentTo(pod, slices, services)
+		out := readiness.Out(pod)
+		if !out && !apps.IsTrue(pod, corev1.PodReady) {
+			continue
+		}
+		endpoint := endpointOf(pod, pods, offers)
+		endpoint.NoClientSent = out && !SentTo(pod, slices, services)
+		if out || endpoint.LastOf != "" {
 			endpoints[pod.UID] = endpoint
 		}
 	}
@@ -164,9 +170,9 @@ func sameAddress(a, b string) bool {
 	return a == b || err == nil && otherErr == nil && one.Unmap() == other.Unmap()
 }
 
-// endpointOf returns what the Services offer of the pod. LastOf is the first of the Services of which the pod is the last endpoint.
-// A Ready pod counts as listed: if it is not listed yet, it may be in a moment.
-func endpointOf(pod *corev1.Pod, offers []*offer) Endpoint {
+// endpointOf returns what the Services offer of the pod, one of those pods. LastOf is the first of the Services of which the pod is the
+// last endpoint. A Ready pod counts as listed: if it is not listed yet, it may be in a moment.
+func endpointOf(pod *corev1.Pod, pods []*corev1.Pod, offers []*offer) Endpoint {
 	endpoint := Endpoint{Listed: apps.IsTrue(pod, corev1.PodReady)}
 	for _, o := range offers {
 		known, ready := o.own(pod)
@@ -174,7 +180,7 @@ func endpointOf(pod *corev1.Pod, offers []*offer) Endpoint {
 			continue
 		}
 		endpoint.Listed = endpoint.Listed || ready > 0
-		if o.others(pod, ready) == 0 {
+		if o.others(pod, ready) == 0 && !slices.ContainsFunc(pods, func(other *corev1.Pod) bool { return o.replaces(other, pod) }) {
 			endpoint.LastOf = cmp.Or(endpoint.LastOf, o.service)
 		}
 	}
@@ -184,6 +190,8 @@ func endpointOf(pod *corev1.Pod, offers []*offer) Endpoint {
 // offer is a Service with its endpoints. Each endpoint counts once, however many addresses and ports it has.
 type offer struct {
 	service string
+	// of is the Service; nil if it was not read.
+	of *corev1.Service
 	// local says that the Service keeps traffic on the node where it arrives.
 	local bool
 	// ready has every endpoint, by identity, and whether it is ready. total and onNode count the ready ones.
@@ -206,7 +214,7 @@ func offersOf(all []discoveryv1.EndpointSlice, services []corev1.Service) []*off
 			continue
 		}
 		if offers[name] == nil {
-			offers[name] = &offer{service: name, local: isLocal(service), ready: map[string]bool{}, onNode: map[string]int{}}
+			offers[name] = &offer{service: name, of: service, local: isLocal(service), ready: map[string]bool{}, onNode: map[string]int{}}
 		}
 		for _, endpoint := range all[i].Endpoints {
 			offers[name].add(endpoint)
@@ -263,6 +271,12 @@ func (o *offer) own(pod *corev1.Pod) (known bool, ready int) {
 	return known, ready
 }
 
+// replaces reports whether the other pod is Ready and can replace the pod, whether the slice, which may be older, lists it or not.
+func (o *offer) replaces(other, pod *corev1.Pod) bool {
+	selected := other.UID != pod.UID && o.of != nil && ServiceSelects(o.of, other)
+	return selected && apps.IsTrue(other, corev1.PodReady) && (!o.local || other.Spec.NodeName == pod.Spec.NodeName)
+}
+
 // others returns the number of ready endpoints that can replace the pod.
 func (o *offer) others(pod *corev1.Pod, own int) int {
 	if o.local {
@@ -271,22 +285,22 @@ func (o *offer) others(pod *corev1.Pod, own int) int {
 	return o.total - own
 }
 
-// Drained reports whether the containers of a pod whose gate is closed may stop: its kubelet keeps it out of service, and no
-// EndpointSlice has offered it for as long as proxies need to follow. If not, it returns when to look again although nothing
-// changes.
+// Drained reports whether the containers of a pod may stop: it is out of service, and no EndpointSlice has offered it for as long as
+// proxies need to follow. If not, it returns when to look again although nothing changes.
 //
 // The argument servesOn is how long the containers keep serving after the patch. That part of the drain happens after the patch and
 // is not waited for before.
 //
-// There is no wait if no clients are sent to the pod, and none if the pod is the last endpoint. Closing its gate has taken it out
-// of service, because Ready=False takes every pod out of the EndpointSlices: the sooner it restarts, the shorter the gap.
-// Nevertheless Stayput closes the gate of the last endpoint. The pod serves until the kubelet has reported Ready=False, so the gap
-// begins only then. And if a Ready pod were patched, it would be counted as updated and available while its old container runs.
+// There is no wait if no clients are sent to the pod, and none if the pod has become the last endpoint: the sooner it restarts, the shorter
+// the gap.
 func (e Endpoint) Drained(pod *corev1.Pod, drain, servesOn time.Duration, now time.Time) (bool, time.Duration) {
-	if out, wait := readiness.KeptOut(pod, now); !out || drain == 0 || e.LastOf != "" || e.NoClientSent {
-		return out, wait
+	switch {
+	case !readiness.Out(pod):
+		return false, 0
+	case drain == 0 || e.LastOf != "" || e.NoClientSent:
+		return true, 0
 	}
-	overdue, patience := inplace.Since(readiness.ClosedAt(pod), DrainPatience+drain, now)
+	overdue, patience := inplace.Since(readiness.OutAt(pod), DrainPatience+drain, now)
 	switch {
 	case overdue:
 		return true, 0

@@ -1,21 +1,18 @@
 package podstate_test
 
 import (
-	"fmt"
+	"maps"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 )
 
-// TestEndpointsOf asks about pod p on node n1, whose gate is closed.
+// TestEndpointsOf asks about pod p on node n1, which is out of service.
 func TestEndpointsOf(t *testing.T) {
 	elsewhere := func(e *discoveryv1.Endpoint) { e.NodeName = new("n2") }
 	nilReady := func(e *discoveryv1.Endpoint) { e.Conditions.Ready = nil }
@@ -88,7 +85,7 @@ func TestEndpointsOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
-			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained)
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Out)
 			pod.Spec.NodeName = "n1"
 			got := podstate.EndpointsOf(r.Seen.Pods, c.shown, c.services)[pod.UID]
 			if got.NoClientSent = false; got != c.want { // TestSentTo tests it
@@ -136,7 +133,7 @@ func TestSentTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
-			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained)
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Out)
 			pod.Labels, pod.Status.PodIPs = map[string]string{"app": "web"}, []corev1.PodIP{{IP: "10.0.0.1"}}
 			if got := podstate.SentTo(pod, c.shown, c.services); got != c.want {
 				t.Errorf("clients are sent to it: %t, not %t", got, c.want)
@@ -148,15 +145,51 @@ func TestSentTo(t *testing.T) {
 	}
 }
 
-func TestEndpointsOfPodsWithAnOpenGate(t *testing.T) {
-	r := fixture.New(3, fixture.App{Image: "v1"})
-	rs := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 3)
-	fixture.PodOf(r, "open", rs)
-	fixture.PodOf(r, "without", rs, fixture.Ungated)
-	fixture.PodOf(r, "closed", rs, fixture.Drained, fixture.ConditionIs(corev1.PodReady, corev1.ConditionTrue))
-	got := podstate.EndpointsOf(r.Seen.Pods, []discoveryv1.EndpointSlice{fixture.Slice("a", fixture.Endpoint("open", true))}, nil)
-	if want := (podstate.Endpoints{"closed": {Listed: true, NoClientSent: true}}); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("endpoints are %v, not %v: a pod that is Ready may be offered at any moment", got, want)
+// TestEndpointsOfPodsThatServe: only those that are the last endpoint count. The others would have the API server asked since when they are
+// out.
+func TestEndpointsOfPodsThatServe(t *testing.T) {
+	r := fixture.New(4, fixture.App{Image: "v1"})
+	rs := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 4)
+	fixture.PodOf(r, "serves", rs)
+	fixture.PodOf(r, "last", rs)
+	fixture.PodOf(r, "unready", rs, fixture.Unready)
+	fixture.PodOf(r, "out", rs, fixture.Out)
+	got := podstate.EndpointsOf(r.Seen.Pods, []discoveryv1.EndpointSlice{
+		fixture.Slice("a", fixture.Endpoint("serves", true), fixture.Endpoint("unready", true), fixture.Endpoint("out", true)),
+		fixture.Slice("b", fixture.Endpoint("last", true), fixture.Endpoint("unready", false))}, nil)
+	want := podstate.Endpoints{"last": {Listed: true, LastOf: "b"}, "out": {Listed: true}}
+	if !maps.Equal(got, want) {
+		t.Errorf("endpoints are %v, not %v", got, want)
+	}
+}
+
+// TestReadyPodsReplaceTheLastEndpoint: a slice may not have followed yet when another pod of the Service is Ready.
+func TestReadyPodsReplaceTheLastEndpoint(t *testing.T) {
+	for name, test := range map[string]struct {
+		other  func(*corev1.Pod)
+		change func(*corev1.ServiceSpec)
+		last   string
+	}{
+		"another is Ready":                    {func(*corev1.Pod) {}, func(*corev1.ServiceSpec) {}, ""},
+		"another is not Ready":                {fixture.Unready, func(*corev1.ServiceSpec) {}, "a"},
+		"another is out":                      {fixture.Out, func(*corev1.ServiceSpec) {}, "a"},
+		"another is of no Service":            {func(pod *corev1.Pod) { pod.Labels = nil }, func(*corev1.ServiceSpec) {}, "a"},
+		"another is on another node":          {func(pod *corev1.Pod) { pod.Spec.NodeName = "n2" }, localInside, "a"},
+		"another is on that node":             {func(*corev1.Pod) {}, localInside, ""},
+		"another is on another node, all may": {func(pod *corev1.Pod) { pod.Spec.NodeName = "n2" }, func(*corev1.ServiceSpec) {}, ""},
+	} {
+		r := fixture.New(2, fixture.App{Image: "v1"})
+		rs := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2)
+		onNode := func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" }
+		fixture.PodOf(r, "p", rs, onNode)
+		fixture.PodOf(r, "other", rs, onNode, test.other)
+		slice := fixture.Slice("a", fixture.Endpoint("p", true))
+		slice.Endpoints[0].NodeName = new("n1")
+		got := podstate.EndpointsOf(r.Seen.Pods, []discoveryv1.EndpointSlice{slice},
+			[]corev1.Service{fixture.Service("a", fixture.Selecting("app", "web"), test.change)})
+		if last := got["p"].LastOf; last != test.last {
+			t.Errorf("%s: the pod is the last of %q", name, last)
+		}
 	}
 }
 
@@ -166,7 +199,7 @@ func TestDrained(t *testing.T) {
 	for name, c := range map[string]struct {
 		endpoint podstate.Endpoint
 		drain    time.Duration
-		closed   time.Duration // how long the gate has been closed
+		out      time.Duration // how long it has been out of service
 		change   func(*corev1.Pod)
 		want     bool
 		again    time.Duration
@@ -174,7 +207,7 @@ func TestDrained(t *testing.T) {
 		"Ready":                    {podstate.Endpoint{OutSince: ago(5 * time.Second)}, 2 * time.Second, 5 * time.Second, ready, false, 0},
 		"Ready without drain":      {podstate.Endpoint{}, 0, 5 * time.Second, ready, false, 0},
 		"Ready and overdue":        {podstate.Endpoint{}, 2 * time.Second, time.Minute, ready, false, 0},
-		"open":                     {podstate.Endpoint{}, 0, 0, fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionTrue), false, 0},
+		"not ready":                {podstate.Endpoint{}, 0, 0, fixture.Unready, false, 0},
 		"without drain":            {podstate.Endpoint{Listed: true}, 0, 0, nil, true, 0},
 		"offered":                  {podstate.Endpoint{Listed: true}, 2 * time.Second, time.Second, nil, false, 31 * time.Second},
 		"offered, almost too long": {podstate.Endpoint{Listed: true}, 2 * time.Second, 31 * time.Second, nil, false, time.Second},
@@ -195,8 +228,8 @@ func TestDrained(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
-			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained, c.change)
-			apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(ago(c.closed))
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.OutSince(ago(c.out)),
+				c.change)
 			if got, again := c.endpoint.Drained(pod, c.drain, 0, fixture.Start); got != c.want || again != c.again {
 				t.Errorf("drained is %t, again in %s; want %t, %s", got, again, c.want, c.again)
 			}

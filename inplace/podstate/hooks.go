@@ -11,26 +11,26 @@ import (
 
 // Another controller may have something to do before the containers of a pod restart, for example to deregister the pod from a load
 // balancer. It sets an annotation on the pod beforehand, and removes it when that is done (inplace.Hooks). It knows that the time has come
-// by the closed gate: condition stayput.dev/serving of the pod is False, with reason readiness.ReasonUpdating. So only a pod that is taken
-// out of service is held. A pod without a gate, or in which only auxiliary containers restart, serves until they do: nothing tells the
-// other controller before.
+// by the pod's condition Ready, which is False with reason readiness.ReasonUpdating. So only a pod that is taken out of service is held.
+// The last endpoint of a Service, or a pod in which only auxiliary containers restart, serves until they do: nothing tells the other
+// controller before.
 //
-// Hooks hold a pod for a limited time, because natively nothing waits for other controllers. The time begins when the gate closes. The gate
-// says when that was, so the next leader knows it, too. The patch names the version of the pod, so an annotation that came a moment ago
-// counts. When the gate opens again, for example because of an undo, the hooks hold nothing any more.
+// Hooks hold a pod for a limited time, because natively nothing waits for other controllers. The time begins when the pod is taken out of
+// service. Its condition says when that was, so the next leader knows it, too. The patch names the version of the pod, so an annotation
+// that came a moment ago counts. When the pod is back in service, for example because of an undo, the hooks hold nothing any more.
 
 // Hold sets which hooks the pod has, and for how much longer they hold it.
 func (s *State) Hold(hooks inplace.Hooks, timeout time.Duration, now time.Time) {
-	if len(hooks) == 0 || timeout == 0 || !readiness.Closed(s.Pod) {
+	if len(hooks) == 0 || timeout == 0 || !readiness.Out(s.Pod) {
 		return
 	}
 	s.Hooks = hooks.On(s.Pod)
-	if closed := readiness.ClosedAt(s.Pod); len(s.Hooks) > 0 && !closed.After(now.Add(clockSkew)) {
-		_, s.HeldFor = inplace.Since(closed, timeout, now)
+	if out := readiness.OutAt(s.Pod); len(s.Hooks) > 0 && !out.After(now.Add(clockSkew)) {
+		_, s.HeldFor = inplace.Since(out, timeout, now)
 	}
 }
 
-// clockSkew is by how much clocks of two leaders may differ. A gate that closed later than that, another client has forged.
+// clockSkew is by how much clocks of two leaders may differ. A time later than that, another client has forged.
 const clockSkew = 15 * time.Second
 
 // HookWait returns what the plan says of the hooks of a pod that has its turn; nil if it has none.
@@ -38,10 +38,10 @@ func (s *State) HookWait(timeout time.Duration) *steps.HookWait {
 	if len(s.Hooks) == 0 {
 		return nil
 	}
-	return &steps.HookWait{Pod: s.Pod.Name, Hooks: s.Hooks, Since: readiness.ClosedAt(s.Pod), Timeout: timeout, TimedOut: s.HeldFor == 0}
+	return &steps.HookWait{Pod: s.Pod.Name, Hooks: s.Hooks, Since: readiness.OutAt(s.Pod), Timeout: timeout, TimedOut: s.HeldFor == 0}
 }
 
-// awaitsPatch returns what the pod, whose gate is closed, waits for.
+// awaitsPatch returns what the pod, which is out of service, waits for.
 func (s *State) awaitsPatch() string {
 	if s.HeldFor == 0 {
 		return "its drain"

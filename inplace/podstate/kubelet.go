@@ -2,29 +2,35 @@ package podstate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/compat"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// CannotRestart returns why the kubelet of the pod's node would not restart a container for its change. It is nil if the kubelet
-// would, or if the node is not known.
-func CannotRestart(node *corev1.Node, pod *corev1.Pod, changes edit.ContainerChanges) *inplace.Reason {
-	if node == nil || compat.RestartsSidecars(node.Status.NodeInfo.KubeletVersion) {
+// virtualKubelet is the label, with its value, and the prefix of the taint of nodes of https://virtual-kubelet.io.
+const (
+	labelType, virtualKubelet = "type", "virtual-kubelet"
+	virtualTaint              = "virtual-kubelet.io/"
+)
+
+// OnVirtualNode returns why pods on the node are not updated in place: behind a virtual-kubelet there is no kubelet that restarts their
+// containers, or takes back a Ready that is not its own. It is nil for other nodes, and if the node is not known.
+func OnVirtualNode(node *corev1.Node) *inplace.Reason {
+	if node == nil || !isVirtual(node) {
 		return nil
 	}
-	for container := range changes.Restarting() {
-		if edit.SidecarNamed(&pod.Spec, container.Container) {
-			return &inplace.Reason{Code: inplace.CodeOldKubelet,
-				Message: fmt.Sprintf("kubelet %q of node %s does not restart sidecar %s of pod %s for its image",
-					node.Status.NodeInfo.KubeletVersion, node.Name, container.Container, pod.Name)}
-		}
-	}
-	return nil
+	return &inplace.Reason{Code: inplace.CodeVirtualNode,
+		Message: "node " + node.Name + " is a virtual one, which does not restart containers of running pods"}
+}
+
+func isVirtual(node *corev1.Node) bool {
+	return node.Labels[labelType] == virtualKubelet ||
+		slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, virtualTaint) })
 }
 
 // TooSmall returns which resource the pod would request more of, with the changes, than the node has in all. It is empty if there

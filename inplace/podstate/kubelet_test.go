@@ -41,3 +41,25 @@ func TestTooSmall(t *testing.T) {
 		}
 	}
 }
+
+func TestOnVirtualNode(t *testing.T) {
+	node := func(labels map[string]string, taint string) *corev1.Node {
+		node := &corev1.Node{}
+		node.Name, node.Labels, node.Spec.Taints = "n", labels, []corev1.Taint{{Key: taint}}
+		return node
+	}
+	for name, c := range map[string]struct {
+		node *corev1.Node
+		want bool
+	}{
+		"unknown":                 {nil, false},
+		"a kubelet":               {node(map[string]string{"type": "large"}, "dedicated"), false},
+		"virtual by its label":    {node(map[string]string{"type": "virtual-kubelet"}, ""), true},
+		"virtual by its taint":    {node(nil, "virtual-kubelet.io/provider"), true},
+		"another key, same value": {node(map[string]string{"pool": "virtual-kubelet"}, ""), false},
+	} {
+		if got := OnVirtualNode(c.node) != nil; got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -36,8 +36,6 @@ type PodRevision struct {
 	Current bool
 	// ByLabel: the identity is a label alone. No owner reference contradicts it.
 	ByLabel bool
-	// Undrained: the pod is patched while it serves, whatever its gate, and drains afterwards: see readiness/stopping.go.
-	Undrained bool
 	// UpdateHash is the hash of the update revision; empty as long as there is none.
 	UpdateHash string
 }

@@ -113,13 +113,13 @@ func (r PartitionBudget) PrePulls(most int, pods []*State) int {
 		return most
 	}
 	for _, s := range pods {
-		if readiness.Closed(s.Pod) {
+		if readiness.Out(s.Pod) {
 			r.Take(s)
 		}
 	}
 	may := 0
 	for _, s := range pods {
-		if s.ToRestart() && !readiness.Closed(s.Pod) && r.Take(s) {
+		if s.ToRestart() && !readiness.Out(s.Pod) && r.Take(s) {
 			may++
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // Restarts reports whether containers of the pod have yet to restart.
@@ -37,14 +36,12 @@ func (s *MarkedPod) Ready() bool { return apps.IsTrue(s.Pod, corev1.PodReady) }
 // NewPodGrace is how long a new pod has to start.
 const NewPodGrace = 10 * time.Second
 
-// Starting reports whether the pod was created, or its gate opened, too recently to count as a pod that does not serve anyway, and for how
-// much longer. Its kubelet could report it Ready before it knows that the gate is closed, and then report it not Ready beyond all budgets.
+// Starting reports whether the pod was created too recently to count as a pod that does not serve anyway, and for how much longer: which
+// images its containers run is not known yet.
 func (s *MarkedPod) Starting(now time.Time) (bool, time.Duration) {
 	if s.Ready() {
 		return false, 0
 	}
-	if grown, wait := inplace.Since(s.Pod.CreationTimestamp.Time, NewPodGrace, now); !grown {
-		return true, wait
-	}
-	return readiness.Reopening(s.Pod, now)
+	grown, wait := inplace.Since(s.Pod.CreationTimestamp.Time, NewPodGrace, now)
+	return !grown, wait
 }

@@ -54,7 +54,7 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 		return Updating, s.awaits()
 	case replaces != "":
 		return Waiting, replacement(replaces)
-	case readiness.Closed(s.Pod):
+	case readiness.Out(s.Pod):
 		return Updating, s.awaitsPatch()
 	case before != "":
 		return Waiting, before
@@ -89,8 +89,6 @@ func (s *State) awaits() string {
 		return "readiness of container " + container + ": " + why
 	case container != "":
 		return "readiness of container " + container
-	case readiness.Closed(s.Pod), readiness.Unopened(s.Pod):
-		return "its readiness gate"
 	case s.AvailableIn > 0:
 		return fmt.Sprintf("being Ready for %s more", wholeSeconds(s.AvailableIn))
 	}

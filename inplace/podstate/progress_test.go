@@ -135,19 +135,19 @@ func TestPodProgress(t *testing.T) {
 	deferred := corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred,
 		Message: "no room"}
 	lately := func(pod *corev1.Pod) {
-		pod.Status.Conditions[2].LastTransitionTime = metav1.NewTime(fixture.Start.Add(-1500 * time.Millisecond))
+		pod.Status.Conditions[1].LastTransitionTime = metav1.NewTime(fixture.Start.Add(-1500 * time.Millisecond))
 	}
 	for want, c := range map[string]struct {
 		old    bool
 		change func(*corev1.Pod)
 	}{
-		"web-a waiting: its turn": {old: true}, "web-a updating: its drain": {true, fixture.Drained},
+		"web-a waiting: its turn": {old: true}, "web-a updating: its drain": {true, fixture.Out},
 		"web-b updated: ": {}, "web-b updating: its kubelet": {change: moved}, "web-b updating: its containers to restart": {change: seen},
 		"web-a updating: its CPU and memory":                           {old: true, change: resized()},
 		"web-a updating: its CPU and memory: Deferred: no room":        {old: true, change: resized(deferred)},
 		"web-b updating: readiness of container app: CrashLoopBackOff": {change: waiting("CrashLoopBackOff")},
 		"web-b updating: the image of container app: ImagePullBackOff": {change: waiting("ImagePullBackOff")},
-		"web-b updating: its readiness gate":                           {change: fixture.Drained},
+		"web-b updating: readiness":                                    {change: fixture.Out},
 		"web-b updating: being Ready for 9s more":                      {change: lately},
 		"web-b updating: a node": {change: func(pod *corev1.Pod) {
 			fixture.Unready(pod)

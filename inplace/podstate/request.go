@@ -19,8 +19,7 @@ import (
 // each container gets another name of the image that it has. So there is nothing to hold and nothing to go back to, whatever ends in
 // between.
 //
-// Each container has a turn of its own: drain, patch, and Ready for minReadySeconds before the next one. Where no gate may be closed on a
-// pod that waits for its patch, the pod drains right after it, as in an update (readiness/stopping.go). The patch that restarts a
+// Each container has a turn of its own: drain, patch, and Ready for minReadySeconds before the next one. The patch that restarts a
 // container also notes that in the annotation. So no restart happens twice, and each manager knows from the pod alone what is next.
 
 // Request is what such an annotation asks for.
@@ -134,15 +133,16 @@ func (a Asking) Restart(drained bool, now time.Time) steps.PatchPod {
 	return step
 }
 
-// CloseGate takes the pod out of service before its next container restarts.
-func (a Asking) CloseGate(now time.Time) steps.SetGate { return CloseGate(a.Pod.Pod, now, a.why()) }
+// TakeOut takes the pod out of service before its next container restarts. Its drain may take that long.
+func (a Asking) TakeOut(drain time.Duration, now time.Time) steps.SetReady {
+	return TakeOut(a.Pod.Pod, drain, now, a.why())
+}
 
 func (a Asking) why() string { return "restart " + a.Container() + ", as its annotation asks" }
 
-// StopsNow reports whether the pod was patched after its gate had closed, or just before. Then the gate opens before anything else happens
-// to the pod.
+// StopsNow reports whether the pod was patched after it was taken out of service. Then it goes back before anything else happens to it.
 func (a Asking) StopsNow() bool {
-	return readiness.Closed(a.Pod.Pod) && a.Pod.Move.PatchedSinceGate(a.Pod.Pod)
+	return readiness.Out(a.Pod.Pod) && a.Pod.Move.PatchedSinceOut(a.Pod.Pod)
 }
 
 // awaitsTurn reports whether nothing in the pod itself keeps its next container from restarting.
@@ -153,7 +153,7 @@ func (a Asking) progress() (PodPhase, string) {
 	switch {
 	case a.awaitsTurn():
 		return Waiting, "the restart of " + a.Container() + ", which its annotation asks for"
-	case readiness.Closed(a.Pod.Pod) && !a.StopsNow():
+	case readiness.Out(a.Pod.Pod) && !a.StopsNow():
 		return Updating, a.Pod.awaitsPatch()
 	}
 	return Updating, a.Pod.awaits()

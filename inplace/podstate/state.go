@@ -38,9 +38,10 @@ type State struct {
 	Serving bool
 	// AvailableIn is the time until the pod is available, if only time is needed; 0 if more is needed, or if the pod is available already.
 	AvailableIn time.Duration
-	// MayRevoke is for how much longer the pod's kubelet, or a startup probe, may revoke that the pod is Ready; 0 if they cannot: see
-	// readiness.Ahead.Lasting.
-	MayRevoke time.Duration
+	// Unproved is for how much longer a startup probe may revoke that the pod is Ready; 0 if none can: see readiness.ProvedStarted.
+	Unproved time.Duration
+	// StaysIn is why the pod serves until its containers stop, one clause; empty if it is taken out of service before.
+	StaysIn string
 	// unrestartable is why the pod cannot take a change that other pods of its revision can; nil if it can.
 	unrestartable *inplace.Reason
 	// Applied: the kubelet has carried out the last patch.
@@ -56,8 +57,8 @@ type State struct {
 	// Unreachable: the kubelet of the pod's node does not report. So no kubelet acts on a patch of the pod, and its status does not say
 	// whether it serves.
 	Unreachable bool
-	// Hooks are the pre-restart hooks that the pod still has, if its gate is closed. HeldFor is for how much longer they hold it; 0 if they no
-	// longer do.
+	// Hooks are the pre-restart hooks that the pod still has, if it is out of service. HeldFor is for how much longer they hold it; 0 if they
+	// no longer do.
 	Hooks   inplace.Hooks
 	HeldFor time.Duration
 	// Surge: the pod exists only while others are updated. Removing: this surge pod is being removed.
@@ -70,8 +71,8 @@ type State struct {
 
 // StateOf returns the state of a pod whose identity names that origin.
 func StateOf(
-	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, ahead readiness.Ahead, marks readiness.Marks,
-	minReadySeconds int32, readyWait readiness.Wait, now time.Time,
+	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, marks readiness.Marks,
+	minReadySeconds int32, now time.Time,
 ) State {
 	marked := MarkedPod{Pod: pod, Move: marks.MoveOf(pod), PodRevision: from}
 	back := marked.revert()
@@ -87,14 +88,14 @@ func StateOf(
 	// A pod that waits for capacity is unchanged, unless a container restarts as soon as there is capacity.
 	unchanged := applied && s.Move.AwaitsCapacity(pod) && (!s.Move.RestartsForResize() || s.Move.Refused(pod) != "")
 	applied = applied && !s.resizeInProgress()
-	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
-	lasting, longer := ahead.Lasting(pod, readyWait, now)
-	s.MayRevoke = longer
-	s.oldStopped, _ = s.MayReopen(now)
-	s.Applied, s.Serving = applied, s.Ready() && (applied || unchanged) && lasting && !readiness.Closed(pod)
+	available, later := s.Move.AvailableAt(pod, minReadySeconds, now)
+	started, longer := readiness.ProvedStarted(pod, now)
+	s.Unproved = longer
+	s.oldStopped, _ = s.Move.Stopped(pod, now)
+	s.Applied, s.Serving = applied, s.Ready() && (applied || unchanged) && started
 	s.Available = s.Serving && available
 	d.Again(inplace.Sooner(wait, inplace.Sooner(later, longer)))
-	if applied && !readiness.Closed(pod) {
+	if applied && !readiness.Out(pod) {
 		s.AvailableIn = max(later, longer)
 	}
 	return s

@@ -1,6 +1,6 @@
 package podstate
 
-// Turns are the pods whose gates are closed because Stayput patches them next, or removes them.
+// Turns are the pods that are out of service because Stayput patches them next, or removes them.
 type Turns map[*State]bool
 
 // Blocked is what each pod waits for before it may restart. A pod that waits for nothing is not in it.

@@ -13,6 +13,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -66,8 +67,8 @@ func restarted(pod *corev1.Pod) {
 	}
 }
 
-// begun returns a Deployment in the middle of its update to the second app, with a pod without gate of the first one whose containers have
-// been patched, and nothing else of it.
+// begun returns a Deployment in the middle of its update to the second app, with a pod of the first one, the last endpoint of a
+// Service, whose containers have been patched, and nothing else of it.
 func begun(t *testing.T, from, to fixture.App, changes ...func(*corev1.Pod)) (*deployments.Rollout, *corev1.Pod) {
 	t.Helper()
 	r := fixture.New(1, to)
@@ -76,7 +77,8 @@ func begun(t *testing.T, from, to fixture.App, changes ...func(*corev1.Pod)) (*d
 		rs := fixture.ReplicaSetOf(r, []string{"a", "b"}[i], app, []int32{1, 0}[i])
 		rs.Labels[inplace.LabelUpdating] = fixture.Begun
 	}
-	pod := fixture.PodOf(r, "p", r.ReplicaSets[0], fixture.Ungated)
+	pod := fixture.PodOf(r, "p", r.ReplicaSets[0])
+	r.Seen.Endpoints = podstate.Endpoints{pod.UID: {LastOf: "web"}}
 	pod.Annotations = from.Template().Annotations()
 	for _, change := range changes {
 		change(pod)
@@ -85,7 +87,7 @@ func begun(t *testing.T, from, to fixture.App, changes ...func(*corev1.Pod)) (*d
 	return r, pod
 }
 
-// TestVariablesReadWithTheRestart: a pod without gate keeps its identity while its containers restart, and has what they read.
+// TestVariablesReadWithTheRestart: a pod that stays in service keeps its identity while its containers restart, and has what they read.
 func TestVariablesReadWithTheRestart(t *testing.T) {
 	with := func(change func(*fixture.App)) fixture.App {
 		app := reader

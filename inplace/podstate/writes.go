@@ -121,12 +121,17 @@ func (s *State) Resize(w Write, why string) steps.PatchPod {
 	}
 }
 
-// Drains reports whether the pod is out of service at the next write: the pod has a gate, and the write restarts containers that the user
-// waits for. A gate that is closed stays closed, even if only auxiliary containers are left to restart. A partially patched pod that was
-// patched while it served goes back while it serves.
+// Drains reports whether the pod is out of service at the next write: the write restarts containers that the user waits for. A pod that is
+// out of service stays so, even if only auxiliary containers are left to restart. A partially patched pod that was patched while it served
+// goes back while it serves.
 func (s *State) Drains() bool {
-	return readiness.Gated(s.Pod) && !s.Undrained && !s.Updated &&
-		(s.Containers.Awaited(s.Auxiliary) || s.Restarts() && readiness.Closed(s.Pod))
+	switch {
+	case s.Updated:
+		return false
+	case readiness.Out(s.Pod):
+		return s.Restarts()
+	}
+	return s.StaysIn == "" && s.Containers.Awaited(s.Auxiliary)
 }
 
 // Patch returns the patch for the write, with its mark and identity.

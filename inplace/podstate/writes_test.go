@@ -14,11 +14,12 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// TestWrites tests what is written, in order. The last write moves the pod. Only a pod without gate whose containers restart has another
+const last = "it is the last endpoint of Service web"
+
+// TestWrites tests what is written, in order. The last write moves the pod. Only a pod that serves until its containers stop has another
 // write before it.
 func TestWrites(t *testing.T) {
 	restart := fixture.Reimaged("app", "v2").Containers
@@ -27,34 +28,30 @@ func TestWrites(t *testing.T) {
 	read := edit.ReadKeys{Labels: []string{"chart"}}
 	for name, c := range map[string]struct {
 		needs   edit.Change
-		ungated bool
+		staysIn string
 		byLabel bool
 		updated bool
 		want    string
 	}{
-		"nothing but the move": {edit.Change{}, true, false, false, "moved: no change"},
-		"labels":               {edit.Change{Labels: label}, true, false, false, "moved: no restart, label version"},
-		"a restart behind a gate": {edit.Change{Containers: restart, Labels: label}, false, false, false,
-			"moved: restarts app, label version"},
-		"a restart without a gate": {edit.Change{Containers: restart, Labels: label}, true, false, false,
+		"nothing but the move": {edit.Change{}, last, false, false, "moved: no change"},
+		"labels":               {edit.Change{Labels: label}, last, false, false, "moved: no restart, label version"},
+		"a restart":            {edit.Change{Containers: restart, Labels: label}, "", false, false, "moved: restarts app, label version"},
+		"a restart of a pod that stays in service": {edit.Change{Containers: restart, Labels: label}, last, false, false,
 			"partial: restarts app; moved: no restart, label version"},
-		"the same, and the revision is a label": {edit.Change{Containers: restart, Labels: label}, true, true, false,
+		"the same, and the revision is a label": {edit.Change{Containers: restart, Labels: label}, last, true, false,
 			"partial: restarts app, label version; moved: no change"},
-		"a restart for a variable behind a gate": {edit.Change{Containers: restart, Labels: labels, Read: read}, false, false, false,
+		"a restart for a variable": {edit.Change{Containers: restart, Labels: labels, Read: read}, "", false, false,
 			"moved: restarts app, label version, label chart"},
-		"a restart for a variable without a gate": {edit.Change{Containers: restart, Labels: labels, Read: read}, true, false, false,
-			"partial: restarts app, label chart; moved: no restart, label version"},
-		"a restart for a variable, and the revision is a label": {edit.Change{Containers: restart, Labels: labels, Read: read}, true, true,
-			false, "partial: restarts app, label version, label chart; moved: no change"},
-		"back": {edit.Change{Containers: restart}, true, false, true, "back: restarts app"},
+		"a restart for a variable of a pod that stays in service": {edit.Change{Containers: restart, Labels: labels, Read: read}, last, false,
+			false, "partial: restarts app, label chart; moved: no restart, label version"},
+		"the same, and its revision is a label": {edit.Change{Containers: restart, Labels: labels, Read: read}, last, true, false,
+			"partial: restarts app, label version, label chart; moved: no change"},
+		"back": {edit.Change{Containers: restart}, last, false, true, "back: restarts app"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{}
-			if !c.ungated {
-				pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-			}
 			revision := podstate.PodRevision{Change: &c.needs, ByLabel: c.byLabel, Updated: c.updated}
-			s := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: pod, PodRevision: revision}, Containers: c.needs.Containers}
+			s := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: &corev1.Pod{}, PodRevision: revision}, Containers: c.needs.Containers,
+				StaysIn: c.staysIn}
 			w := s.NextWrite()
 			got := writeText(w)
 			if w.Ends == podstate.EndsPartial {
@@ -83,7 +80,40 @@ func after(s *podstate.State, w podstate.Write) *podstate.State {
 	left.Labels = slices.DeleteFunc(slices.Clone(left.Labels), func(l patches.EntryChange) bool { return slices.Contains(w.Does.Labels, l) })
 	origin := s.PodRevision
 	origin.Change = &left
-	return &podstate.State{MarkedPod: podstate.MarkedPod{Pod: s.Pod, PodRevision: origin}, Containers: left.Containers}
+	return &podstate.State{MarkedPod: podstate.MarkedPod{Pod: s.Pod, PodRevision: origin}, Containers: left.Containers, StaysIn: s.StaysIn}
+}
+
+func TestDrains(t *testing.T) {
+	restart := fixture.Reimaged("app", "v2").Containers
+	side := fixture.Reimaged("side", "s2").Containers
+	auxiliary := inplace.AuxiliaryOf(map[string]string{inplace.AnnotationAuxiliary: "side"})
+	for name, c := range map[string]struct {
+		containers   edit.ContainerChanges
+		out, updated bool
+		staysIn      string
+		want         bool
+	}{
+		"a restart":                               {containers: restart, want: true},
+		"nothing restarts":                        {},
+		"nothing restarts, and it is out":         {out: true},
+		"only an auxiliary container":             {containers: side},
+		"the same, and it is out":                 {containers: side, out: true, want: true},
+		"both":                                    {containers: slices.Concat(restart, side), want: true},
+		"the last endpoint":                       {containers: restart, staysIn: last},
+		"taken out before it was the last":        {containers: restart, out: true, staysIn: last, want: true},
+		"it goes back":                            {containers: restart, updated: true},
+		"it goes back, although out for the next": {containers: restart, updated: true, out: true},
+	} {
+		pod := &corev1.Pod{}
+		if c.out {
+			fixture.Out(pod)
+		}
+		s := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: pod, PodRevision: podstate.PodRevision{Updated: c.updated}},
+			Containers: c.containers, Auxiliary: auxiliary, StaysIn: c.staysIn}
+		if got := s.Drains(); got != c.want {
+			t.Errorf("%s: drains is %t", name, got)
+		}
+	}
 }
 
 // TestPartiallyPatchedFollowsFromThePod: after the first write, what is left is what came second before.
@@ -93,7 +123,7 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v2", Chart: "2"})
 			from, to := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b",
 				fixture.App{Image: "v2", Chart: "2"}, 0)
-			pod := fixture.PodOf(r, "p", from, fixture.Ungated)
+			pod := fixture.PodOf(r, "p", from)
 			look := func() *deployments.Pod {
 				to, own := r.UpdateRevision(), edit.Living(&from.Spec.Template.Decoded().Spec)
 				revision := podstate.PodRevision{Revision: from.Name, TemplateContainers: own, Updated: to == from, Marked: true,
@@ -105,9 +135,9 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 					change := edit.Compare(from.Spec.Template, to.Spec.Template, r.Seen.Rules)
 					revision.Change = &change
 				}
-				return &deployments.Pod{State: podstate.StateOf(
-					&steps.PlanBuilder{}, pod, revision, newPods, nil, nil, 0, readiness.Wait{}, fixture.Start),
-					Owner: &deployments.Set{Rs: from}}
+				s := podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, 0, fixture.Start)
+				s.StaysIn = last
+				return &deployments.Pod{State: s, Owner: &deployments.Set{Rs: from}}
 			}
 			before := look()
 			first := before.NextWrite()

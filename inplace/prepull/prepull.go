@@ -453,7 +453,7 @@ func (p *PrePull) count() {
 	counted := map[string]bool{}
 	for _, s := range p.Next {
 		name := s.Pod.Spec.NodeName
-		if readiness.Closed(s.Pod) || counted[name] {
+		if readiness.Out(s.Pod) || counted[name] {
 			continue
 		}
 		counted[name] = true

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -29,12 +28,6 @@ func evidenceOf(c edit.ContainerChange, status corev1.ContainerStatus, sent bool
 // Observed reports whether the kubelet has started to act on the patch. It returns false if that is unknown.
 func (m Move) Observed(pod *corev1.Pod) bool {
 	return pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration >= m.Generation
-}
-
-// PatchedSinceGate reports whether containers of the pod were patched after its gate was last written.
-func (m Move) PatchedSinceGate(pod *corev1.Pod) bool {
-	gate := apps.Condition(pod, inplace.ConditionServing)
-	return gate != nil && len(m.Containers) > 0 && gate.ObservedGeneration < m.Generation
 }
 
 // OldStopped reports whether no old container can still be running, provided that the kubelet has started to act on the patch. Every
@@ -143,14 +136,15 @@ func (m Move) containerApplied(pod *corev1.Pod, name string, now time.Time) (boo
 	return inplace.Since(status.State.Running.StartedAt.Time, stableRetag, now)
 }
 
-// restartApplied requires another container, and that the gate has opened since the patch: then the new container was seen to start.
-// Otherwise it waits until the old container must have been killed.
+// restartApplied requires another container, of a pod that has been in service since the patch: a pod that was taken out comes back only
+// when its old container was seen to stop (MayGoBack). A pod that serves until its container stops may have failed before its kubelet knew
+// of the patch, and then restarts once more. If nothing is known, it waits until the old container must have been killed.
 func (m Move) restartApplied(pod *corev1.Pod, before MovedContainer, status corev1.ContainerStatus, now time.Time) (bool, time.Duration) {
-	gate := apps.Condition(pod, inplace.ConditionServing)
+	another := status.ContainerID != "" && status.ContainerID != before.ContainerID
 	switch {
-	case !before.Unsure && (status.ContainerID == "" || status.ContainerID == before.ContainerID):
+	case !before.Unsure && !another:
 		return false, 0
-	case !before.Unsure && gate != nil && m.Generation > 0 && gate.ObservedGeneration >= m.Generation:
+	case !before.Unsure && m.Observed(pod) && !(Out(pod) && m.PatchedSinceOut(pod)):
 		return true, 0
 	}
 	return inplace.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)

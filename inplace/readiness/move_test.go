@@ -11,10 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -29,12 +27,6 @@ func TestApplied(t *testing.T) {
 	again.Image, again.Restart = "docker.io/library/v1:latest", true
 	againUnsure := again
 	againUnsure.Unsure = true
-	gate := func(status corev1.ConditionStatus, generation int64) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) {
-			fixture.ConditionIs(inplace.ConditionServing, status)(pod)
-			apps.Condition(pod, inplace.ConditionServing).ObservedGeneration = generation
-		}
-	}
 	status := func(id, image, imageID string, since time.Time) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", ContainerID: id, Image: image, ImageID: imageID,
@@ -85,16 +77,15 @@ func TestApplied(t *testing.T) {
 		"unsure, another name": {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false,
 			38 * time.Second},
 		"a restart, the old container": {again, nil, later, false, 0},
-		"a restart, another container": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false,
+		"a restart, another container": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, true, 0},
+		"a restart, and its kubelet has not seen the patch": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), observed(1)},
+			later, false, 0},
+		"a restart, kubelet without observed": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), observed(0)}, later, false,
 			38 * time.Second},
-		"a restart, behind the closed gate": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later),
-			gate(corev1.ConditionFalse, 1)}, later, false, 38 * time.Second},
-		"a restart that was seen": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later),
-			gate(corev1.ConditionTrue, 2)}, later, true, 0},
-		"a restart that was seen, and the next": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later),
-			gate(corev1.ConditionFalse, 2)}, later, true, 0},
-		"a restart, after the grace period": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)},
-			fixture.Start.Add(40 * time.Second), true, 0},
+		"a restart, out of service": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), fixture.Out}, later, false,
+			38 * time.Second},
+		"a restart, out of service, after the grace period": {again,
+			[]func(*corev1.Pod){status("new", "v1", "sha256:v1", later), fixture.Out}, fixture.Start.Add(40 * time.Second), true, 0},
 		"an unsure restart, by its name": {againUnsure, []func(*corev1.Pod){status("new", again.Image, "sha256:v1", later)}, later,
 			false, 38 * time.Second},
 		"unsure, after the grace period": {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)},
@@ -163,7 +154,7 @@ func TestMarksAreParsedOnce(t *testing.T) {
 	}
 }
 
-func TestMayReopen(t *testing.T) {
+func TestMayGoBack(t *testing.T) {
 	its := func(change func(*corev1.ContainerStatus)) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { change(&pod.Status.ContainerStatuses[0]) }
 	}
@@ -197,17 +188,18 @@ func TestMayReopen(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
-			m := &podstate.MarkedPod{Pod: fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1),
-				append([]func(*corev1.Pod){fixture.Drained}, c.changes...)...)}
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1),
+				append([]func(*corev1.Pod){fixture.Out}, c.changes...)...)
+			move := readiness.Move{}
 			if c.mark {
-				m.Move = readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1",
-					ContainerID: "p/app", At: metav1.NewTime(fixture.Start), Unready: m.Pod.Annotations["unready"] != ""}}}
+				move = readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1",
+					ContainerID: "p/app", At: metav1.NewTime(fixture.Start), Unready: pod.Annotations["unready"] != ""}}}
 			}
 			for _, kind := range []string{"container", "sidecar"} {
-				if open, _ := m.MayReopen(fixture.Start); open != c.want {
-					t.Errorf("%s: may reopen is %v", kind, open)
+				if back, _ := move.MayGoBack(nil, pod, fixture.Start); back != c.want {
+					t.Errorf("%s: may go back is %v", kind, back)
 				}
-				asSidecar(m.Pod)
+				asSidecar(pod)
 			}
 		})
 	}
@@ -222,8 +214,8 @@ func asSidecar(pod *corev1.Pod) {
 		Ready: true, State: fixture.RunningSince(fixture.Start)}
 }
 
-// TestMayReopenAfterASecondEdit has a pod whose container app was patched first, and then side, or app again.
-func TestMayReopenAfterASecondEdit(t *testing.T) {
+// TestMayGoBackAfterASecondEdit has a pod whose container app was patched first, and then side, or app again.
+func TestMayGoBackAfterASecondEdit(t *testing.T) {
 	at := metav1.NewTime(fixture.Start)
 	app2 := readiness.MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
 	side2 := readiness.MovedContainer{Image: "s2", ImageID: "sha256:s1", ContainerID: "p/side", At: at}
@@ -249,7 +241,7 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1", Sidecar: "s1"})
-			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1", Sidecar: "s1"}, 1), fixture.Drained)
+			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1", Sidecar: "s1"}, 1), fixture.Out)
 			pod.Status.ObservedGeneration = 2
 			if c.statuses != nil {
 				fixture.ConditionIs(corev1.ContainersReady, corev1.ConditionFalse)(pod)
@@ -269,9 +261,9 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 				moved.Unready = c.statuses != nil
 				c.moved[name] = moved
 			}
-			s := &podstate.MarkedPod{Pod: pod, Move: readiness.Move{Generation: 2, Containers: c.moved}}
-			if open, _ := s.MayReopen(fixture.Start); open != c.want {
-				t.Errorf("may reopen is %v", open)
+			move := readiness.Move{Generation: 2, Containers: c.moved}
+			if back, _ := move.MayGoBack(nil, pod, fixture.Start); back != c.want {
+				t.Errorf("may go back is %v", back)
 			}
 		})
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-// TakenOut reports whether Stayput keeps the pod from serving: its gate is closed, or containers have yet to restart, however long its
-// Ready is still that of the old ones. If that is only a matter of time, it returns how long it takes.
+// TakenOut reports whether Stayput keeps the pod from serving: it is Out, or containers have yet to restart, however long its Ready is
+// still that of the old ones. If that is only a matter of time, it returns how long it takes.
 func TakenOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	move := MoveOf(pod)
-	if Closed(pod) || move.RestartsToResize(pod) || move.RestartsForResize() && !move.Resized(pod) {
+	if Out(pod) || move.RestartsToResize(pod) || move.RestartsForResize() && !move.Resized(pod) {
 		return true, 0
 	}
 	applied, wait := move.Applied(pod, now)
@@ -29,13 +29,13 @@ func Restarting(pod *corev1.Pod, now time.Time) bool {
 	return pod.Annotations[inplace.AnnotationMove] != "" && !apps.IsTrue(pod, corev1.PodReady)
 }
 
-// OutSince returns when Stayput last took the pod out of service: when its gate closed, or when containers were patched or their resize was
+// OutSince returns when Stayput last took the pod out of service: when it became Out, or when containers were patched or their resize was
 // noted. It is zero if Stayput has not.
 func OutSince(pod *corev1.Pod) time.Time {
 	move := MoveOf(pod)
 	since := inplace.Latest(move.patchedAt(), move.notedAt())
-	if Closed(pod) {
-		since = inplace.Latest(since, ClosedAt(pod))
+	if Out(pod) {
+		since = inplace.Latest(since, OutAt(pod))
 	}
 	return since
 }

@@ -35,9 +35,25 @@ func AvailableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, t
 	return inplace.Since(ready.LastTransitionTime.Time, time.Duration(minReadySeconds)*time.Second, now)
 }
 
+// AvailableAt reports the same of a pod that may have been patched while it served: its kubelet may never have reported it as not Ready, so
+// the start of its containers counts, too.
+func (m Move) AvailableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, time.Duration) {
+	available, wait := AvailableAt(pod, minReadySeconds, now)
+	if !available && wait == 0 {
+		return false, 0
+	}
+	for name := range m.Containers {
+		if running := ContainerStatus(pod, name).State.Running; running != nil {
+			one, left := inplace.Since(running.StartedAt.Time, time.Duration(minReadySeconds)*time.Second, now)
+			available, wait = available && one, max(wait, left)
+		}
+	}
+	return available, wait
+}
+
 // HasMarks reports whether Stayput has, or may have, left something to do on the pod.
 func HasMarks(pod *corev1.Pod) bool {
-	return Closed(pod) || Unopened(pod) || pod.Annotations[inplace.AnnotationMove] != "" || pod.Annotations[inplace.AnnotationSurgePod] != ""
+	return Out(pod) || pod.Annotations[inplace.AnnotationMove] != "" || pod.Annotations[inplace.AnnotationSurgePod] != ""
 }
 
 const (

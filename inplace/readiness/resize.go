@@ -89,9 +89,8 @@ func ResizeMessage(pod *corev1.Pod) string {
 }
 
 // RestartsToResize reports whether a container may be about to restart for its CPU or memory, even if these have not been written
-// yet: the kubelet may stop the running container next. The gate stays closed until then, from the write of the mark on. It opens while the
-// kubelet has no capacity: it is better to serve, and to restart later without a drain, than not to serve. The API server never opens this
-// gate by itself, because the mark names no container that was patched to restart (OldStopped).
+// yet: the kubelet may stop the running container next. The pod stays out of service until then, from the write of the mark on. It goes
+// back while the kubelet has no capacity: it is better to serve, and to restart later without a drain, than not to serve.
 func (m Move) RestartsToResize(pod *corev1.Pod) bool {
 	return m.RestartsForResize() && !m.AwaitsCapacity(pod) && !(m.Resized(pod) && m.given(pod))
 }

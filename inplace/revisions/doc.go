@@ -20,6 +20,6 @@
 // left to do, the template is another one, or the workload is gone.
 //
 // By the time an update falls back, the native controller may have stopped trying, and would look again only after hours. So as long as
-// something is left to do it is nudged, by a label on a revision. If writes are refused or fail (Fallback.Unwritable), it is also nudged by
-// a time in a Deployment's status, or an annotation on a pod, and new pods get no gate: perhaps no manager could open it.
+// something is left to do it is nudged, by a label on a revision. If writes are refused or fail (Fallback.NudgesFail), it is also nudged by
+// a time in a Deployment's status, or an annotation on a pod.
 package revisions

@@ -20,14 +20,10 @@ type Fallbacks map[string]string
 // Fallback is one persisted fallback; the zero Fallback is none.
 type Fallback struct{ Hash, Code string }
 
-// Unwritable reports whether the update fell back because Stayput's writes are refused or fail. Then a gate might never open.
-func (r Fallback) Unwritable() bool {
-	return r.Code == inplace.CodeRefused || r.Code == inplace.CodeFailing
-}
-
 // NudgesFail reports whether nudges by a label on the revision with these labels seem to be refused or to fail.
 func (r Fallback) NudgesFail(labels map[string]string, every time.Duration, now time.Time) bool {
-	return r.Unwritable() && now.Sub(inplace.ParseTime(labels[inplace.LabelRenewed])) >= 2*every
+	unwritable := r.Code == inplace.CodeRefused || r.Code == inplace.CodeFailing
+	return unwritable && now.Sub(inplace.ParseTime(labels[inplace.LabelRenewed])) >= 2*every
 }
 
 // MaxFallbacks keeps them well within the 1 MiB of a ConfigMap. Beyond that, the oldest of the namespace with the most are dropped, so that

@@ -14,21 +14,12 @@
 // # OrderedReady
 //
 // With the pod management policy OrderedReady, the default, the controller does nothing as long as a pod is not Ready, whatever the
-// template says (updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go). A pod whose gate is closed is not Ready. If all
-// managers ended then, no controller would replace that pod, and the StatefulSet would be stuck for ever. So a pod is patched while it
-// serves. It has a label that no revision has until its kubelet has restarted its containers: whatever ends there, the pod becomes Ready by
-// itself, and the controller replaces it.
-//
-// Where the API server itself opens gates, the pod's gate closes right after the patch, until its containers have stopped
-// (readiness/stopping.go). So it leaves EndpointSlices about when a pod that is deleted does, and a preStop hook works as it does there. A
-// pod without a gate leaves them when its kubelet reports that its containers have stopped.
+// template says (updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go). So nothing may keep a pod from being Ready for
+// ever. A pod that is out of service drains before its patch all the same, because its kubelet puts it back if all managers end (package
+// readiness), and the controller then replaces it.
 //
 // The controller never gives a pod that is not Ready the template that would cure it (kubernetes#67250). In place it gets that template, if
 // waiting for it is in vain: see order.go.
-//
-// With the policy Parallel, the controller replaces old pods that are not Ready. So these pods drain before the patch, as those of a
-// DaemonSet do. But it waits for an updated pod that is not Ready. So with either policy, new pods get gates only where the API server
-// itself opens them (manifests/ready).
 //
 // This package must not know other kinds: what several kinds need goes to a package below them.
 package statefulsets

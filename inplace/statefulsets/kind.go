@@ -88,9 +88,6 @@ func (k kind) Preview(partition inplace.Partition) steps.Preview {
 // Beside implements controllerrevisions.Kind: one pod begins after the other, so a deletion depends on all.
 func (kind) Beside(_ *corev1.Pod, seen engine.Snapshot) engine.Snapshot { return seen }
 
-// Drains implements controllerrevisions.Kind: see the package's comment.
-func (k kind) Drains() bool { return !k.StatefulSet.Ordered() }
-
 // InOrder implements controllerrevisions.Kind: the highest ordinal comes first.
 func (kind) InOrder() bool { return true }
 

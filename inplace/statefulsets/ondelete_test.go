@@ -29,12 +29,12 @@ func TestStepsOnDelete(t *testing.T) {
 		want   []string
 	}{
 		"OrderedReady": {func(*fixture.Members) {}, []fixture.App{v2}, slices.Concat([]string{"mark 2 true false"},
-			moved("db-2", "db-2", "v2"), moved("db-1", "db-2", "v2"), moved("db-0", "db-2", "v2"), []string{"mark 2 false false"})},
+			drained("db-2", "db-2", "v2"), drained("db-1", "db-2", "v2"), drained("db-0", "db-2", "v2"), []string{"mark 2 false false"})},
 		"Parallel": {fixture.Parallel, []fixture.App{v2}, slices.Concat([]string{"mark 2 true false"},
 			drained("db-2", "db-2", "v2"), drained("db-1", "db-2", "v2"), drained("db-0", "db-2", "v2"), []string{"mark 2 false false"})},
 		"not in place": {func(*fixture.Members) {}, []fixture.App{env}, nil},
 		"after an edit that is not in place": {func(*fixture.Members) {}, []fixture.App{env, v2}, slices.Concat([]string{"mark 3 true false"},
-			moved("db-2", "db-3", "v2"), moved("db-1", "db-3", "v2"), moved("db-0", "db-3", "v2"), []string{"mark 3 false false"})},
+			drained("db-2", "db-3", "v2"), drained("db-1", "db-3", "v2"), drained("db-0", "db-3", "v2"), []string{"mark 3 false false"})},
 		"another value": {func(m *fixture.Members) { m.StatefulSet.Labels[inplace.LabelOnDelete] = "yes" }, []fixture.App{v2}, nil},
 		"without label": {func(m *fixture.Members) { m.StatefulSet.Labels = nil }, []fixture.App{v2}, nil},
 		"not asked for": {func(m *fixture.Members) { m.Rollout.Seen.Mode = inplace.ModeNotOptedIn }, []fixture.App{v2}, nil},
@@ -98,6 +98,7 @@ func TestHoldsNothingOnDelete(t *testing.T) {
 // pod names no revision. Without its revision the pod could not go on, and no controller would replace it.
 func TestHoldsCleanupOnDelete(t *testing.T) {
 	m := fixture.NewMembers(t, 1, onDeleteInPlace)
+	m.Last("db-0")
 	m.Edit(fixture.App{Image: "v2"})
 	second := m.Of().UpdateRevision()
 	m.Once()

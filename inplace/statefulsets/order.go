@@ -85,7 +85,7 @@ func (k kind) anyHigher(pods []*controllerrevisions.Pod, m *controllerrevisions.
 }
 
 // begun reports whether the pod's move has begun.
-func begun(m *controllerrevisions.Pod) bool { return m.PartiallyPatched() || readiness.Closed(m.Pod) }
+func begun(m *controllerrevisions.Pod) bool { return m.PartiallyPatched() || readiness.Out(m.Pod) }
 
 // hopeless reports whether a pod that does not serve gets the update revision at once. Under OrderedReady a pod that is not Ready is waited
 // for, as without Stayput: it may replay a log, or wait for another member. But waiting is in vain if a container does not run, and may be

@@ -13,14 +13,14 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// moved returns the steps by which a pod that is not drained is updated.
+// moved returns the steps by which a pod is updated that stays in service until its containers stop.
 func moved(pod, revision, image string) []string {
 	return []string{pod + " is updating-in-place app=" + image, pod + " is " + revision + " app=" + image}
 }
 
-// drained returns the steps by which a pod that is drained is updated.
+// drained returns the steps by which a pod is updated that is taken out of service.
 func drained(pod, revision, image string) []string {
-	return []string{"close " + pod, pod + " is " + revision + " app=" + image, "open " + pod}
+	return []string{"out " + pod, pod + " is " + revision + " app=" + image}
 }
 
 func TestSteps(t *testing.T) {
@@ -30,22 +30,19 @@ func TestSteps(t *testing.T) {
 		changes  []func(*fixture.Members)
 		want     [][]string
 	}{
-		"OrderedReady": {3, nil, [][]string{moved("db-2", "db-2", "v2"), moved("db-1", "db-2", "v2"), moved("db-0", "db-2", "v2")}},
+		"OrderedReady": {3, nil, [][]string{drained("db-2", "db-2", "v2"), drained("db-1", "db-2", "v2"), drained("db-0", "db-2", "v2")}},
 		"Parallel": {3, []func(*fixture.Members){fixture.Parallel},
 			[][]string{drained("db-2", "db-2", "v2"), drained("db-1", "db-2", "v2"), drained("db-0", "db-2", "v2")}},
-		"native partition":                  {3, []func(*fixture.Members){fixture.Rolling(2, "")}, [][]string{moved("db-2", "db-2", "v2")}},
+		"native partition":                  {3, []func(*fixture.Members){fixture.Rolling(2, "")}, [][]string{drained("db-2", "db-2", "v2")}},
 		"partition beyond the last ordinal": {3, []func(*fixture.Members){fixture.Rolling(7, "")}, nil},
 		"maxUnavailable 2 of 5, in batches": {5, []func(*fixture.Members){fixture.Rolling(0, "2")}, [][]string{
-			two("db-4 is updating-in-place app=v2", "db-3 is updating-in-place app=v2"), two("db-4 is db-2 app=v2", "db-3 is db-2 app=v2"),
-			two("db-2 is updating-in-place app=v2", "db-1 is updating-in-place app=v2"), two("db-2 is db-2 app=v2", "db-1 is db-2 app=v2"),
-			moved("db-0", "db-2", "v2")}},
-		"OrderedReady, drained after the patch": {2, []func(*fixture.Members){fixture.Gated, func(m *fixture.Members) { m.Says = true }},
-			[][]string{drainedLate("db-1", "db-2", "v2"), drainedLate("db-0", "db-2", "v2")}},
-		"OrderedReady, restarted at once": {2, []func(*fixture.Members){fixture.Gated},
-			[][]string{moved("db-1", "db-2", "v2"), moved("db-0", "db-2", "v2")}},
+			two("out db-4", "out db-3"), two("db-4 is db-2 app=v2", "db-3 is db-2 app=v2"),
+			two("out db-2", "out db-1"), two("db-2 is db-2 app=v2", "db-1 is db-2 app=v2"), drained("db-0", "db-2", "v2")}},
+		"the last endpoint": {2, []func(*fixture.Members){func(m *fixture.Members) { m.Last("db-1") }},
+			[][]string{moved("db-1", "db-2", "v2"), drained("db-0", "db-2", "v2")}},
 		"the label stayput.dev/partition says nothing": {1, []func(*fixture.Members){func(m *fixture.Members) {
 			m.Rollout.Seen.Settings.Partition.Value = "1"
-		}}, [][]string{moved("db-0", "db-2", "v2")}},
+		}}, [][]string{drained("db-0", "db-2", "v2")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := fixture.NewMembers(t, test.replicas, test.changes...)
@@ -63,20 +60,20 @@ func TestSteps(t *testing.T) {
 func TestTenthOrdinalGoesBeforeTheNinth(t *testing.T) {
 	m := fixture.NewMembers(t, 11)
 	m.Edit(fixture.App{Image: "v2"})
-	for range 4 {
+	for range 5 {
 		m.Once()
 	}
-	m.Expect("mark 2 true false", "db-10 is updating-in-place app=v2", "db-10 is db-2 app=v2", "db-9 is updating-in-place app=v2")
+	m.Expect("mark 2 true false", "out db-10", "db-10 is db-2 app=v2", "out db-9")
 }
 
 // TestNextPodWaitsForTheStatus: before the StatefulSet controller has seen that a pod has the update revision, it may delete it.
 func TestNextPodWaitsForTheStatus(t *testing.T) {
 	m := fixture.NewMembers(t, 2)
 	m.Edit(fixture.App{Image: "v2"})
-	for range 3 {
+	for range 4 {
 		m.Once()
 	}
-	m.Expect("mark 2 true false", "db-1 is updating-in-place app=v2", "db-1 is db-2 app=v2")
+	m.Expect("mark 2 true false", "out db-1", "db-1 is db-2 app=v2")
 	for name, test := range map[string]struct {
 		revision string
 		updated  int32
@@ -119,17 +116,35 @@ func TestResourcesChangeInThatOrder(t *testing.T) {
 		"db-0 is updating-in-place app=v1", "db-0 gets 200m", "db-0 is db-3 app=v1", "mark 3 false false")
 }
 
+// TestUndoInTheMiddle: a pod that was only taken out of service is put back.
 func TestUndoInTheMiddle(t *testing.T) {
-	m := fixture.NewMembers(t, 2)
-	m.Edit(fixture.App{Image: "v2"})
-	for range 2 {
-		m.Once()
+	last := func(m *fixture.Members) { m.Last("db-1") }
+	begin := []string{"mark 1 true false", "mark 2 false false"}
+	for name, test := range map[string]struct {
+		change      func(*fixture.Members)
+		plans       int
+		there, back []string
+	}{
+		"it drains": {func(*fixture.Members) {}, 2, []string{"out db-1"}, []string{"back db-1", "mark 2 false false"}},
+		"it is patched": {func(*fixture.Members) {}, 3, drained("db-1", "db-2", "v2"), slices.Concat(begin,
+			drained("db-1", "db-1", "v1"), []string{"mark 1 false false"})},
+		"the last endpoint": {last, 2, moved("db-1", "db-2", "v2")[:1], slices.Concat(begin, moved("db-1", "db-1", "v1"),
+			[]string{"mark 1 false false"})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := fixture.NewMembers(t, 2, test.change)
+			m.Edit(fixture.App{Image: "v2"})
+			for range test.plans {
+				m.Once()
+			}
+			m.Edit(fixture.App{Image: "v1"})
+			m.Rest()
+			m.Expect(slices.Concat([]string{"mark 2 true false"}, test.there, test.back)...)
+			if !apps.IsTrue(m.Member(1), corev1.PodReady) {
+				t.Error("db-1 is not Ready")
+			}
+		})
 	}
-	m.Expect("mark 2 true false", "db-1 is updating-in-place app=v2")
-	m.Edit(fixture.App{Image: "v1"})
-	m.Rest()
-	m.Expect(slices.Concat([]string{"mark 1 true false", "mark 2 false false"}, moved("db-1", "db-1", "v1"),
-		[]string{"mark 1 false false"})...)
 }
 
 // TestDeadlockIsCured: kubernetes#67250. Natively the StatefulSet controller waits for the pod with the bad image for ever.
@@ -138,10 +153,10 @@ func TestDeadlockIsCured(t *testing.T) {
 		m := fixture.NewMembers(t, 2)
 		m.Edit(fixture.App{Image: "bad"})
 		m.Rest()
-		m.Expect("mark 2 true false", "db-1 is updating-in-place app=bad")
+		m.Expect("mark 2 true false", "out db-1", "db-1 is db-2 app=bad")
 		m.Edit(fixture.App{Image: "v1"})
 		m.Rest()
-		m.Expect("mark 1 true false", "mark 2 false false", "db-1 is updating-in-place app=v1", "db-1 is db-1 app=v1", "mark 1 false false")
+		m.Expect("mark 1 true false", "mark 2 false false", "out db-1", "db-1 is db-1 app=v1", "mark 1 false false")
 		if !apps.IsTrue(m.Member(1), corev1.PodReady) {
 			t.Error("db-1 is not Ready")
 		}
@@ -157,7 +172,7 @@ func TestDeadlockIsCured(t *testing.T) {
 			Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 		m.Sick = ""
 		m.Rest()
-		m.Expect("db-0 is updating-in-place app=v2", "db-0 is db-2 app=v2", "mark 2 false false")
+		m.Expect("out db-0", "db-0 is db-2 app=v2", "mark 2 false false")
 	})
 }
 
@@ -234,7 +249,7 @@ func begin(plan steps.Plan) []string {
 	var names []string
 	for _, step := range plan.Steps {
 		switch s := step.(type) {
-		case steps.SetGate:
+		case steps.SetReady:
 			names = append(names, s.Pod.Name)
 		case steps.PatchPod:
 			names = append(names, s.Pod.Name)
@@ -246,17 +261,16 @@ func begin(plan steps.Plan) []string {
 func TestMinReadySecondsCount(t *testing.T) {
 	m := fixture.NewMembers(t, 2, func(m *fixture.Members) { m.StatefulSet.Spec.MinReadySeconds = 10 })
 	m.Edit(fixture.App{Image: "v2"})
-	m.Once()
-	m.Once()
-	for wait, want := range [][]string{
-		{"db-1 is db-2 app=v2"}, {}, {}, {}, {}, {}, {}, {}, {}, {"db-0 is updating-in-place app=v2"},
-	} {
-		m.Steps = nil
-		if wait == 0 {
-			apps.Condition(m.Member(1), corev1.PodReady).LastTransitionTime = metav1.NewTime(m.Of().Seen.Now)
-		}
-		if m.Once(); !slices.Equal(m.Steps, want) {
-			t.Errorf("Ready for %d s, the steps are %q, want %q", wait, m.Steps, want)
+	for range 4 {
+		m.Once()
+	}
+	m.Expect("mark 2 true false", "out db-1", "db-1 is db-2 app=v2")
+	apps.Condition(m.Member(1), corev1.PodReady).LastTransitionTime = metav1.NewTime(m.Of().Seen.Now)
+	for second := 1; second < 10; second++ {
+		if m.Once(); len(m.Steps) > 0 {
+			t.Fatalf("Ready for %d s, the steps are %q", second, m.Steps)
 		}
 	}
+	m.Once()
+	m.Expect("out db-0")
 }

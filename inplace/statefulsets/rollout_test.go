@@ -2,12 +2,9 @@ package statefulsets_test
 
 import (
 	"encoding/json"
-	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
@@ -165,72 +162,6 @@ func TestFallBackNudgesByAPod(t *testing.T) {
 	}
 	if again := m.Of().Nudge(); len(again) != 1 {
 		t.Errorf("at shutdown there are %d steps", len(again))
-	}
-}
-
-// TestMembersPastTheWebhooks: a pod of a StatefulSet need not have a gate. One that was created in the middle of an update without a
-// webhook being asked shows a bypass, with either policy. After the second one the update falls back.
-func TestMembersPastTheWebhooks(t *testing.T) {
-	unasked := func(pod *corev1.Pod) { pod.Annotations, pod.Spec.ReadinessGates = nil, nil }
-	admitted := func(*corev1.Pod) {}
-	gated := func(pod *corev1.Pod) {
-		pod.Annotations, pod.Spec.ReadinessGates = nil, []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-	}
-	for name, test := range map[string]struct {
-		change       func(*fixture.Members)
-		higher       func(*corev1.Pod)
-		again        func(*corev1.Pod)
-		bypass, held bool
-	}{
-		"OrderedReady, asked":     {func(*fixture.Members) {}, admitted, admitted, false, true},
-		"OrderedReady, one":       {func(*fixture.Members) {}, unasked, admitted, true, true},
-		"OrderedReady, one again": {func(*fixture.Members) {}, unasked, unasked, false, false},
-		"Parallel, asked":         {fixture.Parallel, gated, admitted, false, true},
-		"Parallel, one":           {fixture.Parallel, unasked, gated, true, true},
-		"Parallel, one again":     {fixture.Parallel, unasked, unasked, false, false},
-		"OnDelete":                {onDeleteInPlace, unasked, unasked, false, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := fixture.NewMembers(t, 4, test.change)
-			m.Edit(fixture.App{Image: "v2"})
-			m.Once() // writes the mark
-			for age, pod := range map[time.Duration]*corev1.Pod{time.Second: m.Member(2), 2 * podstate.QuietAfterBypass: m.Member(3)} {
-				pod.CreationTimestamp = metav1.NewTime(m.Of().Seen.Now.Add(time.Minute - age))
-				pod.Labels[inplace.LabelRevisionHash], pod.Spec.Containers[0].Image = "db-2", "v2"
-			}
-			test.higher(m.Member(3))
-			test.again(m.Member(2))
-			m.Fleet.Seen.Now = m.Fleet.Seen.Now.Add(time.Minute)
-			plan := m.Of().Plan()
-			if test.bypass && plan.Phase == steps.PhaseWaiting {
-				t.Errorf("it waits although all has been quiet since: %s", plan.Message)
-			}
-			if said := "no webhook was asked about the creation of pod db-3"; (plan.Bypassed == said) != test.bypass ||
-				plan.Decision.Held != test.held {
-				t.Errorf("bypassed: %q, held: %t", plan.Bypassed, plan.Decision.Held)
-			}
-			if !test.held && plan.Decision.Reasons[0].Code != inplace.CodeBypassed {
-				t.Errorf("it falls back for %s", plan.Decision.Reasons)
-			}
-		})
-	}
-}
-
-// TestMemberPastTheWebhooksJustNow: nothing begins until it is clear that there was only one.
-func TestMemberPastTheWebhooksJustNow(t *testing.T) {
-	m := fixture.NewMembers(t, 2)
-	m.Edit(fixture.App{Image: "v2"})
-	m.Once() // writes the mark
-	created := m.Member(1)
-	created.Annotations, created.CreationTimestamp = nil, metav1.NewTime(m.Of().Seen.Now.Add(time.Second))
-	created.Labels[inplace.LabelRevisionHash], created.Spec.Containers[0].Image = "db-2", "v2"
-	if plan := m.Once(); plan.Phase != steps.PhaseWaiting || len(disrupted(plan.Steps)) > 0 || plan.After <= 0 {
-		t.Errorf("it is %s: %s, takes %v, and looks again after %s", plan.Phase, plan.Message, disrupted(plan.Steps), plan.After)
-	}
-	m.Fleet.Seen.Now = m.Fleet.Seen.Now.Add(podstate.QuietAfterBypass)
-	plan := m.Once()
-	if !slices.Equal(disrupted(plan.Steps), []string{"db-0"}) {
-		t.Errorf("later it takes %v: %s", disrupted(plan.Steps), plan.Message)
 	}
 }
 

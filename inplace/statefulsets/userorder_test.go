@@ -45,7 +45,7 @@ func movesInOrder(m *fixture.Members, order []string) {
 	m.Rest()
 	want := []string{"mark 2 true false"}
 	for _, pod := range order {
-		want = append(want, moved(pod, "db-2", "v2")...)
+		want = append(want, drained(pod, "db-2", "v2")...)
 	}
 	m.Expect(slices.Concat(want, []string{"mark 2 false false"})...)
 }
@@ -57,8 +57,8 @@ func TestLeaderWaitsForOthersToBegin(t *testing.T) {
 	m.Member(1).Labels["role"] = "leader"
 	m.Edit(fixture.App{Image: "v2"})
 	m.Rest()
-	m.Expect("mark 2 true false", "db-0 is updating-in-place app=v2", "db-0 is db-2 app=v2",
-		"db-1 is updating-in-place app=v2", "db-1 is db-2 app=v2", "mark 2 false false")
+	m.Expect("mark 2 true false", "out db-0", "db-0 is db-2 app=v2",
+		"out db-1", "db-1 is db-2 app=v2", "mark 2 false false")
 }
 
 // TestNodesInOrder: db-0 is on node n0, and so on. Within a stage the highest ordinal goes first.
@@ -94,7 +94,7 @@ func TestNodesInOrder(t *testing.T) {
 // lower one as long as that is refused. So db-0 has its turn, and a nudge for that, when no higher ordinal is left.
 func TestReplacedPodGoesFirst(t *testing.T) {
 	canary := map[string]string{inplace.AnnotationCanaryNodes: "canary"}
-	oneByOne := []string{"db-2 is updating-in-place app=v2", "db-2 is db-2 app=v2", "db-1 is updating-in-place app=v2", "db-1 is db-2 app=v2"}
+	oneByOne := []string{"out db-2", "db-2 is db-2 app=v2", "out db-1", "db-1 is db-2 app=v2"}
 	for name, test := range map[string]struct {
 		order  map[string]string
 		change func(*fixture.Members)
@@ -102,8 +102,8 @@ func TestReplacedPodGoesFirst(t *testing.T) {
 	}{
 		"a canary node":      {canary, func(*fixture.Members) {}, oneByOne},
 		"the others go last": {map[string]string{inplace.AnnotationUpdateLast: "role=leader"}, func(*fixture.Members) {}, oneByOne},
-		"two may be unavailable": {canary, fixture.Rolling(0, "2"), []string{"db-2 is updating-in-place app=v2",
-			"db-1 is updating-in-place app=v2", "db-2 is db-2 app=v2", "db-1 is db-2 app=v2"}},
+		"two may be unavailable": {canary, fixture.Rolling(0, "2"), []string{"out db-2",
+			"out db-1", "db-2 is db-2 app=v2", "db-1 is db-2 app=v2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := fixture.NewMembers(t, 3, test.change)

@@ -9,9 +9,9 @@ import (
 
 // Each write to a ReplicaSet, a Deployment or a pod causes events for native controllers. Their own writes are refused, or are followed by
 // status writes, and each of those is made for all affected pods at once. So Stayput makes writes together that come within one batch
-// window: gates close for all pods for which other pods become available within it, and an old ReplicaSet is lowered by all pods that are
-// drained within it. Nothing depends on it: what is put off is due when the window is over, whatever else has come. A new leader begins the
-// window anew. Nothing is put off that lets a pod serve, or that no other write could join.
+// window: all pods are taken out of service for which other pods become available within it, and an old ReplicaSet is lowered by all pods
+// that are drained within it. Nothing depends on it: what is put off is due when the window is over, whatever else has come. A new leader
+// begins the window anew. Nothing is put off that lets a pod serve, or that no other write could join.
 
 // BatchWindow is how long something may be put off so that more of its kind can be done together with it.
 const BatchWindow = 100 * time.Millisecond

@@ -50,15 +50,15 @@ func (d *PlanBuilder) Arrange() {
 }
 
 func precedence(step Step) int {
-	gate, isGate := step.(SetGate)
+	ready, isReady := step.(SetReady)
 	_, isPersist := step.(PersistFallback)
 	_, isStatus := step.(PatchStatus)
 	switch {
-	case isPersist, isGate && gate.Open:
+	case isPersist, isReady && !ready.Out:
 		return 0
 	case isStatus:
 		return 1
-	case Closes(step):
+	case TakesOut(step):
 		return 3
 	}
 	return 2

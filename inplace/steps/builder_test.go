@@ -5,17 +5,15 @@ import (
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 func TestTogether(t *testing.T) {
-	open, closes, status, move := steps.SetGate{Open: true}, steps.SetGate{}, steps.PatchStatus{}, steps.PatchPod{}
+	back, out, status, move := steps.SetReady{}, steps.SetReady{Out: true}, steps.PatchStatus{}, steps.PatchPod{}
 	d := steps.PlanBuilder{}
-	for _, step := range []steps.Step{closes, move, open, closes, steps.PatchReplicaSet{}, status, open} {
+	for _, step := range []steps.Step{out, move, back, out, steps.PatchReplicaSet{}, status, back} {
 		d.Step(step)
 	}
 	d.Arrange()
@@ -24,28 +22,26 @@ func TestTogether(t *testing.T) {
 		sizes = append(sizes, len(lot))
 	}
 	if !slices.Equal(sizes, []int{2, 1, 2, 2}) {
-		t.Errorf("lots of %v steps, not gates that open, the status, the others, and gates that close", sizes)
+		t.Errorf("lots of %v steps, not pods that come back, the status, the others, and pods that are taken out", sizes)
 	}
 	if steps.Lots(nil) != nil {
 		t.Error("no steps are some lots")
 	}
 }
 
-// TestOrderOfSteps: a step that fails must not keep the others from being carried out, above all not a gate from
-// opening.
+// TestOrderOfSteps: a step that fails must not keep the others from being carried out, above all not a pod from coming back.
 func TestOrderOfSteps(t *testing.T) {
 	r := fixture.Updating()
 	r.Seen.Settings = inplace.Settings{}
-	fixture.PodOf(r, "a3", r.ReplicaSets[0], fixture.Drained)
-	fixture.PodOf(r, "b3", r.ReplicaSets[1],
-		func(pod *corev1.Pod) { fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod) })
+	fixture.PodOf(r, "a3", r.ReplicaSets[0], fixture.Out)
+	fixture.PodOf(r, "b3", r.ReplicaSets[1], fixture.Out)
 	r.Deployment.Status.ReadyReplicas = 0
-	ranks := map[string]int{"steps.SetGate true": 0, "steps.PatchStatus": 1, "steps.SetGate false": 3}
+	ranks := map[string]int{"steps.SetReady false": 0, "steps.PatchStatus": 1, "steps.SetReady true": 3}
 	last := 0
 	for _, step := range r.Plan().Steps {
 		kind := fmt.Sprintf("%T", step)
-		if gate, is := step.(steps.SetGate); is {
-			kind += fmt.Sprint(" ", gate.Open)
+		if ready, is := step.(steps.SetReady); is {
+			kind += fmt.Sprint(" ", ready.Out)
 		}
 		rank, known := ranks[kind]
 		if !known {

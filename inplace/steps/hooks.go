@@ -45,9 +45,8 @@ func (d *PlanBuilder) AwaitHooks(wait *HookWait) {
 // HooksPrefix is the prefix of the line from AboutHooks.
 const HooksPrefix = "pre-restart hooks "
 
-// AboutHooks returns one line about the hooks that a workload names; empty if the change asks for none. Drains says whether pods of that
-// kind are taken out of service before they restart.
-func AboutHooks(workload map[string]string, change edit.Change, timeout time.Duration, drains bool) string {
+// AboutHooks returns one line about the hooks that a workload names; empty if the change asks for none.
+func AboutHooks(workload map[string]string, change edit.Change, timeout time.Duration) string {
 	hooks := inplace.HooksOf(workload)
 	if len(hooks) == 0 || !change.Containers.Awaited(inplace.AuxiliaryOf(workload)) {
 		return ""
@@ -57,10 +56,7 @@ func AboutHooks(workload map[string]string, change edit.Change, timeout time.Dur
 		names = append(names, strings.TrimPrefix(hook, inplace.PreRestartHookPrefix))
 	}
 	about := HooksPrefix + strings.Join(names, ", ")
-	switch {
-	case !drains:
-		return about + " are not waited for: with podManagementPolicy OrderedReady, pods serve until their containers restart"
-	case timeout == 0:
+	if timeout == 0 {
 		return about + " are not waited for: " + inplace.LabelPreRestartTimeout + " is 0"
 	}
 	return fmt.Sprintf("%s: a pod that is out of service restarts when their annotations (%sNAME) are removed, or after %s",

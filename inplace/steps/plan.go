@@ -114,8 +114,6 @@ type Progress struct {
 	// Replicas are the pods that the workload wants. Moved are those that run what they should. Moving are those in progress: being drained,
 	// restarting or resized.
 	Replicas, Moved, Moving int32
-	// Undrained are those that restart without a drain, because they have no readiness gate: they are older than the namespace's label.
-	Undrained int32
 	// Started is when the update started, zero if none is in progress.
 	Started time.Time
 }

@@ -52,8 +52,8 @@ type PatchPod struct {
 	Why        string
 	// Moves: the pod becomes one of the update revision.
 	Moves bool
-	// Drained: containers of a pod with a gate stop. podstate.Endpoint.Drained must hold for what the API server returns just before the
-	// write, too.
+	// Drained: containers of a pod stop that is out of service. podstate.Endpoint.Drained must hold for what the API server returns just
+	// before the write, too.
 	Drained bool
 	// Stops: containers of the pod stop for the patch.
 	Stops bool
@@ -71,26 +71,27 @@ type PatchPod struct {
 	ServesOn time.Duration
 }
 
-// SetGate opens or closes the readiness gate, in subresource status.
-type SetGate struct {
-	Pod        *corev1.Pod
-	Open       bool
+// SetReady takes a pod out of service, or puts it back, by the condition Ready in subresource status.
+type SetReady struct {
+	Pod *corev1.Pod
+	// Out: the pod is taken out of service.
+	Out        bool
 	Operations []jsonpatch.Operation
 	Why        string
 }
 
-// Closes reports whether the step takes a pod out of service.
-func Closes(step Step) bool {
-	gate, is := step.(SetGate)
-	return is && !gate.Open
+// TakesOut reports whether the step takes a pod out of service.
+func TakesOut(step Step) bool {
+	ready, is := step.(SetReady)
+	return is && ready.Out
 }
 
-// Disrupted returns the pod that the step takes out of service: by its gate, or because containers of a pod stop that has had no turn. It
+// Disrupted returns the pod that the step takes out of service: by its Ready, or because containers of a pod stop that has had no turn. It
 // returns nil if the step takes none.
 func Disrupted(step Step) *corev1.Pod {
 	switch s := step.(type) {
-	case SetGate:
-		if !s.Open {
+	case SetReady:
+		if s.Out {
 			return s.Pod
 		}
 	case PatchPod:
@@ -167,11 +168,11 @@ func (s PatchRevision) Describe() string {
 func (s PatchPod) Describe() string { return "Pod " + s.Pod.Name + ": " + s.Why }
 
 // Describe implements Step.
-func (s SetGate) Describe() string {
-	if s.Open {
-		return "Pod " + s.Pod.Name + ": open the gate, " + s.Why
+func (s SetReady) Describe() string {
+	if s.Out {
+		return "Pod " + s.Pod.Name + ": take it out of service, " + s.Why
 	}
-	return "Pod " + s.Pod.Name + ": close the gate, " + s.Why
+	return "Pod " + s.Pod.Name + ": put it back into service, " + s.Why
 }
 
 // Describe implements Step.

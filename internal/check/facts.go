@@ -34,10 +34,7 @@ type ClusterFacts struct {
 	Accounts []string
 	// ControllerManagers are the pods of kube-controller-manager, where it runs in pods.
 	ControllerManagers []corev1.Pod
-	// Gated is a pod with Stayput's readiness gate, as namespace/name: the webhooks have recognised what created it. It is empty if none was
-	// found.
-	Gated      string
-	Namespaces []corev1.Namespace
+	Namespaces         []corev1.Namespace
 	// Misplaced are workloads whose label stayput.dev/update has no effect, or is not a mode.
 	Misplaced []Workload
 	// Hooks are all webhooks of others, and Bindings what policies of others are bound.
@@ -55,22 +52,17 @@ type InstallationFacts struct {
 	// Denied are the rights that the managers' service account needs and does not have.
 	Denied []string
 
-	Mutating     *admissionv1.MutatingWebhookConfiguration
-	Validating   *admissionv1.ValidatingWebhookConfiguration
-	ReadyWebhook *admissionv1.MutatingWebhookConfiguration
-	Service      *corev1.Service
-	Endpoints    bool // one is ready
-	Answers      []Answer
-	Served       []Served
-	Write        DryRun
+	Mutating   *admissionv1.MutatingWebhookConfiguration
+	Validating *admissionv1.ValidatingWebhookConfiguration
+	Service    *corev1.Service
+	Endpoints  bool // one is ready
+	Answers    []Answer
+	Served     []Served
+	Write      DryRun
 	// Bypassed are events of native writes that were to be held.
 	Bypassed       []string
 	PolicyNames    []string
 	PolicyBindings []admissionv1.ValidatingAdmissionPolicyBinding
-	// MutatesServed reports whether the cluster serves MutatingAdmissionPolicies.
-	MutatesServed   bool
-	MutatingNames   []string
-	MutatingBinding []admissionv1.MutatingAdmissionPolicyBinding
 	// Schemas are the names of the FlowSchemas that exist.
 	Schemas []string
 	// Fallbacks reports whether the ConfigMap for persisted fallbacks exists.

@@ -104,7 +104,7 @@ func healthy(t *testing.T) *Facts {
 	_, certificate := certificateFor(t, ownHost, now.Add(time.Hour))
 	f := &Facts{Namespace: own, Now: now, Unread: map[Topic]error{}}
 	f.ClusterFacts = ClusterFacts{Version: "v1.36.3", Nodes: []corev1.Node{node("one", "v1.36.3", "containerd://2.1.4")},
-		Accounts: nativeControllers, Gated: "shop/web-1", Backends: map[string]bool{},
+		Accounts: nativeControllers, Backends: map[string]bool{},
 		Namespaces: []corev1.Namespace{namespace("default", ""), namespace("kube-system", ""), namespace(own, ""), namespace("shop", "in-place")}}
 	f.InstallationFacts = InstallationFacts{
 		Manager: manifest[appsv1.Deployment](t, "Deployment"), Lease: lease(now),
@@ -112,9 +112,6 @@ func healthy(t *testing.T) *Facts {
 		Validating: manifest[admissionv1.ValidatingWebhookConfiguration](t, "ValidatingWebhookConfiguration"),
 		Service:    &corev1.Service{}, Endpoints: true, Write: DryRun{Namespace: "shop", Answered: true}, Fallbacks: true, Schemas: flowSchemas,
 		PolicyNames: Policies, PolicyBindings: manifests[admissionv1.ValidatingAdmissionPolicyBinding](t, "ValidatingAdmissionPolicyBinding"),
-		MutatesServed: true, MutatingNames: []string{inplace.ReadyRule}, MutatingBinding: []admissionv1.MutatingAdmissionPolicyBinding{{
-			ObjectMeta: metav1.ObjectMeta{Name: inplace.ReadyRule},
-			Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: inplace.ReadyRule}}},
 		CertificateFacts: issued(t, certificate),
 	}
 	f.Manager.Status = appsv1.DeploymentStatus{AvailableReplicas: 2, UpdatedReplicas: 2}

@@ -25,7 +25,6 @@ var judges = []struct {
 	{Webhooks, true, judgeWebhooks},
 	{Passing, true, judgePassing},
 	{Own, true, judgeOwnPolicies},
-	{Ready, true, judgeReady},
 	{Namespaces, true, judgeNamespaces},
 }
 

@@ -11,17 +11,11 @@ import (
 )
 
 func judgeKubernetes(f Facts, v *verdict) string {
-	switch {
-	case !compat.Supported(f.Version):
+	if !compat.Supported(f.Version) {
 		v.wrong(fmt.Sprintf("the API server is Kubernetes %s, and Stayput needs %s", f.Version, compat.Least),
 			fmt.Sprintf("upgrade the cluster to Kubernetes %s or newer", compat.Least))
-		return ""
-	case !compat.ServesImageVolumes(f.Version):
-		return f.Version + ": containers stop before their new image is pulled; managers open readiness gates"
-	case !compat.ServesMutatingPolicies(f.Version):
-		return f.Version + ": nodes can pull images before containers stop; managers open readiness gates"
 	}
-	return f.Version + ": nodes can pull images before containers stop; the API server opens readiness gates"
+	return f.Version
 }
 
 // credentials is the flag by which native controllers get user names of their own.
@@ -48,13 +42,10 @@ func judgeControllers(f Facts, v *verdict) string {
 			v.wrong(fmt.Sprintf("pod kube-system/%s runs kube-controller-manager without %s. %s", pod.Name, credentials, everyNative), set)
 		}
 	}
-	switch {
-	case f.Gated != "":
-		return fmt.Sprintf("they have user names of their own: pod %s has the readiness gate", f.Gated)
-	case len(f.ControllerManagers) > 0:
+	if len(f.ControllerManagers) > 0 {
 		return "they have user names of their own: kube-controller-manager runs with " + credentials
 	}
-	return "they have service accounts. Whether they use them, a new pod in a labelled namespace proves: it has the gate stayput.dev/serving"
+	return "they have service accounts. Whether they use them, the first update shows: without " + credentials + " it is native"
 }
 
 // commandOf returns the command line of the pod's container that runs the program.
@@ -80,11 +71,8 @@ func credentialsIn(command []string) bool {
 	return set
 }
 
-// judgeImages asks which nodes can pull an image before a container stops. Where the release cannot, judgeKubernetes says so.
+// judgeImages asks which nodes can pull an image before a container stops.
 func judgeImages(f Facts, v *verdict) string {
-	if !compat.ServesImageVolumes(f.Version) {
-		return ""
-	}
 	const then = "containers stop before their new image is pulled"
 	if f.VolumesRefused != "" {
 		v.less("the API server refuses pods that mount an image, so "+then+": "+f.VolumesRefused,

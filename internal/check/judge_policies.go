@@ -33,27 +33,3 @@ func actionOf(policy string) admissionv1.ValidationAction {
 	}
 	return admissionv1.Deny
 }
-
-// judgeReady asks whether the MutatingAdmissionPolicies are installed that open readiness gates, or the webhook in their place, which does
-// most of what they do.
-func judgeReady(f Facts, v *verdict) string {
-	for _, binding := range f.MutatingBinding {
-		if !slices.Contains(f.MutatingNames, binding.Spec.PolicyName) {
-			v.wrong(fmt.Sprintf("MutatingAdmissionPolicyBinding %s binds %s, which does not exist", binding.Name, binding.Spec.PolicyName), again)
-		}
-	}
-	bound := len(f.MutatingBinding) > 0
-	switch {
-	case bound:
-		return "the API server opens them"
-	case f.ReadyWebhook != nil && !f.MutatesServed:
-		return "managers open them, by the webhook ready.stayput.dev"
-	case f.ReadyWebhook != nil:
-		v.less("no MutatingAdmissionPolicy opens readiness gates, though this cluster serves such policies. "+
-			"The webhook in its place opens no gate while no manager runs", "run helm upgrade, or make install, once more: it installs the policy")
-	default:
-		v.less("there is neither a MutatingAdmissionPolicy that opens readiness gates nor the webhook ready.stayput.dev in its place: "+
-			"pods are Ready a second or two late", again)
-	}
-	return ""
-}

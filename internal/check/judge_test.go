@@ -38,8 +38,8 @@ func TestJudge(t *testing.T) {
 		broken func(*testing.T, *Facts)
 		want   expected
 	}{
-		"an old cluster": {func(_ *testing.T, f *Facts) { f.Version = "v1.33.2" },
-			expected{Error, Kubernetes, "Kubernetes v1.33.2", "upgrade the cluster"}},
+		"an old cluster": {func(_ *testing.T, f *Facts) { f.Version = "v1.34.9" },
+			expected{Error, Kubernetes, "Kubernetes v1.34.9", "upgrade the cluster"}},
 
 		"no service accounts": {func(_ *testing.T, f *Facts) { f.Accounts = nativeControllers[:1] },
 			expected{Error, Controllers, "no service account replicaset-controller, daemon-set-controller",
@@ -183,7 +183,7 @@ func TestJudge(t *testing.T) {
 			_, bundle := certificateFor(t, "stayput-webhook.other.svc", f.Now.Add(time.Hour))
 			f.Mutating.Webhooks[2].ClientConfig.CABundle = bundle
 			f.Requests = nil
-		}, expected{Error, Webhooks, "mutating webhook new-pods.stayput.dev calls no Service of namespace stayput-system", again}},
+		}, expected{Error, Webhooks, "mutating webhook kubelet-reports.stayput.dev calls no Service of namespace stayput-system", again}},
 		"no Service": {func(_ *testing.T, f *Facts) { f.Service = nil },
 			expected{Error, Webhooks, "Service that does not exist, so every update is native: stayput-system/stayput-webhook", again}},
 		"a Service that selects nothing": {func(_ *testing.T, f *Facts) { f.Endpoints = false },
@@ -211,13 +211,6 @@ func TestJudge(t *testing.T) {
 		"a policy that only warns": {func(_ *testing.T, f *Facts) { f.act("stayput-marks", admissionv1.Warn) },
 			expected{Error, Own, "stayput-marks", again}},
 		"the advice does not warn": {func(_ *testing.T, f *Facts) { f.act(advice, admissionv1.Audit) }, expected{Error, Own, advice, again}},
-
-		"nothing opens gates": {func(_ *testing.T, f *Facts) { f.MutatingBinding = nil },
-			expected{Warning, Ready, "a second or two late", again}},
-		"the webhook of older clusters": {func(_ *testing.T, f *Facts) {
-			f.MutatingBinding, f.ReadyWebhook = nil, &admissionv1.MutatingWebhookConfiguration{}
-		}, expected{Warning, Ready, "though this cluster serves such policies", "helm upgrade"}},
-		"a binding without policy": {func(_ *testing.T, f *Facts) { f.MutatingNames = nil }, expected{Error, Ready, "does not exist", again}},
 
 		"a label that is no mode": {func(_ *testing.T, f *Facts) { f.Namespaces = append(f.Namespaces, namespace("till", "inplace")) },
 			expected{Warning, Namespaces, "namespace till has the label stayput.dev/update=inplace", "set it to in-place, in-place-only, or"}},
@@ -291,16 +284,12 @@ func TestJudgeFindsNothing(t *testing.T) {
 		about Topic
 		says  string
 	}{
-		"as installed": {func(*Facts) {}, Certificate, "valid until"},
-		"on 1.34": {func(f *Facts) {
-			f.Version, f.Nodes[0] = "v1.34.4", node("one", "v1.34.4", "containerd://1.7.27")
-			f.MutatesServed, f.MutatingBinding, f.ReadyWebhook = false, nil, &admissionv1.MutatingWebhookConfiguration{}
-		}, Kubernetes, "containers stop before their new image is pulled"},
-		"on 1.35 of a vendor": {func(f *Facts) { f.Version = "v1.35.2-gke.1200" }, Kubernetes, "managers open readiness gates"},
+		"as installed":        {func(*Facts) {}, Certificate, "valid until"},
+		"on 1.35 of a vendor": {func(f *Facts) { f.Version = "v1.35.2-gke.1200" }, Kubernetes, "v1.35.2-gke.1200"},
 		"with the flag": {func(f *Facts) {
-			f.Gated, f.ControllerManagers = "", []corev1.Pod{controllerManager("--use-service-account-credentials")}
+			f.ControllerManagers = []corev1.Pod{controllerManager("--use-service-account-credentials")}
 		}, Controllers, "runs with --use-service-account-credentials"},
-		"with no sign of the flag": {func(f *Facts) { f.Gated = "" }, Controllers, "a new pod in a labelled namespace proves"},
+		"with no sign of the flag": {func(*Facts) {}, Controllers, "the first update shows"},
 		"another webhook that may fail": {func(f *Facts) {
 			hook := foreign(pods(admissionv1.Create), nil)
 			hook.FailurePolicy = ptr.To(admissionv1.Ignore)
@@ -390,7 +379,7 @@ func TestRightsAreThoseOfTheManifests(t *testing.T) {
 		}
 	}
 	grant(manifest[rbacv1.Role](t, "Role").Rules, true)
-	for _, each := range rightsOf(Deployment) {
+	for _, each := range needed() {
 		if !granted[each] {
 			t.Errorf("manifests do not grant %+v", each)
 		}

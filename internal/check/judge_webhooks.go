@@ -25,12 +25,9 @@ const injectFrom = "cert-manager.io/inject-ca-from"
 
 // hooks returns Stayput's webhooks.
 func (f InstallationFacts) hooks() (all []Hook) {
-	for _, configuration := range []*admissionv1.MutatingWebhookConfiguration{f.Mutating, f.ReadyWebhook} {
-		if configuration == nil {
-			continue
-		}
-		for _, each := range configuration.Webhooks {
-			all = append(all, Hook{"mutating webhook " + each.Name, each.ClientConfig, configuration.Annotations[injectFrom]})
+	if f.Mutating != nil {
+		for _, each := range f.Mutating.Webhooks {
+			all = append(all, Hook{"mutating webhook " + each.Name, each.ClientConfig, f.Mutating.Annotations[injectFrom]})
 		}
 	}
 	if f.Validating != nil {

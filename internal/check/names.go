@@ -13,16 +13,17 @@ const (
 // Policies are the names of the ValidatingAdmissionPolicies in manifests.
 var Policies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
 	"stayput-auxiliary", "stayput-restart-on-change", "stayput-marks", advice,
-	"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-gates", "stayput-own-resizes",
-	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-rights",
-	"stayput-own-configuration", "stayput-own-status", "stayput-own-undo"}
+	"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-ready", "stayput-own-resizes",
+	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-configuration",
+	"stayput-own-status", "stayput-own-undo"}
 
 // The webhooks of both configurations in manifests.
 var (
-	mutatingHooks   = []string{"edits.stayput.dev", "new-replicasets.stayput.dev", "new-pods.stayput.dev"}
+	mutatingHooks   = []string{"edits.stayput.dev", "new-replicasets.stayput.dev", "kubelet-reports.stayput.dev"}
 	validatingHooks = []string{"edits.stayput.dev", "in-place-only.stayput.dev",
 		"in-place-only-statefulsets.stayput.dev", "in-place-only-statefulset.stayput.dev", "replicasets.stayput.dev",
-		"throttled-replicasets.stayput.dev", "completions.stayput.dev", "revisions.stayput.dev", "pods.stayput.dev", "throttled-pods.stayput.dev"}
+		"throttled-replicasets.stayput.dev", "completions.stayput.dev", "revisions.stayput.dev", "new-pods.stayput.dev",
+		"pods.stayput.dev", "throttled-pods.stayput.dev"}
 )
 
 // flowSchemas have the API server queue Stayput's requests with those of the native controllers.
@@ -39,8 +40,8 @@ type right struct {
 	name string
 }
 
-// rightsOf returns the rights in manifests/base/rbac.yaml of the managers' service account, which may have another name there.
-func rightsOf(account string) []right {
+// needed returns the rights of the managers' service account in manifests/base/rbac.yaml.
+func needed() []right {
 	return slices.Concat(
 		cluster("", "namespaces", "", "get", "list", "watch"),
 		cluster("", "nodes", "", "get", "list", "watch"),
@@ -65,14 +66,8 @@ func rightsOf(account string) []right {
 		cluster("autoscaling", "horizontalpodautoscalers", "", "list"),
 		cluster("events.k8s.io", "events", "", "create", "patch"),
 		[]right{{"coordination.k8s.io", "leases", "", "create", true, ""}},
-		named("coordination.k8s.io", "leases", "stayput", true, "update"),
-		named("", "configmaps", "stayput-fallbacks", true, "update"),
-		// The managers' own rights: controller/rights.
-		named("", "serviceaccounts", account, true, "patch"),
-		named("rbac.authorization.k8s.io", "roles", "stayput", true, "patch"),
-		named("rbac.authorization.k8s.io", "rolebindings", "stayput", true, "patch"),
-		named("rbac.authorization.k8s.io", "clusterroles", "stayput", false, "patch"),
-		named("rbac.authorization.k8s.io", "clusterrolebindings", "stayput", false, "patch"),
+		updated("coordination.k8s.io", "leases", "stayput"),
+		updated("", "configmaps", "stayput-fallbacks"),
 	)
 }
 
@@ -83,10 +78,10 @@ func cluster(group, resource, subresource string, verbs ...string) (all []right)
 	return all
 }
 
-// named returns the rights to read one object and to write it with that verb.
-func named(group, resource, name string, own bool, write string) (all []right) {
-	for _, verb := range []string{"get", "list", "watch", write} {
-		all = append(all, right{group: group, resource: resource, verb: verb, own: own, name: name})
+// updated returns the rights to read and to update one object in Stayput's own namespace.
+func updated(group, resource, name string) (all []right) {
+	for _, verb := range []string{"get", "list", "watch", "update"} {
+		all = append(all, right{group: group, resource: resource, verb: verb, own: true, name: name})
 	}
 	return all
 }

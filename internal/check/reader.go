@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"time"
 
 	cmapi "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
-	"github.com/stayput/stayput/inplace/readiness"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -94,7 +92,7 @@ var (
 		{Controllers, Reader.controllers},
 		{Images, Reader.images},
 		{Own, Reader.validatingPolicies},
-		{Ready, Reader.mutatingPolicies},
+		{Admission, Reader.mutatingPolicies},
 		{Admission, Reader.foreign},
 		{Certificate, Reader.certificates},
 	}
@@ -200,24 +198,5 @@ func (r Reader) controllers(ctx context.Context, f *Facts) error {
 	var pods corev1.PodList
 	err := r.List(ctx, &pods, client.InNamespace(kubeSystem), client.MatchingLabels{"component": "kube-controller-manager"})
 	f.ControllerManagers = pods.Items
-	return errors.Join(utilerrors.FilterOut(err, apierrors.IsForbidden), utilerrors.FilterOut(r.gated(ctx, f), apierrors.IsForbidden))
-}
-
-// gated looks for a pod with Stayput's readiness gate. It reads a page of the pods of each managed namespace.
-func (r Reader) gated(ctx context.Context, f *Facts) error {
-	const page = 100
-	for _, namespace := range f.Namespaces {
-		if !f.managed(namespace) {
-			continue
-		}
-		var pods corev1.PodList
-		if err := r.List(ctx, &pods, client.InNamespace(namespace.Name), client.Limit(page)); err != nil {
-			return err
-		}
-		if at := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return readiness.Gated(&pod) }); at >= 0 {
-			f.Gated = namespace.Name + "/" + pods.Items[at].Name
-			return nil
-		}
-	}
-	return nil
+	return utilerrors.FilterOut(err, apierrors.IsForbidden)
 }

@@ -102,7 +102,7 @@ func (r Reader) foreign(ctx context.Context, f *Facts) error {
 }
 
 func (f *Facts) addHook(configuration string, hook admissionv1.ValidatingWebhook) {
-	if configuration != inplace.WebhookConfigurations && configuration != inplace.ReadyRule {
+	if configuration != inplace.WebhookConfigurations {
 		f.Hooks = append(f.Hooks, ForeignHook{configuration, hook})
 	}
 }

@@ -36,7 +36,7 @@ var appsGroup = appsv1.SchemeGroupVersion
 
 // configurations reads Stayput's webhook configurations.
 func (r Reader) configurations(ctx context.Context, f *Facts) error {
-	var mutating, ready admissionv1.MutatingWebhookConfiguration
+	var mutating admissionv1.MutatingWebhookConfiguration
 	var validating admissionv1.ValidatingWebhookConfiguration
 	found, mutatingErr := r.find(ctx, "", inplace.WebhookConfigurations, &mutating)
 	if found {
@@ -46,11 +46,7 @@ func (r Reader) configurations(ctx context.Context, f *Facts) error {
 	if found {
 		f.Validating = &validating
 	}
-	found, readyErr := r.find(ctx, "", inplace.ReadyRule, &ready)
-	if found {
-		f.ReadyWebhook = &ready
-	}
-	return errors.Join(mutatingErr, validatingErr, readyErr)
+	return errors.Join(mutatingErr, validatingErr)
 }
 
 // validatingPolicies reads Stayput's ValidatingAdmissionPolicies, and those of others that decide about updates.
@@ -74,7 +70,7 @@ func (r Reader) validatingPolicies(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-// mutatingPolicies reads Stayput's MutatingAdmissionPolicies, and those of others that decide about updates.
+// mutatingPolicies reads the MutatingAdmissionPolicies that decide about updates. Stayput has none, and not all clusters serve them.
 func (r Reader) mutatingPolicies(ctx context.Context, f *Facts) error {
 	var policies admissionv1.MutatingAdmissionPolicyList
 	if err := r.List(ctx, &policies); meta.IsNoMatchError(err) {
@@ -82,18 +78,7 @@ func (r Reader) mutatingPolicies(ctx context.Context, f *Facts) error {
 	} else if err != nil {
 		return err
 	}
-	f.MutatesServed = true
-	var bindings admissionv1.MutatingAdmissionPolicyBindingList
-	if err := r.List(ctx, &bindings); err != nil {
-		return err
-	}
-	for _, each := range bindings.Items {
-		if each.Name == inplace.ReadyRule || each.Labels[partOf] == application {
-			f.MutatingBinding = append(f.MutatingBinding, each)
-		}
-	}
 	for _, policy := range policies.Items {
-		f.MutatingNames = append(f.MutatingNames, policy.Name)
 		f.addPolicy(policy.ObjectMeta, policy.Spec.MatchConstraints)
 	}
 	return nil
@@ -101,7 +86,7 @@ func (r Reader) mutatingPolicies(ctx context.Context, f *Facts) error {
 
 // addPolicy remembers a policy of others that decides about updates.
 func (f *Facts) addPolicy(policy metav1.ObjectMeta, constraints *admissionv1.MatchResources) {
-	own := policy.Labels[partOf] == application || slices.Contains(Policies, policy.Name) || policy.Name == inplace.ReadyRule
+	own := policy.Labels[partOf] == application || slices.Contains(Policies, policy.Name)
 	if own || constraints == nil || !f.reaches(constraints.NamespaceSelector) {
 		return
 	}
@@ -121,7 +106,7 @@ func (r Reader) rights(ctx context.Context, f *Facts) error {
 		return nil
 	}
 	account := f.Manager.Spec.Template.Spec.ServiceAccountName
-	rights := rightsOf(account)
+	rights := needed()
 	denied := make([]string, len(rights))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(10)

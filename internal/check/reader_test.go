@@ -36,6 +36,7 @@ import (
 
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/watchdog"
 	admission "github.com/stayput/stayput/webhook"
@@ -98,7 +99,7 @@ func (c checked) create(_ context.Context, _ client.WithWatch, object client.Obj
 	case *authorizationv1.SubjectAccessReview:
 		asked := o.Spec.ResourceAttributes
 		o.Status.Allowed = asked.Verb+" "+asked.Resource != c.withoutRight &&
-			(asked.Resource != "serviceaccounts" || strings.HasSuffix(o.Spec.User, ":"+asked.Name)) // to its own account only
+			strings.HasSuffix(o.Spec.User, ":"+cmp.Or(c.account, readiness.ServiceAccount))
 		return nil
 	case *appsv1.Deployment:
 		if !c.bypassing {
@@ -150,8 +151,7 @@ func (c checked) objects(t *testing.T, bundle []byte) (objects []client.Object) 
 	objects = append(objects, f.Manager, f.Mutating, f.Validating, lease(f.Now.Add(-c.age)),
 		manifest[corev1.Service](t, "Service"), manifest[corev1.ConfigMap](t, "ConfigMap"),
 		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "stayput-webhook-1",
-			Labels: map[string]string{discoveryv1.LabelServiceName: "stayput-webhook"}}, Endpoints: []discoveryv1.Endpoint{{}}},
-		&admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: inplace.ReadyRule}}, &f.MutatingBinding[0])
+			Labels: map[string]string{discoveryv1.LabelServiceName: "stayput-webhook"}}, Endpoints: []discoveryv1.Endpoint{{}}})
 	objects = slices.Concat(objects, pointers(f.Namespaces), pointers(f.Nodes), pointers(f.PolicyBindings),
 		pointers(manifests[admissionv1.ValidatingAdmissionPolicy](t, "ValidatingAdmissionPolicy")),
 		pointers(manifests[flowcontrolv1.FlowSchema](t, "FlowSchema")))
@@ -225,7 +225,7 @@ func TestCheck(t *testing.T) {
 		want []Topic
 		says string
 	}{
-		"in order":          {checked{}, nil, "the API server reaches the managers, and all 13 answer"},
+		"in order":          {checked{}, nil, "the API server reaches the managers, and all 14 answer"},
 		"a dry run":         {checked{}, nil, "a dry run in namespace shop passed through the webhooks"},
 		"expired":           {checked{expired: true}, []Topic{Certificate}, "expired"},
 		"for another host":  {checked{host: "other-"}, []Topic{Certificate}, "not " + ownHost},
@@ -233,14 +233,14 @@ func TestCheck(t *testing.T) {
 		"no CA":             {checked{noBundle: true}, []Topic{Certificate}, "certificates.caBundle"},
 		"a path not served": {checked{path: "-2"}, []Topic{Webhooks}, "404"},
 		"no leader":         {checked{age: 2 * time.Minute}, []Topic{Managers}, "the Lease was renewed 2m"},
-		"API servers only":  {checked{callers: tls.RequireAnyClientCert}, nil, "all 13 answer"},
+		"API servers only":  {checked{callers: tls.RequireAnyClientCert}, nil, "all 14 answer"},
 		"a firewall":        {checked{firewall: true}, []Topic{Webhooks}, "i/o timeout"},
 		"no ready endpoint by now": {checked{says: &apierrors.NewServiceUnavailable(`no endpoints available for service "web"`).ErrStatus},
 			[]Topic{Webhooks}, `so updates are native: no endpoints available for service "web"` + "\n"},
 		"a right that the user lacks": {checked{says: &apierrors.NewForbidden(corev1.Resource("services/proxy"), "web", nil).ErrStatus},
 			[]Topic{Webhooks}, `unchecked  webhooks: services/proxy "web" is forbidden`},
 		"a right less":         {checked{withoutRight: "patch pods"}, []Topic{Rights}, "may not patch pods"},
-		"another account":      {checked{account: "in-place-updates"}, nil, "the API server reaches the managers, and all 13 answer"},
+		"another account":      {checked{account: "in-place-updates"}, nil, "the API server reaches the managers, and all 14 answer"},
 		"bypassed":             {checked{bypassing: true}, []Topic{Passing}, "namespace shop passed without an answer"},
 		"a policy in between":  {checked{refusing: errors.New("no team")}, []Topic{Passing}, "no team"},
 		"no image volumes":     {checked{noVolumes: true}, []Topic{Images}, "must specify a volume type"},
@@ -254,8 +254,10 @@ func TestCheck(t *testing.T) {
 			Reason: report.EventBypassed, Note: "it was not held",
 			Regarding: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}}}},
 			[]Topic{Passing}, "Deployment shop/web: it was not held"},
-		"a pod with the gate": {checked{other: []client.Object{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"},
-			Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}}}}}, nil, "pod shop/web-1"},
+		"a mutating policy of others": {checked{other: []client.Object{&admissionv1.MutatingAdmissionPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: "defaults"}, Spec: admissionv1.MutatingAdmissionPolicySpec{
+				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{
+					{RuleWithOperations: pods(admissionv1.Create)[0]}}}}}}}, nil, "they decide about pods too: defaults"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, err := test.reader(t).Check(t.Context())

@@ -15,7 +15,6 @@ const (
 	Webhooks    Topic = "webhooks"
 	Passing     Topic = "writes"
 	Own         Topic = "policies"
-	Ready       Topic = "readiness gates"
 	Namespaces  Topic = "labels"
 )
 

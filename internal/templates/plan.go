@@ -181,7 +181,6 @@ func said(pod *corev1.Pod) corev1.PodTemplateSpec {
 	var all corev1.PodTemplateSpec
 	all.Labels, all.Annotations, all.Spec = pod.Labels, maps.Clone(pod.Annotations), *pod.Spec.DeepCopy()
 	delete(all.Annotations, inplace.AnnotationMove)
-	delete(all.Annotations, inplace.AnnotationAdmitted)
 	slices.SortFunc(all.Spec.Tolerations, func(a, b corev1.Toleration) int { return slices.Compare([]byte(Text(a)), []byte(Text(b))) })
 	return all
 }

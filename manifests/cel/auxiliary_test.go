@@ -69,7 +69,6 @@ func TestPartiallyPatchedPodsMayGoBack(t *testing.T) {
 		pod.Annotations = map[string]string{inplace.AnnotationMove: move.String()}
 		pod.OwnerReferences = []metav1.OwnerReference{
 			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-old", UID: "u", Controller: new(true)}}
-		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 		pod.Spec.Containers = []corev1.Container{{Name: "shipper", Image: "v2"}}
 		back := pod.DeepCopy()
 		back.Spec.Containers[0].Image = "v1"

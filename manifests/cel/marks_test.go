@@ -23,7 +23,7 @@ func TestOnlyStayputWritesMarks(t *testing.T) {
 	tenant, kubelet := &user.DefaultInfo{Name: "jane"}, &user.DefaultInfo{Name: "system:node:n1", Groups: []string{"system:nodes"}}
 	controller := &user.DefaultInfo{Name: "system:serviceaccount:kube-system:deployment-controller"}
 	annotations := []string{inplace.AnnotationMove, inplace.AnnotationSurgePod, inplace.AnnotationRestarts, inplace.AnnotationNudged,
-		inplace.AnnotationAdmitted, inplace.AnnotationRestarted}
+		inplace.AnnotationRestarted}
 	labels := append([]string{inplace.LabelPrePull}, inplace.Marks...)
 	masters := &user.DefaultInfo{Name: "kubernetes-admin", Groups: []string{"system:masters"}}
 	for _, kind := range []func(own, template metav1.ObjectMeta) runtime.Object{aPod, aDeployment, aSet} {

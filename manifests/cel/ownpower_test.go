@@ -401,65 +401,6 @@ func memory(container int, amount string) func(*corev1.Pod) {
 	}
 }
 
-// TestOwnGates checks that Stayput may open and close its gate on pods that have it, and may write nothing else into the status of a pod.
-func TestOwnGates(t *testing.T) {
-	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-gates")
-	gate := func(status corev1.ConditionStatus, reason, message string) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) {
-			pod.Status.Conditions = []corev1.PodCondition{{Type: inplace.ConditionServing, Status: status, Reason: reason, Message: message}}
-		}
-	}
-	closed := gate(corev1.ConditionFalse, readiness.ReasonUpdating, "")
-	open := gate(corev1.ConditionTrue, readiness.ReasonReopened, "")
-	long, unreachable := strings.Repeat("x", 1<<20), readiness.ReasonNodeUnknown
-	ready := func(status corev1.ConditionStatus, message string) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) {
-			open(pod)
-			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
-				corev1.PodCondition{Type: corev1.PodReady, Status: status, Message: message})
-		}
-	}
-	none := func(pod *corev1.Pod) { pod.Status.Conditions = nil }
-	const says, takes, readiness = "says nothing else there", "takes no pod out of service", "says no more of Ready"
-	for name, test := range map[string]struct {
-		in            *corev1.Namespace
-		before, after func(*corev1.Pod)
-		ungated       bool
-		want          string
-	}{
-		"the first opening": {&corev1.Namespace{}, none, gate(corev1.ConditionTrue, "Serving", ""), false, ""},
-		"an opening":        {&corev1.Namespace{}, closed, open, false, ""},
-		"an opening on an unreachable node": {
-			labelled, closed, gate(corev1.ConditionTrue, unreachable, ""), false, ""},
-		"a closing":                   {labelled, open, closed, false, ""},
-		"a closing after the patch":   {labelled, open, gate(corev1.ConditionFalse, "RestartingInPlace", ""), false, ""},
-		"a closing without the label": {&corev1.Namespace{}, open, closed, false, takes},
-		"condition removed":           {labelled, open, none, false, says},
-		"removed without the label":   {&corev1.Namespace{}, open, none, false, says},
-		"a pod without gate":          {&corev1.Namespace{}, none, open, true, says},
-		"a long message":              {&corev1.Namespace{}, none, gate(corev1.ConditionTrue, "Serving", long), false, says},
-		"a long message, labelled":    {labelled, open, gate(corev1.ConditionFalse, "UpdatingInPlace", long), false, says},
-		"an unknown reason":           {labelled, open, gate(corev1.ConditionFalse, long, ""), false, says},
-		"no change":                   {&corev1.Namespace{}, none, none, true, ""},
-		"Ready": {
-			labelled, ready(corev1.ConditionFalse, ""), ready(corev1.ConditionTrue, "Ready follows at once"), false, ""},
-		"Ready, and a long message":     {labelled, ready(corev1.ConditionFalse, ""), ready(corev1.ConditionTrue, long), false, readiness},
-		"Ready removed":                 {labelled, ready(corev1.ConditionTrue, ""), open, false, "stayput changes nothing in the status"},
-		"not Ready, but gates are open": {labelled, ready(corev1.ConditionTrue, ""), ready(corev1.ConditionFalse, ""), false, readiness},
-	} {
-		old := podWithSidecar()
-		if !test.ungated {
-			old.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-		}
-		sent := old.DeepCopy()
-		test.before(old)
-		test.after(sent)
-		if got := policy.of(old, sent, test.in, byStayput); test.want == "" && got != "" || !strings.Contains(got, test.want) {
-			t.Errorf("%s: %.200q, want %q", name, got, test.want)
-		}
-	}
-}
-
 // TestOwnPowerEndsAtKubeSystem checks that Stayput may not write to pods in kube-system, not even to their status.
 func TestOwnPowerEndsAtKubeSystem(t *testing.T) {
 	spec := validatingSpec(t, "../base/own-power.yaml", "stayput-own-namespaces")

@@ -30,9 +30,6 @@ import (
 
 const chart = "../../charts/stayput"
 
-// serving makes Helm assume a cluster that serves MutatingAdmissionPolicies.
-var serving = []string{"--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"}
-
 // each runs a test with every Helm of $HELMS.
 func each(t *testing.T, test func(t *testing.T, h helm)) {
 	binaries := strings.Fields(os.Getenv("HELMS"))
@@ -113,31 +110,28 @@ func of[T any](t *testing.T, r rendering, key string) T {
 }
 
 // TestDefaultIsDist checks that the chart without options installs what kubectl apply of dist installs, except labels and the namespace.
-// The condition Ready is set by a policy if the cluster serves such policies, and otherwise by a webhook.
 func TestDefaultIsDist(t *testing.T) {
-	for file, options := range map[string][]string{"stayput.yaml": serving, "stayput-1.35.yaml": {"--kube-version", "1.35.0"}} {
-		want := dist(t, file)
-		delete(want, "Namespace "+namespace)
-		each(t, func(t *testing.T, h helm) {
-			got := h.template(t, append(slices.Clone(options), "--no-hooks")...)
-			for key := range maps.Keys(got) {
-				if want[key] == nil {
-					t.Errorf("%s is not in %s", key, file)
-				}
+	want := dist(t)
+	delete(want, "Namespace "+namespace)
+	each(t, func(t *testing.T, h helm) {
+		got := h.template(t, "--no-hooks")
+		for key := range maps.Keys(got) {
+			if want[key] == nil {
+				t.Errorf("%s is not in dist/stayput.yaml", key)
 			}
-			for key, object := range want {
-				if withoutHelm(got[key]); !reflect.DeepEqual(got[key], object) {
-					t.Errorf("%s differs:\n%v\nin %s:\n%v", key, got[key], file, object)
-				}
+		}
+		for key, object := range want {
+			if withoutHelm(got[key]); !reflect.DeepEqual(got[key], object) {
+				t.Errorf("%s differs:\n%v\nin dist/stayput.yaml:\n%v", key, got[key], object)
 			}
-		})
-	}
+		}
+	})
 }
 
-// dist returns the objects of a file in dist/.
-func dist(t *testing.T, file string) rendering {
+// dist returns the objects in dist/stayput.yaml.
+func dist(t *testing.T) rendering {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("../../dist", file))
+	content, err := os.ReadFile("../../dist/stayput.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +153,7 @@ func withoutHelm(object map[string]any) {
 // TestEveryFieldIsKnown checks that the API knows every field of every object, including hooks.
 func TestEveryFieldIsKnown(t *testing.T) {
 	each(t, func(t *testing.T, h helm) {
-		for key, object := range h.template(t, serving...) {
+		for key, object := range h.template(t) {
 			kind := schema.FromAPIVersionAndKind(object["apiVersion"].(string), object["kind"].(string))
 			typed, err := scheme.Scheme.New(kind)
 			if runtime.IsNotRegisteredError(err) && kind.Group == "cert-manager.io" {
@@ -402,27 +396,6 @@ func TestIssuer(t *testing.T) {
 	})
 }
 
-func TestMutatingPoliciesWhereServed(t *testing.T) {
-	each(t, func(t *testing.T, h helm) {
-		for _, test := range []struct {
-			options []string
-			want    bool
-		}{
-			{[]string{"--kube-version", "1.35.0"}, false},
-			{serving, true},
-			{[]string{"--kube-version", "1.35.0", "--set", "mutatingPolicies=always"}, true},
-			{append(slices.Clone(serving), "--set", "mutatingPolicies=never"), false},
-		} {
-			r := h.template(t, test.options...)
-			policy, hook := r["MutatingAdmissionPolicy stayput-ready"] != nil, r["MutatingWebhookConfiguration stayput-ready"] != nil
-			if policy != test.want || hook == policy {
-				t.Errorf("%q: installed is the policy: %t, the webhook: %t; want one of them, the policy: %t",
-					test.options, policy, hook, test.want)
-			}
-		}
-	})
-}
-
 // TestUninstallMayDeleteWhatAsks checks that the hook may delete every webhook configuration and policy that is installed.
 func TestUninstallMayDeleteWhatAsks(t *testing.T) {
 	each(t, func(t *testing.T, h helm) {
@@ -505,7 +478,6 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"certificates.secretName=given":             "caBundle",
 		"certificates.caBundle=UEVN":                "caBundle",
 		"hostNetwork=true":                          "port",
-		"mutatingPolicies=maybe":                    "mutatingPolicies",
 		"extraArgs={manager}":                       "extraArgs",
 		"image.digest=latest":                       "digest",
 		"webhook.port=443":                          "port",
@@ -540,7 +512,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 // TestAnotherNamespace checks that a chart in another namespace does not name the namespace into which manifests/ installs.
 func TestAnotherNamespace(t *testing.T) {
 	each(t, func(t *testing.T, h helm) {
-		output, err := h.render(append(slices.Clone(serving), "--namespace", "elsewhere")...)
+		output, err := h.render("--namespace", "elsewhere")
 		if err != nil || strings.Contains(output, namespace) || !strings.Contains(output, "system:serviceaccount:elsewhere:stayput") {
 			t.Errorf("%v; %s is named: %t", err, namespace, strings.Contains(output, namespace))
 		}

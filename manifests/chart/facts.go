@@ -58,13 +58,12 @@ func (f *facts) addBlocks(manager, role *object) (err error) {
 }
 
 // uninstallRules returns those of the managers' rules that uninstall needs to let updates fall back: it watches nothing, creates nothing,
-// warns of nothing, and undoes no update. The template itself has the rules about the managers' own rights.
+// warns of nothing, and undoes no update.
 func uninstallRules(rules *yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, rule := range rules.Content {
 		verbs := without(child(rule, "verbs"), "watch", "create")
-		resources := without(child(rule, "resources"), "events", "resourcequotas", "horizontalpodautoscalers", "poddisruptionbudgets",
-			"clusterroles", "clusterrolebindings")
+		resources := without(child(rule, "resources"), "events", "resourcequotas", "horizontalpodautoscalers", "poddisruptionbudgets")
 		if has(verbs, "patch") {
 			resources = without(resources, "deployments") // steps.UndoStalled
 		}

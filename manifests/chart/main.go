@@ -34,7 +34,7 @@ func main() {
 }
 
 func write(dist, monitoring, out string) error {
-	objects, err := readDist(dist)
+	objects, err := readObjects(filepath.Join(dist, "stayput.yaml"))
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,21 +20,7 @@ type object struct {
 
 func (o *object) String() string { return o.kind + " " + o.name }
 
-// readDist reads the objects that are installed where the API server serves MutatingAdmissionPolicies, and those that only an older one
-// needs.
-func readDist(folder string) ([]*object, error) {
-	objects, err := readObjects(filepath.Join(folder, "stayput.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	older, err := readObjects(filepath.Join(folder, "stayput-1.35.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	known := func(o *object) bool { return find(objects, o.kind, o.name) != nil }
-	return append(objects, slices.DeleteFunc(older, known)...), nil
-}
-
+// readObjects reads the objects of a file in dist.
 func readObjects(path string) ([]*object, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -38,8 +38,6 @@ var fileOf = map[string]string{
 	"ValidatingWebhookConfiguration":   "webhooks.yaml",
 	"ValidatingAdmissionPolicy":        "policies.yaml",
 	"ValidatingAdmissionPolicyBinding": "policies.yaml",
-	"MutatingAdmissionPolicy":          "mutating-policies.yaml",
-	"MutatingAdmissionPolicyBinding":   "mutating-policies.yaml",
 }
 
 // conditions say when an object is installed, by kind and name, or by kind.
@@ -51,9 +49,6 @@ var conditions = map[string]string{
 	"Certificate stayput-webhook": `include "stayput.certManager" .`,
 	"Certificate stayput-ca":      `include "stayput.ownCA" .`,
 	"Issuer":                      `include "stayput.ownCA" .`,
-	"MutatingWebhookConfiguration stayput-ready": `not (include "stayput.mutatingPolicies" .)`,
-	"MutatingAdmissionPolicy":                    `include "stayput.mutatingPolicies" .`,
-	"MutatingAdmissionPolicyBinding":             `include "stayput.mutatingPolicies" .`,
 }
 
 // templated returns the object as a template.
@@ -69,8 +64,6 @@ func templated(o *object) (string, error) {
 	case "ServiceAccount":
 		e.value("metadata.name", account)
 		e.add("metadata", optional("annotations", "serviceAccount.annotations"))
-	case "Role":
-		e.role()
 	case "RoleBinding", "ClusterRoleBinding":
 		e.value("subjects.0.name", account)
 	case "FlowSchema":
@@ -167,17 +160,6 @@ func (e *edit) pod() {
 // optional returns lines with a key that exists only if the value is not empty.
 func optional(key, value string) string {
 	return "{{- with .Values." + value + " }}\n" + key + ":\n{{- toYaml . | nindent INNER }}\n{{- end }}"
-}
-
-// role names the managers' service account in the rule about it.
-func (e *edit) role() {
-	for i := range e.list("rules") {
-		if rule := fmt.Sprintf("rules.%d.", i); e.object.text(rule+"resources.0") == "serviceaccounts" {
-			e.value(rule+"resourceNames.0", account)
-			return
-		}
-	}
-	e.missing("rule about serviceaccounts")
 }
 
 func (e *edit) certificate() {

@@ -145,7 +145,7 @@ func (a apiServer) allow(t *testing.T) {
 		&rbacv1.Role{ObjectMeta: inside, Rules: []rbacv1.PolicyRule{of("", "secrets", generate.Secret)}},
 		&rbacv1.RoleBinding{ObjectMeta: inside, Subjects: to, RoleRef: role("Role")},
 		&rbacv1.ClusterRole{ObjectMeta: outside, Rules: []rbacv1.PolicyRule{
-			of(admissionv1.GroupName, "mutatingwebhookconfigurations", "stayput", "stayput-ready"),
+			of(admissionv1.GroupName, "mutatingwebhookconfigurations", "stayput"),
 			of(admissionv1.GroupName, "validatingwebhookconfigurations", "stayput")}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: outside, Subjects: to, RoleRef: role("ClusterRole")},
 	)

@@ -44,7 +44,7 @@ func staged(updated int32, partition string) map[string]runtime.Object {
 		if i < updated {
 			owner, image = "new", "app:2"
 		}
-		objects[podsPath+name] = pod(name, owner, image, corev1.ConditionTrue, true)
+		objects[podsPath+name] = pod(name, owner, image, true)
 	}
 	return objects
 }
@@ -211,7 +211,7 @@ func stagedSet(partition int32) map[string]runtime.Object {
 		if i >= partition {
 			revision, image = "db-2", "app:2"
 		}
-		p := pod(name, "", image, corev1.ConditionTrue, true)
+		p := pod(name, "", image, true)
 		p.OwnerReferences, p.Labels[inplace.LabelRevisionHash] = ownedBy("StatefulSet", "db"), revision
 		objects[podsPath+name] = p
 	}

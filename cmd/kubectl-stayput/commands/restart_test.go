@@ -81,7 +81,7 @@ func TestRestartOfAPod(t *testing.T) {
 		"without a container": {"in-place", "", "", nil, "", "-c has no name of a container"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			one := pod("a", "old", "app:1", corev1.ConditionTrue, true)
+			one := pod("a", "old", "app:1", true)
 			if test.pending != "" {
 				one.Annotations = map[string]string{inplace.AnnotationRestartContainers: test.pending}
 			}

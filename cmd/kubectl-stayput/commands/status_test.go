@@ -13,6 +13,7 @@ import (
 
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 var isController = true
@@ -33,8 +34,8 @@ func revision(name, image string, replicas int32, marks map[string]string) *apps
 	return rs
 }
 
-// pod returns a pod of the ReplicaSet owner.
-func pod(name, owner, image string, gate corev1.ConditionStatus, ready bool) *corev1.Pod {
+// pod returns a pod of the ReplicaSet owner, whose container is ready or not.
+func pod(name, owner, image string, ready bool) *corev1.Pod {
 	is := corev1.ConditionFalse
 	if ready {
 		is = corev1.ConditionTrue
@@ -44,13 +45,17 @@ func pod(name, owner, image string, gate corev1.ConditionStatus, ready bool) *co
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name),
 			OwnerReferences: ownedBy("ReplicaSet", owner), Labels: map[string]string{"app": "web"}},
-		Spec: corev1.PodSpec{NodeName: "node-" + name, Containers: []corev1.Container{{Name: "app", Image: image}},
-			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
+		Spec: corev1.PodSpec{NodeName: "node-" + name, Containers: []corev1.Container{{Name: "app", Image: image}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning,
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Ready: ready, Image: image, State: running}},
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: is}, {Type: corev1.ContainersReady, Status: is},
-				{Type: inplace.ConditionServing, Status: gate}}},
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: is}, {Type: corev1.ContainersReady, Status: is}}},
 	}
+}
+
+// out returns the pod as the leader has just taken it out of service.
+func out(pod *corev1.Pod) *corev1.Pod {
+	pod.Status.Conditions[0] = readiness.TakenOutUntil(pod, time.Now().Add(time.Minute), time.Now())
+	return pod
 }
 
 // partial returns a Deployment in the middle of an update, with all that belongs to it. Without marks, the update is not Stayput's.
@@ -62,8 +67,8 @@ func partial(mode string, marks map[string]string) map[string]runtime.Object {
 	return map[string]runtime.Object{
 		shopPath: shop(mode), webPath: d,
 		inShop + "replicasets/old": revision("old", "app:1", 3, marks), inShop + "replicasets/new": revision("new", "app:2", 1, marks),
-		pods + "a": pod("a", "new", "app:2", corev1.ConditionTrue, true), pods + "b": pod("b", "new", "app:2", corev1.ConditionTrue, false),
-		pods + "c": pod("c", "old", "app:1", corev1.ConditionFalse, true), pods + "d": pod("d", "old", "app:1", corev1.ConditionTrue, true),
+		pods + "a": pod("a", "new", "app:2", true), pods + "b": pod("b", "new", "app:2", false),
+		pods + "c": out(pod("c", "old", "app:1", true)), pods + "d": pod("d", "old", "app:1", true),
 		"/api/v1/namespaces/shop/events/e": &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 			ReportingController: report.RecorderName, Reason: report.EventStarted, Message: "Moving running pods",
 			EventTime: metav1.NewMicroTime(time.Unix(0, 0))},
@@ -94,7 +99,7 @@ Events (UTC):
 	}
 }
 
-// TestStatusAtAPartition checks that a pod whose gate has been closed, and which has not been patched, is at the partition as well.
+// TestStatusAtAPartition checks that a pod that was taken out of service, but not patched, is at the partition as well.
 func TestStatusAtAPartition(t *testing.T) {
 	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
 	objects[webPath].(*appsv1.Deployment).Labels = map[string]string{inplace.LabelPartition: "2"}

@@ -80,12 +80,6 @@ name: stayput-ca
 {{- end }}
 {{- end }}
 
-{{- /* Not empty if MutatingAdmissionPolicies are installed. */ -}}
-{{- define "stayput.mutatingPolicies" -}}
-{{- $served := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" }}
-{{- if or (eq .Values.mutatingPolicies "always") (and (eq .Values.mutatingPolicies "auto") $served) }}true{{ end }}
-{{- end }}
-
 {{- /* The pod spec of a hook, which runs one command of the image. The argument is a list of the root and the command's name. */ -}}
 {{- define "stayput.hookPod" -}}
 {{- $root := index . 0 }}
@@ -128,8 +122,6 @@ containers:
         valueFrom:
           fieldRef:
             fieldPath: metadata.namespace
-      - name: POD_SERVICE_ACCOUNT
-        value: {{ include "stayput.serviceAccount" $root }}
       {{- with $root.Values.extraEnv }}
       {{- toYaml . | nindent 6 }}
       {{- end }}

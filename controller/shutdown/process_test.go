@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -24,70 +23,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/observe"
 )
-
-// drained adds a pod whose gate the leader has closed.
-func (c *cluster) drained(name, move string) types.NamespacedName {
-	c.T.Helper()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: name, Annotations: map[string]string{inplace.AnnotationMove: move}},
-		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
-	}
-	if err := c.Create(c.T.Context(), pod); err != nil {
-		c.T.Fatal(err)
-	}
-	c.Observed(pod, 1, corev1.ConditionTrue)
-	return client.ObjectKeyFromObject(pod)
-}
-
-func TestLeaderShutdownOpensWhatTheLeaderClosed(t *testing.T) {
-	c := newCluster(t)
-	unpatched := c.drained("unpatched", "{}")
-	patched := c.drained("patched", `{"hash":"new","generation":2,"containers":{"app":{"image":"app:v2","containerID":"old"}}}`)
-	f := &OfLeader{Cached: observe.Reader{Reader: c}, Writer: c.writer()}
-	pass := func(wantDone, wantUnpatched, wantPatched bool) {
-		t.Helper()
-		done, err := f.open(t.Context())
-		if err != nil || done != wantDone {
-			t.Errorf("done %t, error %v; want %t", done, err, wantDone)
-		}
-		if open := apps.IsTrue(c.Pod(unpatched), inplace.ConditionServing); open != wantUnpatched {
-			t.Errorf("the gate of the pod not patched is open: %t, want %t", open, wantUnpatched)
-		}
-		if open := apps.IsTrue(c.Pod(patched), inplace.ConditionServing); open != wantPatched {
-			t.Errorf("the gate of the patched pod is open: %t, want %t", open, wantPatched)
-		}
-	}
-	pass(false, true, false) // the kubelet has not acted on the patch
-	c.Observed(c.Pod(patched), 2, corev1.ConditionFalse)
-	pass(false, true, true)
-	pass(true, true, true)
-}
-
-// TestLeaderShutdownGoesOnAfterAnError has a first pod whose gate cannot be opened at once. Both its gate and that of
-// the next pod are opened in the end.
-func TestLeaderShutdownGoesOnAfterAnError(t *testing.T) {
-	c := newCluster(t)
-	failing, other := c.drained("a", "{}"), c.drained("b", "{}")
-	failures := 1
-	c.Refuse = func(object client.Object, _ string) error {
-		if object.GetName() != failing.Name || failures == 0 {
-			return nil
-		}
-		failures--
-		return apierrors.NewInternalError(fixture.ErrText("no"))
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	f := &OfLeader{Cached: observe.Reader{Reader: c}, Writer: c.writer()}
-	if err := f.Start(ctx); err != nil {
-		t.Error(err)
-	}
-	for _, pod := range []types.NamespacedName{failing, other} {
-		if !apps.IsTrue(c.Pod(pod), inplace.ConditionServing) {
-			t.Errorf("the gate of pod %s is closed", pod.Name)
-		}
-	}
-}
 
 // TestProcessShutdownAsksLittle checks the number of requests, because a process that stops has only seconds, even in a
 // large cluster. It marks one ReplicaSet for each update. Before, it reads the marked revisions of each kind, the

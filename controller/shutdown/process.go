@@ -1,0 +1,63 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stayput/stayput/controller/write"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/observe"
+)
+
+// OfProcess runs in a manager whose webhooks no longer answer. A manager that is told to stop still holds writes until
+// then, and perhaps no other manager is left to end these holds. So OfProcess nudges the native controllers of all
+// updates in progress.
+//
+// The live reader and the client talk to the API server itself. The context bounds everything. In a large cluster there
+// is little time. So OfProcess reads whole lists, begins with the namespaces that have marks of Stayput, and no step
+// waits for another.
+func OfProcess(ctx context.Context, c client.Client, live observe.Reader) error {
+	r := runner{writer: write.Writer{Client: c, Live: live}, reader: live}
+	namespaces, err := r.concerned(ctx)
+	return errors.Join(err, write.SideBySide(ctx, namespaces, r.nudgeNamespace))
+}
+
+// concerned returns the namespaces that have marks of Stayput, and then the others with Stayput's label.
+func (r runner) concerned(ctx context.Context) ([]string, error) {
+	first := sets.New[string]()
+	var failed []error
+	for _, kind := range kinds.All {
+		workloads, err := r.marked(ctx, kind)
+		failed = append(failed, err)
+		for workload := range workloads {
+			first.Insert(workload.Namespace)
+		}
+	}
+	labelled, err := r.labelled(ctx)
+	rest := sets.New(labelled...).Difference(first)
+	return append(sets.List(first), sets.List(rest)...), errors.Join(append(failed, err)...)
+}
+
+func (r runner) nudgeNamespace(ctx context.Context, namespace string) error {
+	rollouts, err := r.reader.Nudgers(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	var nudges []steps.Step
+	for _, rollout := range rollouts {
+		nudges = append(nudges, rollout.Nudge()...)
+	}
+	return write.SideBySide(ctx, nudges, func(ctx context.Context, step steps.Step) error {
+		_, err := r.writer.Carry(ctx, step)
+		if err == nil || write.IsOutdated(err) {
+			return nil // another manager was faster, or the change that came first nudged the native controller
+		}
+		return fmt.Errorf("namespace %s: %s: %w", namespace, step.Describe(), err)
+	})
+}
