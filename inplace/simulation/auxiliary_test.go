@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -32,19 +31,18 @@ func TestDrains(t *testing.T) {
 		drains  bool
 		writes  podstate.Outcome
 	}{
-		"nothing restarts":                   {nil, "side", nil, false, false, podstate.EndsMoved},
-		"auxiliary":                          {side, "side", nil, false, false, podstate.EndsPartial},
-		"auxiliary, with another":            {side, "metrics,side", nil, false, false, podstate.EndsPartial},
-		"not auxiliary":                      {side, "metrics", nil, false, true, podstate.EndsMoved},
-		"a list that does not parse":         {side, "*", nil, false, true, podstate.EndsMoved},
-		"auxiliary, and another restarts":    {both, "side", nil, false, true, podstate.EndsMoved},
-		"all are auxiliary":                  {both, "side,app", nil, false, false, podstate.EndsPartial},
-		"the gate is closed already":         {side, "side", fixture.Drained, false, true, podstate.EndsMoved},
-		"it is closed, and nothing restarts": {nil, "side", fixture.Drained, false, false, podstate.EndsMoved},
-		"there is no gate":                   {side, "metrics", fixture.Ungated, false, false, podstate.EndsPartial},
-		"back":                               {side, "side", nil, true, false, podstate.EndsBack},
-		"back, and no longer auxiliary":      {side, "metrics", nil, true, false, podstate.EndsBack},
-		"back, and the gate is closed":       {side, "side", fixture.Drained, true, false, podstate.EndsBack},
+		"nothing restarts":                {nil, "side", nil, false, false, podstate.EndsMoved},
+		"auxiliary":                       {side, "side", nil, false, false, podstate.EndsPartial},
+		"auxiliary, with another":         {side, "metrics,side", nil, false, false, podstate.EndsPartial},
+		"not auxiliary":                   {side, "metrics", nil, false, true, podstate.EndsMoved},
+		"a list that does not parse":      {side, "*", nil, false, true, podstate.EndsMoved},
+		"auxiliary, and another restarts": {both, "side", nil, false, true, podstate.EndsMoved},
+		"all are auxiliary":               {both, "side,app", nil, false, false, podstate.EndsPartial},
+		"it is out of service already":    {side, "side", fixture.Out, false, true, podstate.EndsMoved},
+		"it is out, and nothing restarts": {nil, "side", fixture.Out, false, false, podstate.EndsMoved},
+		"back":                            {side, "side", nil, true, false, podstate.EndsBack},
+		"back, and no longer auxiliary":   {side, "metrics", nil, true, false, podstate.EndsBack},
+		"back, and out of service":        {side, "side", fixture.Out, true, false, podstate.EndsBack},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1", Sidecar: "s1"})
@@ -73,7 +71,7 @@ func newSideLockstep(t *testing.T, replicas int32) (*lockstep, []*corev1.Pod) {
 	s := newLockstep(t, replicas, func(d *apps.Deployment) {
 		d.Spec.Template = fixture.App{Image: "v1", Sidecar: "s1"}.Template()
 		setAuxiliary("side")(d)
-	}, false)
+	})
 	s.world.rules.listed = inplace.Auxiliary{"side"}
 	s.now = s.now.Add(podstate.NewPodGrace)
 	return s, sorted(s.pods.objects)
@@ -104,7 +102,7 @@ func TestStepsOfAnAuxiliaryContainerAndTheApplication(t *testing.T) {
 	s, before := newSideLockstep(t, 1)
 	s.edit("sets both images", fixture.App{Image: "v2", Sidecar: "s2"})
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.expect("A marks", "B marks", "out 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
 	s.intact(before)
 }
 
@@ -126,16 +124,16 @@ func TestAuxiliaryMidUpdate(t *testing.T) {
 		"undo": {func(s *lockstep) { s.edit("undoes", fixture.App{Image: "v1", Sidecar: "s1"}) },
 			[]string{"patch 2", "patch 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks"}},
 		"the application, too": {func(s *lockstep) { s.edit("edits", fixture.App{Image: "v2", Sidecar: "s2"}) },
-			[]string{"C marks", "close 2", "A 2 → 1", "move 2", "C 0 → 1", "open 2", "close 1", "B 1 → 0", "move 1", "C 1 → 2", "open 1",
-				"close 3", "A 1 → 0", "move 3", "C 2 → 3", "A marks", "B marks", "C marks", "open 3"}},
+			[]string{"C marks", "out 2", "A 2 → 1", "move 2", "C 0 → 1", "out 1", "B 1 → 0", "move 1", "C 1 → 2",
+				"out 3", "A 1 → 0", "move 3", "C 2 → 3", "A marks", "B marks", "C marks"}},
 		"no longer auxiliary": {func(s *lockstep) { s.user("waits", setAuxiliary("ghost")) },
-			[]string{"A 2 → 1", "move 2", "B 1 → 2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3"}},
+			[]string{"A 2 → 1", "move 2", "B 1 → 2", "out 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks"}},
 		"a list that does not parse": {func(s *lockstep) { s.user("lists", setAuxiliary("side,")) },
-			[]string{"A 2 → 1", "move 2", "B 1 → 2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3"}},
+			[]string{"A 2 → 1", "move 2", "B 1 → 2", "out 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks"}},
 		"no longer auxiliary, and undo": {func(s *lockstep) {
 			s.user("waits", setAuxiliary("ghost"))
 			s.edit("undoes", fixture.App{Image: "v1", Sidecar: "s1"})
-		}, []string{"patch 2", "close 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks", "open 1"}},
+		}, []string{"patch 2", "out 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks"}},
 		"pause and resume": {func(s *lockstep) {
 			s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
 			s.rest()
@@ -157,15 +155,15 @@ func TestAuxiliaryMidUpdate(t *testing.T) {
 	}
 }
 
-// TestListedWhileAGateIsClosed: a gate that was closed before its container was listed as auxiliary opens again as usual.
-func TestListedWhileAGateIsClosed(t *testing.T) {
+// TestListedWhileOut: a pod that was taken out of service before its container was listed as auxiliary goes on as usual.
+func TestListedWhileOut(t *testing.T) {
 	s, before := newSideLockstep(t, 2)
 	s.user("waits", setAuxiliary("ghost"))
 	s.edit("sets the side's image", fixture.App{Image: "v1", Sidecar: "s2"})
-	s.until(func() bool { return slices.Contains(s.steps, "close 1") })
+	s.until(func() bool { return slices.Contains(s.steps, "out 1") })
 	s.user("waits no longer", setAuxiliary("side"))
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "open 1",
+	s.expect("A marks", "B marks", "out 1", "A 2 → 1", "move 1", "B 0 → 1",
 		"patch 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
 	s.intact(before)
 }
@@ -177,8 +175,8 @@ func TestAuxiliaryScaledMidUpdate(t *testing.T) {
 			s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = &replicas })
 			s.rest()
 			s.intact(nil)
-			if closed := slices.DeleteFunc(s.steps, func(step string) bool { return !strings.HasPrefix(step, "close") }); len(closed) > 0 {
-				t.Errorf("gates were closed: %v", closed)
+			if out := slices.DeleteFunc(s.steps, func(step string) bool { return !strings.HasPrefix(step, "out") }); len(out) > 0 {
+				t.Errorf("pods were taken out of service: %v", out)
 			}
 		})
 	}
@@ -206,7 +204,7 @@ func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
 	s.rest()
 	s.expect("A marks", "B marks", "B 0 → 1, marks", "3 surge pod",
 		"patch 1", "A 2 → 1", "move 1", "B 1 → 2", "patch 2", "A 1 → 0", "move 2", "B 2 → 3",
-		"3 surge pod to remove", "close 3", "B 3 → 2", "A marks", "B marks")
+		"3 surge pod to remove", "out 3", "B 3 → 2", "A marks", "B marks")
 	s.intact(before)
 }
 
@@ -234,7 +232,7 @@ func TestDaemonAuxiliaryMidUpdate(t *testing.T) {
 		"undo": {func(f *fixture.Fleet) { f.Edit(fixture.App{Image: "v1"}) },
 			[]string{"mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 is 1 app=v1", "mark 1 false false"}},
 		"no longer auxiliary": {func(f *fixture.Fleet) { auxiliaryNames("ghost")(f); f.Edit(fixture.App{Image: "v3"}) },
-			[]string{"mark 3 true false", "mark 2 false false", "close p1", "p1 is 3 app=v3", "open p1", "close p2", "p2 is 3 app=v3", "open p2",
+			[]string{"mark 3 true false", "mark 2 false false", "out p1", "p1 is 3 app=v3", "out p2", "p2 is 3 app=v3",
 				"mark 3 false false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,9 +259,8 @@ func TestAuxiliaryWaitsForItsImage(t *testing.T) {
 	s.intact(before)
 }
 
-// TestStoredConditionsWhileAnAuxiliaryRestarts: the rule that opens gates and sets Ready ignores a pod whose container restarts while its
-// gate is open.
-func TestStoredConditionsWhileAnAuxiliaryRestarts(t *testing.T) {
+// TestStoredWhileAnAuxiliaryRestarts: the webhook leaves reports as they are of a pod whose container restarts while it serves.
+func TestStoredWhileAnAuxiliaryRestarts(t *testing.T) {
 	gone := func(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{}
 		fixture.Unready(pod)
@@ -278,8 +275,8 @@ func TestStoredConditionsWhileAnAuxiliaryRestarts(t *testing.T) {
 					"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app"}}, Back: map[string]string{"app": "v1"}}.String()}
 			old := pod.DeepCopy()
 			report(pod)
-			if stored := readiness.StoredConditions(old, pod, readiness.KubeletWriter); !equality.Semantic.DeepEqual(stored, pod.Status.Conditions) {
-				t.Errorf("stored is %+v, sent was %+v", stored, pod.Status.Conditions)
+			if stored := readiness.StoredReady(old, pod, fixture.Start); stored != nil {
+				t.Errorf("stored is %+v", stored)
 			}
 		})
 	}
@@ -310,7 +307,7 @@ func TestNodeUnreachableRightBehindAnAuxiliary(t *testing.T) {
 	s.intact(slices.Delete(before, dead, dead+1))
 }
 
-// TestUndoneIsNotDoneBeforeItsContainersAre: an undo gives a pod its old image while its gate stays open. The pod counts as one of the
+// TestUndoneIsNotDoneBeforeItsContainersAre: an undo gives a pod its old image while it serves. The pod counts as one of the
 // update revision all the time. The Deployment controller knows from the ReplicaSet's status alone that the pod restarts.
 func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 	notReady := func(pod *corev1.Pod) { fixture.Unready(pod) }
@@ -319,7 +316,7 @@ func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 			apps.Condition(pod, corev1.PodReady).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-long))
 		}
 	}
-	justNow, lately := readyFor(0), readyFor(readiness.LastsUnconfirmed)
+	lately := readyFor(5 * time.Second)
 	for name, c := range map[string]struct {
 		runs             string
 		pod              func(*corev1.Pod)
@@ -332,7 +329,6 @@ func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 		"not ready, and the ReplicaSet does not know":                     {"v1", notReady, 1, 1, 0, false},
 		"not ready, and the ReplicaSet knows":                             {"v1", notReady, 0, 0, 0, true},
 		"ready, and the ReplicaSet does not know":                         {"v1", nil, 0, 0, 0, true},
-		"ready just now, and its kubelet may revoke that":                 {"v1", justNow, 1, 1, 0, false},
 		"ready lately, and the ReplicaSet does not know that it was not":  {"v1", lately, 1, 1, 10, false},
 		"ready lately, and the ReplicaSet knows that it is not available": {"v1", lately, 1, 0, 10, true},
 	} {
@@ -343,7 +339,6 @@ func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 			newRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
 			newRS.Spec.MinReadySeconds, newRS.Status.ReadyReplicas, newRS.Status.AvailableReplicas = c.minReadySeconds, c.ready, c.available
 			pod := fixture.PodOf(r, "p", newRS, c.pod)
-			r.Seen.Ahead = readiness.Ahead{}.Next(r.Seen.Pods, fixture.Start)
 			pod.Generation, pod.Status.ObservedGeneration = 3, 3
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "a", Generation: 3,
 				Containers: map[string]readiness.MovedContainer{

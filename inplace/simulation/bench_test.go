@@ -127,8 +127,7 @@ func addPartialTo(r *deployments.Rollout, i, pods int, oldRS, newRS *apps.Replic
 	pod := fixture.PodOf(r, fmt.Sprintf("p%04d", i), owner)
 	pod.Spec.NodeName = fmt.Sprint("n", i/30)
 	if isDrained {
-		fixture.Drained(pod)
-		apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
+		fixture.Out(pod)
 		r.Seen.Endpoints[pod.UID] = podstate.Endpoint{OutSince: fixture.Start}
 	}
 	if i%30 == 0 {
@@ -181,8 +180,7 @@ func addPartial(f *fixture.Fleet, i, nodes int) {
 	pod.Spec.Containers = furnished("v" + hash).Typed().Spec.Containers
 	f.AddNode(pod.Spec.NodeName).Status.Images = imagesOnNode("v1", "v2", "s1")
 	if isDrained {
-		fixture.Drained(pod)
-		apps.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(fixture.Start)
+		fixture.Out(pod)
 		f.Seen.Endpoints[pod.UID] = podstate.Endpoint{OutSince: fixture.Start}
 	}
 }

@@ -41,10 +41,10 @@ func quarters(d *apps.Deployment) {
 func TestNativeWriteBypassesTheHold(t *testing.T) {
 	for name, image := range map[string]string{"a version that works": "v2", "one that crashes": "crash"} {
 		t.Run(name, func(t *testing.T) {
-			s := newLockstep(t, 8, quarters, false)
+			s := newLockstep(t, 8, quarters)
 			before := sorted(s.pods.objects)
 			s.edit("sets the image", fixture.App{Image: image})
-			s.until(func() bool { return strings.HasPrefix(strings.Join(s.steps, " "), "A marks B marks close") })
+			s.until(func() bool { return strings.HasPrefix(strings.Join(s.steps, " "), "A marks B marks out") })
 			s.bypassed()
 			if newRS := s.rollout().UpdateRevision(); apps.Replicas(newRS) != 2 {
 				t.Fatalf("the update revision has %d replicas, so there was no bypass", apps.Replicas(newRS))
@@ -69,9 +69,9 @@ func TestNativeWriteBypassesTheHold(t *testing.T) {
 // TestWebhooksOutOfReachMidUpdate: if the API server no longer reaches the webhooks, Stayput and the Deployment controller both scale.
 // Stayput is the one that can be told to stop.
 func TestWebhooksOutOfReachMidUpdate(t *testing.T) {
-	s := newLockstep(t, 8, quarters, false)
+	s := newLockstep(t, 8, quarters)
 	s.edit("sets an image that crashes", fixture.App{Image: "crash"})
-	s.until(func() bool { return strings.HasPrefix(strings.Join(s.steps, " "), "A marks B marks close") })
+	s.until(func() bool { return strings.HasPrefix(strings.Join(s.steps, " "), "A marks B marks out") })
 	s.unreachable, s.world.rules.fellBack = true, true
 	s.steps = nil
 	end := s.now.Add(5 * time.Minute)

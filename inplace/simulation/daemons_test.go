@@ -31,14 +31,13 @@ type daemonWorld struct {
 func newDaemonWorld(t testing.TB, seed int64, tracing bool) *daemonWorld {
 	w := emptyWorld(t, seed, tracing)
 	w.sized, w.reads = seed%4 == 1, seed%7 > 3
-	w.says, w.unserved, w.pull.Parallel = seed%3 > 0, seed%4 == 0, int(seed%5%3)
+	w.unserved, w.pull.Parallel = seed%4 == 0, int(seed%5%3)
 	for i := range 1 + w.rng.Intn(5) {
 		w.pull.Nodes = append(w.pull.Nodes, fixture.MountingNode(fmt.Sprint("n", i+1)))
 	}
 	put(w, w.daemonSets, w.randomDaemonSet())
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
-	w.kubelet.lags = true
-	w.kubelet.skew = skewOf(seed)
+	w.kubelet.hasty, w.kubelet.skew = true, skewOf(seed)
 	hook := newDaemonHook(w)
 	return &daemonWorld{world: w, hook: hook, native: newDaemonSetController(w, hook), ordered: seed%7 < 3}
 }
@@ -78,7 +77,6 @@ func (w *world) randomlyBroken() fixture.App {
 // tick makes one random event happen.
 func (w *daemonWorld) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
-	w.kubelet.retract()
 	w.tickEndpoints()
 	w.tickBudgets()
 	switch n := w.rng.Intn(100); {
@@ -214,11 +212,13 @@ func (w *daemonWorld) disturbLoosely() {
 			}
 		}
 	case 2:
-		w.unreachable = !w.unreachable
-		w.logf("the webhooks are unreachable: %v", w.unreachable)
+		w.unreachable = w.rng.Intn(3) == 0
+		w.unasked = w.rng.Intn(3) == 0
+		w.logf("the webhooks are unreachable: %v, that for reports of kubelets: %v", w.unreachable, w.unasked)
 	case 3:
 		w.stayput.running, w.stayput.queue, w.stayput.stale = !w.stayput.running, nil, true
-		w.logf("our process lives: %v", w.stayput.running)
+		w.abandoned = !w.stayput.running && w.rng.Intn(2) == 0
+		w.logf("our process lives: %v; no other answers: %v", w.stayput.running, w.abandoned)
 	case 4:
 		w.pass()
 	case 5:
@@ -243,7 +243,7 @@ func (w *daemonWorld) disturbLoosely() {
 func (w *daemonWorld) check() {
 	for _, pod := range w.pods.objects {
 		revision := w.revisions.objects["agent-"+pod.Labels[inplace.LabelRevisionHash]]
-		if revision == nil || !readiness.Live(pod) || !readiness.Gated(pod) {
+		if revision == nil || !readiness.Live(pod) {
 			continue
 		}
 		if template, err := revision.Template(); err != nil || !w.isAs(pod, template) {
@@ -286,7 +286,6 @@ func (w *daemonWorld) calm() {
 // runOthers lets all processes but Stayput act on the events they have received.
 func (w *daemonWorld) runOthers() {
 	w.kubelet.pods.advance(100)
-	w.kubelet.retract()
 	w.endpointsController.pods.advance(100)
 	w.endpointsController.run()
 	w.runBudgets()
@@ -300,7 +299,7 @@ func (w *daemonWorld) runOthers() {
 // finish removes all obstacles and demands the right end.
 func (w *daemonWorld) finish() {
 	clear(w.answers)
-	w.unreachable, w.mode, w.kubelet.short = false, inplace.ModeInPlace, false
+	w.unreachable, w.unasked, w.abandoned, w.mode, w.kubelet.short = false, false, false, inplace.ModeInPlace, false
 	w.stayput.running, w.stayput.stale = true, true
 	w.editDaemons("ends with something that works", func(d *apps.DaemonSet) {
 		setPartition(d, "")
@@ -345,7 +344,7 @@ func (w *daemonWorld) checkApplied(pod *corev1.Pod, revision *apps.ControllerRev
 		w.violated("%s has %s, or does not run it", pod.Name, fixture.Images(pod))
 	case fixture.Sizes(pod) != fixture.Sizes(&corev1.Pod{Spec: template.Typed().Spec}) || !w.kubelet.sized(pod):
 		w.violated("%s has %s, or was not given it", pod.Name, fixture.Sizes(pod))
-	case !apps.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !apps.IsTrue(pod, inplace.ConditionServing):
+	case !apps.IsTrue(pod, corev1.PodReady):
 		w.violated("%s is not ready", pod.Name)
 	case len(readiness.MoveOf(pod).Resize) > 0:
 		w.violated("%s is marked as partially patched for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
@@ -359,9 +358,9 @@ func (w *daemonWorld) describe() string {
 		text += fmt.Sprintf("  %s: revision %d, %v\n", each.Name, each.Revision, each.Labels)
 	}
 	for _, pod := range sorted(w.pods.objects) {
-		text += fmt.Sprintf("  %s: %s %s ready %v gated %v closed %v %v %s\n", pod.Name, fixture.Images(pod), fixture.Sizes(pod),
+		text += fmt.Sprintf("  %s: %s %s ready %v out %v %v %s\n", pod.Name, fixture.Images(pod), fixture.Sizes(pod),
 			apps.IsTrue(pod, corev1.PodReady),
-			readiness.Gated(pod), readiness.Closed(pod), pod.Labels, pod.Annotations[inplace.AnnotationMove])
+			readiness.Out(pod), pod.Labels, pod.Annotations[inplace.AnnotationMove])
 	}
 	return text
 }
@@ -373,9 +372,9 @@ func simulateDaemons(t testing.TB, seed int64, tracing bool) *daemonWorld {
 	w.calm()
 	w.rules.loose = w.rng.Intn(2) == 0
 	w.renews = w.rules.loose && seed%8 == 1
-	w.logf("loose %v, at most %s unavailable, history %d, gates %v", w.rules.loose,
+	w.logf("loose %v, at most %s unavailable, history %d", w.rules.loose,
 		w.daemonSet().Spec.UpdateStrategy.RollingUpdate.MaxUnavailable,
-		*w.daemonSet().Spec.RevisionHistoryLimit, w.gatesCreated)
+		*w.daemonSet().Spec.RevisionHistoryLimit)
 	for range 200 + w.rng.Intn(800) {
 		if w.failed == "" {
 			w.tick(2)

@@ -13,11 +13,11 @@ import (
 func TestBudgetSimulation(t *testing.T) {
 	runSeeds(t, func(seed int64, tracing bool) outcome {
 		w := newWorld(t, seed, tracing)
-		w.pull.Parallel, w.kubelet.lags, w.kubelet.skew, w.says = int(seed%3), true, skewOf(seed), seed%3 > 0
+		w.pull.Parallel, w.kubelet.skew = int(seed%3), skewOf(seed)
 		w.calm()
 		w.protect(w.rng.Intn(len(w.pods.objects) + 1))
 		w.rules.loose, w.rules.originals = w.rng.Intn(3) == 0, sorted(w.pods.objects)
-		w.logf("loose %v, strategy %+v, gates %v", w.rules.loose, w.deployment().Spec.Strategy, w.gatesCreated)
+		w.logf("loose %v, strategy %+v", w.rules.loose, w.deployment().Spec.Strategy)
 		for range 100 + w.rng.Intn(500) {
 			if w.failed == "" {
 				w.tick(3)

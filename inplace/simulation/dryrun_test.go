@@ -26,7 +26,7 @@ func TestDryRunComesFirst(t *testing.T) {
 		"no update revision yet":     {func(r *deployments.Rollout) { r.ReplicaSets, r.Seen.DryRun = r.ReplicaSets[:1], dryrun.Result{} }, false},
 		"paused":                     {func(r *deployments.Rollout) { r.Deployment.Spec.Paused, r.Seen.DryRun = true, dryrun.Result{} }, false},
 		"native":                     {func(r *deployments.Rollout) { r.Seen.Mode, r.Seen.DryRun = inplace.ModeNone, dryrun.Result{} }, false},
-		"a new leader in the middle": {func(r *deployments.Rollout) { r.Seen.DryRun = dryrun.Result{}; fixture.Drained(r.Seen.Pods[0]) }, true},
+		"a new leader in the middle": {func(r *deployments.Rollout) { r.Seen.DryRun = dryrun.Result{}; fixture.Out(r.Seen.Pods[0]) }, true},
 		"a native rollout in progress": {func(r *deployments.Rollout) {
 			r.ReplicaSets[1].Spec.Replicas, r.Seen.DryRun = new(int32(1)), dryrun.Result{}
 		}, false},
@@ -63,38 +63,30 @@ func markAll(r *deployments.Rollout) {
 	}
 }
 
-// TestKubeletsThatDoNotRestartSidecars: on such kubelets pods would wait for ever.
-func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
-	mesh1, mesh2, app2 := fixture.App{Image: "v1", Mesh: "m1"}, fixture.App{Image: "v1", Mesh: "m2"}, fixture.App{Image: "v2", Mesh: "m1"}
+// TestPodsOnVirtualNodes: no kubelet restarts their containers, so the update is native.
+func TestPodsOnVirtualNodes(t *testing.T) {
 	for name, test := range map[string]struct {
-		kubelet string
-		to      fixture.App
-		code    string
+		labels map[string]string
+		code   string
 	}{
-		"too old":                      {"v1.31.14", mesh2, inplace.CodeOldKubelet},
-		"the first that does":          {"v1.32.0", mesh2, ""},
-		"the answer is unknown":        {"fake", mesh2, inplace.CodeOldKubelet},
-		"too old, and no sidecar does": {"v1.31.14", app2, ""},
+		"a virtual one": {map[string]string{"type": "virtual-kubelet"}, inplace.CodeVirtualNode},
+		"any other":     {map[string]string{"type": "large"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fixture.New(1, test.to)
+			r := fixture.New(1, fixture.App{Image: "v2"})
 			node := fixture.MountingNode("n1")
-			node.Status.NodeInfo.KubeletVersion = test.kubelet
+			node.Labels = test.labels
 			r.Seen.Nodes = []*corev1.Node{node}
-			oldRS := fixture.ReplicaSetOf(r, "a", mesh1, 1)
-			fixture.ReplicaSetOf(r, "b", test.to, 0)
+			oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
+			fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
 			fixture.PodOf(r, "p", oldRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
 			if got := strings.Join(r.Plan().Decision.Reasons.Codes(), " "); got != test.code {
 				t.Errorf("a Deployment's is native for %q, want %q", got, test.code)
 			}
 
 			f := fixture.NewFleet(t, 1)
-			f.Edit(mesh1)
-			f.Seen.Pods[0].Spec.InitContainers, f.Seen.Pods[0].Status.InitContainerStatuses = r.Seen.Pods[0].Spec.InitContainers,
-				r.Seen.Pods[0].Status.InitContainerStatuses
-			f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
-			f.Seen.Nodes[0].Status.NodeInfo.KubeletVersion = test.kubelet
-			f.Edit(test.to)
+			f.Seen.Nodes[0].Labels = test.labels
+			f.Edit(fixture.App{Image: "v2"})
 			if got := strings.Join(f.Plan().Decision.Reasons.Codes(), " "); got != test.code {
 				t.Errorf("a DaemonSet's is native for %q, want %q", got, test.code)
 			}
@@ -104,9 +96,12 @@ func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
 
 // TestRewrittenImages: pods get the images that admission gives to new pods. All else is as usual.
 func TestRewrittenImages(t *testing.T) {
-	for name, ungated := range map[string]bool{"gated": false, "without gates": true} {
+	for name, newWorkload := range map[string]func(*testing.T) *lockstep{
+		"two pods":          func(t *testing.T) *lockstep { return newLockstep(t, 2, nil) },
+		"the last endpoint": func(t *testing.T) *lockstep { return lastEndpoint(t, nil) },
+	} {
 		t.Run(name, func(t *testing.T) {
-			s := newLockstep(t, 2, nil, ungated)
+			s := newWorkload(t)
 			s.mirror = true
 			before := sorted(s.pods.objects)
 			for _, image := range []string{"v2", "v3"} {
@@ -114,10 +109,12 @@ func TestRewrittenImages(t *testing.T) {
 				s.rest()
 				s.intact(before)
 			}
-			s.steps = nil
 			s.edit("sets a label", fixture.App{Image: "v3", Chart: "c2"})
+			s.steps = nil
 			s.rest()
-			s.expect("C marks", "D marks", "C 2 → 1", "move 1", "D 0 → 1", "C 1 → 0", "move 2", "D 1 → 2", "C marks", "D marks")
+			if out := slices.DeleteFunc(s.steps, func(step string) bool { return !strings.HasPrefix(step, "out") }); len(out) > 0 {
+				t.Errorf("for a label: %v", out)
+			}
 			s.intact(before)
 			for _, pod := range sorted(s.pods.objects) {
 				if got := fixture.Images(pod); got != "app=mirror/v3" {
@@ -128,14 +125,14 @@ func TestRewrittenImages(t *testing.T) {
 	}
 }
 
-// TestRewrittenImageGoesBack: a pod without gate restarts, and the update is undone or falls back. The pod gets the image it had.
+// TestRewrittenImageGoesBack: a pod restarts while it serves, and the update is undone or falls back. The pod gets the image it had.
 func TestRewrittenImageGoesBack(t *testing.T) {
 	for name, ends := range map[string]func(*lockstep){
 		"undone":            func(s *lockstep) { s.edit("undoes", fixture.App{Image: "v1", Sidecar: "s1"}) },
 		"no longer managed": func(s *lockstep) { s.mode = inplace.ModeRecreate },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newLockstep(t, 1, nil, true)
+			s := lastEndpoint(t, nil)
 			s.mirror = true
 			s.edit("sets the images", fixture.App{Image: "v1", Sidecar: "s1"})
 			s.rest()
@@ -158,7 +155,7 @@ func TestRewrittenImageGoesBack(t *testing.T) {
 
 // TestRewrittenSidecar: a sidecar of the template gets the image that admission makes of the template's.
 func TestRewrittenSidecar(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() }, false)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() })
 	s.mirror = true
 	before := sorted(s.pods.objects)
 	s.edit("sets the sidecar's image", fixture.App{Image: "v1", Mesh: "m2"})

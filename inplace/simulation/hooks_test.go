@@ -13,12 +13,13 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 // hookedLockstep returns a Deployment of two pods with the hook, and its registrar, which acts when it is told to.
 func hookedLockstep(t *testing.T, change func(*apps.Deployment)) (*lockstep, []*corev1.Pod) {
-	s := newLockstep(t, 2, change, false)
+	s := newLockstep(t, 2, change)
 	s.hooked(10 * time.Minute)
 	s.runHooks()
 	s.rest()
@@ -29,7 +30,7 @@ func hookedLockstep(t *testing.T, change func(*apps.Deployment)) (*lockstep, []*
 func (s *lockstep) heldByHook() {
 	s.t.Helper()
 	s.rest()
-	s.expect("A marks", "B marks", "close 1")
+	s.expect("A marks", "B marks", "out 1")
 }
 
 func TestStepsOfAHook(t *testing.T) {
@@ -47,10 +48,10 @@ func TestStepsOfAHook(t *testing.T) {
 	}
 	s.runHooks()
 	s.rest()
-	s.expect("A 2 → 1", "move 1", "B 0 → 1", "open 1", "close 2") // the first pod waits for no hook before it serves again
+	s.expect("A 2 → 1", "move 1", "B 0 → 1", "out 2") // the first pod waits for no hook before it serves again
 	s.runHooks()
 	s.rest()
-	s.expect("A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks", "open 2")
+	s.expect("A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
 	s.intact(before)
 }
 
@@ -59,9 +60,9 @@ func TestStepsAfterAHookTimesOut(t *testing.T) {
 	s.registrar.dead = true
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.heldByHook()
-	closed := apps.Condition(s.pods.objects[before[0].Name], inplace.ConditionServing).LastTransitionTime.Time
+	out := readiness.OutAt(s.pods.objects[before[0].Name])
 	var told []string
-	for end := closed.Add(10*time.Minute - time.Second); s.now.Before(end); s.now = s.now.Add(10 * time.Second) {
+	for end := out.Add(10*time.Minute - time.Second); s.now.Before(end); s.now = s.now.Add(10 * time.Second) {
 		s.round()
 		r := s.rollout()
 		for _, wait := range r.Plan().HookWaits {
@@ -69,7 +70,7 @@ func TestStepsAfterAHookTimesOut(t *testing.T) {
 		}
 	}
 	s.until(s.moved(1))
-	if waited := s.times[slices.Index(s.steps, "A 2 → 1")].Sub(closed); waited < 10*time.Minute || waited > 10*time.Minute+20*time.Second {
+	if waited := s.times[slices.Index(s.steps, "A 2 → 1")].Sub(out); waited < 10*time.Minute || waited > 10*time.Minute+20*time.Second {
 		t.Errorf("the hook held the pod for %s: %q", waited, s.steps)
 	}
 	if len(told) == 0 || told[0] != "waiting for annotation "+hook+" to be removed from pod "+before[0].Name {
@@ -82,18 +83,18 @@ func TestHookMidUpdate(t *testing.T) {
 		does func(*lockstep)
 		want []string
 	}{
-		"undo": {func(s *lockstep) { s.edit("undoes", fixture.App{Image: "v1"}) }, []string{"open 1", "A marks", "B marks"}},
+		"undo": {func(s *lockstep) { s.edit("undoes", fixture.App{Image: "v1"}) }, []string{"back 1", "A marks", "B marks"}},
 		"pause": {func(s *lockstep) {
 			s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
-		}, []string{"open 1"}},
+		}, []string{"back 1"}},
 		"scaled down": {func(s *lockstep) {
 			s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = new(int32(1)) })
-		}, []string{"A marks", "annotations", "B marks", "A 2 → 1", "A marks", "B marks", "close 2"}},
+		}, []string{"A marks", "annotations", "B marks", "A 2 → 1", "A marks", "B marks", "out 2"}},
 		"the hook is no longer named": {func(s *lockstep) {
 			s.user("forgets", func(d *apps.Deployment) { delete(d.Annotations, inplace.AnnotationPreRestartHooks) })
-		}, []string{"A 2 → 1", "move 1", "B 0 → 1", "open 1", "close 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks", "open 2"}},
+		}, []string{"A 2 → 1", "move 1", "B 0 → 1", "out 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks"}},
 		"no hook is waited for": {func(s *lockstep) { s.settings.PreRestartTimeout = 0 },
-			[]string{"A 2 → 1", "move 1", "B 0 → 1", "open 1", "close 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks", "open 2"}},
+			[]string{"A 2 → 1", "move 1", "B 0 → 1", "out 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := hookedLockstep(t, nil)
@@ -115,33 +116,37 @@ func TestHookDoesNotHoldTheDeadline(t *testing.T) {
 	if after := s.overdueAfter(5 * time.Minute); after != 0 {
 		t.Errorf("the deadline passed after %s: %q", after, s.steps)
 	}
-	s.expect("A marks", "B marks", "close 1")
+	s.expect("A marks", "B marks", "out 1")
 }
 
-// TestForgedGateHoldsNothing: a gate that another client has closed with a time in the future holds no pod.
-func TestForgedGateHoldsNothing(t *testing.T) {
+// TestForgedConditionHoldsNothing: a pod that another client has taken out of service with a time in the future is not held.
+func TestForgedConditionHoldsNothing(t *testing.T) {
 	for ahead, held := range map[time.Duration]bool{-time.Minute: true, 10 * time.Second: true, time.Minute: false, 1000 * time.Hour: false} {
 		s, _ := hookedLockstep(t, nil)
 		s.edit("sets the image", fixture.App{Image: "v2"})
 		s.heldByHook()
 		r := s.rollout()
-		apps.Condition(r.Seen.Pods[0], inplace.ConditionServing).LastTransitionTime.Time = s.now.Add(ahead)
+		apps.Condition(r.Seen.Pods[0], corev1.PodReady).LastTransitionTime.Time = s.now.Add(ahead)
 		r.Seen.Endpoints = s.ask(&s.stayput.remembered, r.Seen.Pods)
 		if plan := r.Plan(); len(plan.HookWaits) != 1 || plan.HookWaits[0].TimedOut == held {
-			t.Errorf("closed in %s: %+v, want it held: %t", ahead, plan.HookWaits, held)
+			t.Errorf("out in %s: %+v, want it held: %t", ahead, plan.HookWaits, held)
 		}
 	}
 }
 
-// TestHooksWithoutATurn: a pod that serves until its containers restart waits for no hook.
-func TestHooksWithoutATurn(t *testing.T) {
-	s := newLockstep(t, 1, nil, true)
+// TestHookOfTheLastEndpoint: such a pod is taken out of service, because its Ready tells the other controller.
+func TestHookOfTheLastEndpoint(t *testing.T) {
+	s := lastEndpoint(t, nil)
 	s.hooked(10 * time.Minute)
 	s.runHooks()
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
-	s.expect("A marks", "B marks", "patch 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
-	s, _ = hookedLockstep(t, nil)
+	s.expect("A marks", "B marks", "out 1")
+}
+
+// TestHooksWithoutATurn: a pod that does not restart waits for no hook.
+func TestHooksWithoutATurn(t *testing.T) {
+	s, _ := hookedLockstep(t, nil)
 	s.edit("sets a label", fixture.App{Image: "v1", Chart: "c2"})
 	s.rest()
 	s.expect("A marks", "B marks", "A 2 → 1", "move 1", "B 0 → 1", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
@@ -153,10 +158,10 @@ func TestDaemonStepsOfAHook(t *testing.T) {
 	f.Seen.Settings.PreRestartTimeout = time.Minute
 	f.Edit(fixture.App{Image: "v2"})
 	f.Rest()
-	f.Expect("mark 2 true false", "close p1")
+	f.Expect("mark 2 true false", "out p1")
 	delete(f.Seen.Pods[0].Annotations, hook)
 	f.Rest()
-	f.Expect("p1 is 2 app=v2", "open p1", "close p2")
+	f.Expect("p1 is 2 app=v2", "out p2")
 	if plan := f.Plan(); plan.After > time.Minute || len(plan.HookWaits) != 1 || plan.HookWaits[0].TimedOut {
 		t.Errorf("looks again after %s, %+v", plan.After, plan.HookWaits)
 	}
@@ -166,7 +171,7 @@ func TestDaemonStepsOfAHook(t *testing.T) {
 		t.Errorf("%+v", plan.HookWaits)
 	}
 	f.Rest()
-	f.Expect("mark 2 true false", "p2 is 2 app=v2", "open p2", "mark 2 false false")
+	f.Expect("mark 2 true false", "p2 is 2 app=v2", "mark 2 false false")
 }
 
 func hookPods(workload *map[string]string, pods []*corev1.Pod) {
@@ -176,29 +181,21 @@ func hookPods(workload *map[string]string, pods []*corev1.Pod) {
 	}
 }
 
-// TestStatefulSetStepsOfAHook: pods of policy OrderedReady have no gate, so nothing tells a registrar that one is about to restart.
+// TestStatefulSetStepsOfAHook: with either policy, pods are out of service before they restart, and hooks hold them.
 func TestStatefulSetStepsOfAHook(t *testing.T) {
-	for policy, held := range map[appsv1.PodManagementPolicyType]bool{
-		appsv1.ParallelPodManagement: true, appsv1.OrderedReadyPodManagement: false,
-	} {
+	for _, policy := range []appsv1.PodManagementPolicyType{appsv1.ParallelPodManagement, appsv1.OrderedReadyPodManagement} {
 		m := fixture.NewMembers(t, 2)
-		if held {
-			fixture.Parallel(m)
-		}
 		m.StatefulSet.Spec.PodManagementPolicy = policy
 		hookPods(&m.StatefulSet.Annotations, m.Fleet.Seen.Pods)
 		m.Rollout.Seen.Settings.PreRestartTimeout = time.Minute
 		before := m.StatefulSet.Spec.Template
 		m.Edit(fixture.App{Image: "v2"})
-		about := steps.HooksPrefix + "lb are not waited for: with podManagementPolicy OrderedReady"
-		if held {
-			about = steps.HooksPrefix + "lb: a pod that is out of service restarts when their annotations"
-		}
+		about := steps.HooksPrefix + "lb: a pod that is out of service restarts when their annotations"
 		if told := m.Of().DecideEdit(before).Hooks; !strings.HasPrefix(told, about) {
 			t.Errorf("%s: users are told %q", policy, told)
 		}
 		m.Rest()
-		if first := strings.Join(m.Steps, ", "); strings.Contains(first, "db-0") == held {
+		if first := strings.Join(m.Steps, ", "); strings.Contains(first, "db-0") {
 			t.Errorf("%s: %s", policy, first)
 		}
 	}
@@ -209,12 +206,12 @@ func TestStatefulSetStepsOfAHook(t *testing.T) {
 func TestHookSimulation(t *testing.T) {
 	runSeeds(t, func(seed int64, tracing bool) outcome {
 		w := newWorld(t, seed, tracing)
-		w.pull.Parallel, w.kubelet.lags, w.kubelet.skew, w.says = int(seed%3), true, skewOf(seed), seed%3 > 0
+		w.pull.Parallel, w.kubelet.skew = int(seed%3), skewOf(seed)
 		w.calm()
 		r := w.hooked([]time.Duration{0, time.Second, 5 * time.Second}[w.rng.Intn(3)])
 		r.fickle = w.rng.Intn(4) == 0
 		w.rules.loose, w.rules.originals = w.rng.Intn(3) == 0, sorted(w.pods.objects)
-		w.logf("loose %v, strategy %+v, gates %v", w.rules.loose, w.deployment().Spec.Strategy, w.gatesCreated)
+		w.logf("loose %v, strategy %+v", w.rules.loose, w.deployment().Spec.Strategy)
 		for range 100 + w.rng.Intn(500) {
 			if w.failed == "" {
 				w.tick(3)

@@ -52,13 +52,13 @@ func (w *world) daemons() controllerrevisions.Rollout {
 	return w.daemonRollout(w.daemonSet(), sorted(w.revisions.objects), sorted(w.pods.objects))
 }
 
-// daemonPlan returns the next plan for the DaemonSet. Before a gate closes, Stayput asks the API server whether the DaemonSet in the plan
-// is the latest.
+// daemonPlan returns the next plan for the DaemonSet. Before a pod is taken out of service, Stayput asks the API server whether the
+// DaemonSet in the plan is the latest.
 func (s *stayput) daemonPlan() steps.Plan {
 	cached := s.daemonSets.objects["agent"]
 	r := s.daemonRollout(cached, s.revisions.list(), s.pods.list())
 	s.remembered.Observe(r.Seen.Pods, s.now)
-	r.Seen.Ahead, r.Seen.Marks, r.Seen.Endpoints = s.remembered.Ahead, s.remembered.Marks, s.endpoints()
+	r.Seen.TakenOut, r.Seen.Marks, r.Seen.Endpoints = s.remembered.TakenOut, s.remembered.Marks, s.endpoints()
 	r.Seen.Disruption = s.disruption(s.budgets.list())
 	plan := r.Plan()
 	if s.plannedOn = r; !plan.Decision.Held {
@@ -66,7 +66,7 @@ func (s *stayput) daemonPlan() steps.Plan {
 	}
 	current := s.daemonSet()
 	latest := current.Generation == cached.Generation && inplace.PartitionOf(current.Labels) == r.Seen.Settings.Partition
-	if !latest && slices.ContainsFunc(plan.Steps, steps.Closes) {
+	if !latest && slices.ContainsFunc(plan.Steps, steps.TakesOut) {
 		s.stale, plan.Steps = true, nil
 	}
 	return plan
@@ -95,11 +95,11 @@ func (h *daemonHook) deliver(watch, n int) {
 	}
 }
 
-// stays is holdsDaemonPod in webhook/daemonset.go. For a pod with a closed gate the cache is enough to hold its deletion. Otherwise all is
-// read live, except pods on other nodes.
+// stays is holdsDaemonPod in webhook/daemonset.go. For a pod that is out of service the cache is enough to hold its deletion. Otherwise all
+// is read live, except pods on other nodes.
 func (h *daemonHook) stays(pod *corev1.Pod) bool {
 	cached := h.daemonRollout(h.sets.objects["agent"], h.revs.list(), h.pods.list())
-	if readiness.Closed(pod) && h.holds(cached, pod) {
+	if readiness.Out(pod) && h.holds(cached, pod) {
 		return true
 	}
 	live := h.daemons()
@@ -363,7 +363,7 @@ func (c *daemonSetController) deleteRevision(name string) error {
 	return nil
 }
 
-// create is a CREATE. The webhook adds the gate.
+// create is a CREATE.
 func (c *daemonSetController) create(d *apps.DaemonSet, node, hash string) {
 	c.made++
 	name := fmt.Sprintf("agent-%s-%03d", node, c.made)
@@ -373,7 +373,6 @@ func (c *daemonSetController) create(d *apps.DaemonSet, node, hash string) {
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, inplace.LabelTemplateGeneration, d.Annotations[appsv1.DeprecatedTemplateGeneration])
 	pod.OwnerReferences = []metav1.OwnerReference{*apps.ControllerRef(d, "DaemonSet")}
 	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodPending
-	c.addGate(pod)
 	c.logf("native: create %s of %s", name, hash)
 	c.creations[name] = true
 	put(c.world, c.world.pods, pod)

@@ -132,7 +132,7 @@ func (s *stayput) disruption(budgets []*policyv1.PodDisruptionBudget) disruption
 	if s.disruptionController == nil {
 		return disruption.Seen{}
 	}
-	return disruption.Seen{Budgets: budgets, Pods: s.pods.list(), Taken: s.taken, Ahead: s.remembered.Ahead}
+	return disruption.Seen{Budgets: budgets, Pods: s.pods.list(), Taken: s.taken}
 }
 
 // allowed asks the API server's PodDisruptionBudget before a step that takes a pod out of service, as controller/allowance does.
@@ -175,7 +175,7 @@ func (j *invariants) disrupts(w *world, step steps.Step) {
 // healthy reports whether the pod serves, and no step takes it out of service.
 func (j *invariants) healthy(w *world, pod *corev1.Pod) bool {
 	_, evicted := w.budgets.objects["web"].Status.DisruptedPods[pod.Name]
-	return readiness.Live(pod) && !evicted && apps.IsTrue(pod, corev1.PodReady) && !readiness.Closed(pod) && !j.out[pod.Name]
+	return readiness.Live(pod) && !evicted && apps.IsTrue(pod, corev1.PodReady) && !readiness.Out(pod) && !j.out[pod.Name]
 }
 
 func (w *world) healths() string {

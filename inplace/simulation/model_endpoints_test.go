@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -81,20 +82,23 @@ func (s *stayput) endpoints() podstate.Endpoints {
 	return s.ask(&s.remembered, s.pods.list())
 }
 
-// confirmed leaves out patches of pods whose drain is not over.
+// confirmed leaves out patches of pods whose drain is not over. It notes which pods are patched because they are a last endpoint.
 func (s *stayput) confirmed(planned []steps.Step) []steps.Step {
-	if s.settings.Drain == 0 {
-		return planned
+	cached := s.endpointsOf(s.pods.list(), s.slices.objects)
+	var current podstate.Endpoints
+	if s.settings.Drain > 0 {
+		current = s.ask(&s.remembered, s.pods.list())
 	}
-	current := s.ask(&s.remembered, s.pods.list())
 	return slices.DeleteFunc(slices.Clone(planned), func(step steps.Step) bool {
 		patch, ok := step.(steps.PatchPod)
-		if !ok || !patch.Drained {
+		if !ok {
 			return false
 		}
-		e := current[patch.Pod.UID]
-		s.rules.last[patch.Pod.Name] = e.LastOf != ""
-		drained, _ := e.Drained(patch.Pod, s.settings.Drain, patch.ServesOn, s.now)
+		s.rules.last[patch.Pod.Name] = cached[patch.Pod.UID].LastOf != "" || current[patch.Pod.UID].LastOf != ""
+		if !patch.Drained || s.settings.Drain == 0 {
+			return false
+		}
+		drained, _ := current[patch.Pod.UID].Drained(patch.Pod, s.settings.Drain, patch.ServesOn, s.now)
 		s.stale = s.stale || !drained
 		return !drained
 	})
@@ -116,12 +120,11 @@ func (j *invariants) sliceWritten(w *world) {
 	}
 }
 
-// stopping checks a pod with a gate whose containers are about to stop. No slice may offer it, and no proxy that catches up within the
-// drain. Exceptions are the last endpoint and a drain that took too long.
+// stopping checks a drained pod whose containers are about to stop. No slice may offer it, and no proxy that catches up within the drain.
+// Exceptions are the last endpoint and a drain that took too long.
 func (j *invariants) stopping(w *world, pod *corev1.Pod) {
-	gate := apps.Condition(pod, inplace.ConditionServing)
-	if w.settings.Drain == 0 || w.unserved || j.last[pod.Name] || gate == nil ||
-		w.now.Sub(gate.LastTransitionTime.Time) >= podstate.DrainPatience+w.settings.Drain {
+	if w.settings.Drain == 0 || w.unserved || j.last[pod.Name] ||
+		w.now.Sub(readiness.OutAt(pod)) >= podstate.DrainPatience+w.settings.Drain {
 		return
 	}
 	if out, known := j.gone[pod.Name]; !known || w.now.Sub(out) < w.settings.Drain {
@@ -129,12 +132,26 @@ func (j *invariants) stopping(w *world, pod *corev1.Pod) {
 	}
 }
 
-// reopened checks a closed gate that opens. No container may still run that the kubelet must stop for its image. Otherwise the pod would be
-// reported Ready with that container, count as updated, and then restart while it serves.
-func (j *invariants) reopened(w *world, pod *corev1.Pod) {
+// serveOn demands that the last ready endpoint of the Service is not taken out of service, as far as the leader's cache has the slices. A
+// pod with a hook is: its Ready tells the other controller.
+func (j *invariants) serveOn(w *world, pod *corev1.Pod) {
+	current := w.endpointsOf(sorted(w.pods.objects), w.slices.objects)
+	for annotation := range pod.Annotations {
+		if strings.HasPrefix(annotation, inplace.PreRestartHookPrefix) {
+			return
+		}
+	}
+	if w.stayput.slices.at == len(w.slices.log) && current[pod.UID].LastOf != "" && !j.disturbed && !j.loose && !readiness.Removing(pod) {
+		w.violated("%s is taken out of service, and is the last endpoint", pod.Name)
+	}
+}
+
+// cameBack checks a pod that was out of service and no longer is. No container may still run that the kubelet must stop for its image.
+// Otherwise the pod would be reported Ready with that container, count as updated, and then restart while it serves.
+func (j *invariants) cameBack(w *world, pod *corev1.Pod) {
 	for _, want := range fixture.Living(pod.Spec) {
 		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.dying.IsZero() && c.image != want.Image && !j.fellBack {
-			w.violated("the gate of %s opens while it still runs %s", pod.Name, c.image)
+			w.violated("%s comes back into service while it still runs %s", pod.Name, c.image)
 		}
 	}
 }
@@ -142,7 +159,7 @@ func (j *invariants) reopened(w *world, pod *corev1.Pod) {
 // killed checks a container that the kubelet stops for its image.
 func (j *invariants) killed(w *world, name, container string) {
 	pod := w.pods.objects[name]
-	if pod == nil || !readiness.Gated(pod) || j.listed.Has(container) || w.settings.Drain == 0 || w.unserved || j.last[name] ||
+	if pod == nil || j.listed.Has(container) || w.settings.Drain == 0 || w.unserved || j.last[name] || j.flapped[name] ||
 		!j.gone[name].IsZero() {
 		return
 	}

@@ -37,7 +37,7 @@ func (w *world) hooked(timeout time.Duration) *registrar {
 // run looks at one pod.
 func (r *registrar) run(pod *corev1.Pod) {
 	_, has := pod.Annotations[hook]
-	wants := apps.IsTrue(pod, corev1.PodReady) && !readiness.Closed(pod) || r.fickle && r.rng.Intn(3) == 0
+	wants := apps.IsTrue(pod, corev1.PodReady) && !readiness.Out(pod) || r.fickle && r.rng.Intn(3) == 0
 	if has == wants || r.dead {
 		return
 	}
@@ -81,7 +81,7 @@ func (j *invariants) hookKept(w *world, s steps.PatchPod) {
 	if w.registrar == nil || len(inplace.HooksOf(w.deployment().Annotations).On(w.pods.objects[s.Pod.Name])) == 0 {
 		return
 	}
-	if held := w.now.Sub(readiness.MovedGate(s.Pod).LastTransitionTime.Time); held < w.settings.PreRestartTimeout {
+	if held := w.now.Sub(readiness.OutAt(s.Pod)); held < w.settings.PreRestartTimeout {
 		w.violated("%s restarts while a hook holds it, after %s", s.Pod.Name, held)
 	}
 }

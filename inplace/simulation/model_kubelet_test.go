@@ -9,9 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
@@ -23,21 +23,15 @@ type kubelet struct {
 	*world
 	pods  *informer[*corev1.Pod]
 	state map[string]map[string]*container
-	// gates are the gates in the last sync of each pod: SetContainerReadiness in pkg/kubelet/status/status_manager.go computes Ready from
-	// these.
-	gates map[string]bool
-	// said is the last status that it generated for each pod, and compared is when it was last compared with the stored one. It writes only a
-	// status that differs from the last (updateStatusInternal), and every 10 s one that differs from the stored one (needsReconcile).
-	said     map[string]corev1.PodStatus
+	// said is the last status that it generated for each pod, with its own conditions only, and their times. It writes a status that differs
+	// from the last one (updateStatusInternal in pkg/kubelet/status/status_manager.go).
+	said map[string]corev1.PodStatus
+	// compared is when it last compared what is stored with what it said, which it does every 10 s (syncBatch, needsReconcile).
 	compared map[string]time.Time
-	// retracts is when it reports again that containers are not ready: see readiness/ahead.go. It does so once after a patch: retracted
-	// has the generations, and retractedAt when it last did so.
-	retracts    map[string]time.Time
-	retracted   map[string]int64
-	retractedAt map[string]time.Time
-	// lags says that it may use old gates and skip writes, as in gates and said. In a lockstep it does not.
-	lags bool
-	ids  int
+	// hasty says that a container may start in the sync in which the old one has stopped, and is ready at once if it has no readiness probe.
+	// Then the pod may never be reported as not Ready. In a lockstep it is not.
+	hasty bool
+	ids   int
 	// announced are pods of the last status whose containers do not run yet as their spec says: SyncPod in pkg/kubelet/kubelet.go writes the
 	// status first.
 	announced map[string]*corev1.Pod
@@ -70,14 +64,13 @@ type container struct {
 }
 
 func newKubelet(w *world) *kubelet {
-	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{},
-		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{}, retracted: map[string]int64{},
-		retractedAt: map[string]time.Time{},
-		sizes:       map[string]map[string]edit.Amounts{}, announced: map[string]*corev1.Pod{}}
+	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{},
+		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{},
+		sizes: map[string]map[string]edit.Amounts{}, announced: map[string]*corev1.Pod{}}
 }
 
 // pass lets time pass in which controllers do nothing, as after a failure. Kubelets still read all that is stored, because no kubelet lags
-// for longer than it takes to see a gate.
+// for that long.
 func (w *world) pass() {
 	w.kubelet.pods.advance(len(w.pods.log))
 	for _, name := range slices.Sorted(maps.Keys(w.kubelet.pods.objects)) {
@@ -101,6 +94,7 @@ func (k *kubelet) run(name string) {
 		}
 		delete(k.state, name)
 		delete(k.announced, name)
+		delete(k.said, name)
 		return
 	}
 	if pod.Spec.NodeName == "" {
@@ -121,11 +115,12 @@ func (k *kubelet) run(name string) {
 			k.sizes[name][created.Name] = edit.AmountsOf(created.Resources)
 		}
 	}
+	k.reconcile(pod)
 	if announced := k.announced[name]; announced != nil {
 		delete(k.announced, name)
 		k.syncContainers(announced)
 	}
-	k.writeStatus(pod)
+	k.report(pod)
 	if k.rng.Intn(3) == 0 {
 		k.announced[name] = pod // other processes act between the status and the change that it announces
 		return
@@ -215,18 +210,30 @@ func (k *kubelet) syncContainer(pod *corev1.Pod, want corev1.Container) {
 		if !k.now.Before(c.dying) {
 			c.running, c.ready, c.dying = false, false, time.Time{}
 			c.ended = &corev1.ContainerStateTerminated{ContainerID: c.id, FinishedAt: metav1.NewTime(k.now.Truncate(time.Second))}
+			if k.hasty && k.rng.Intn(2) == 0 && k.startable(c, want) {
+				k.start(pod, want, c) // in the same sync, so that its status never says that none runs
+			}
 		}
 	case c.running && c.image != want.Image:
 		k.kill(pod.Name, want.Name, c)
-	case !c.running && !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad"):
-		k.ids++
-		*c = container{id: fmt.Sprintf("id-%d", k.ids), image: want.Image, variables: fixture.Variables(pod, want), running: true,
-			started: k.now, ended: c.ended}
+	case !c.running && k.startable(c, want):
+		k.start(pod, want, c)
 	case c.running && !c.ready && !strings.Contains(c.image, "crash") && k.now.Sub(c.started) > 300*time.Millisecond:
 		c.ready = true
 	case c.running && strings.Contains(c.image, "crash") && k.rng.Intn(4) == 0:
 		c.running, c.backOff = false, k.now.Add(time.Second)
 	}
+}
+
+func (k *kubelet) startable(c *container, want corev1.Container) bool {
+	return !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad")
+}
+
+// start starts the container. One that works and has no readiness probe may be ready as soon as it runs.
+func (k *kubelet) start(pod *corev1.Pod, want corev1.Container, c *container) {
+	k.ids++
+	*c = container{id: fmt.Sprintf("id-%d", k.ids), image: want.Image, variables: fixture.Variables(pod, want), running: true,
+		started: k.now, ended: c.ended, ready: k.hasty && want.ReadinessProbe == nil && !strings.Contains(want.Image, "crash")}
 }
 
 func (k *kubelet) crash() {
@@ -243,14 +250,46 @@ func (k *kubelet) crash() {
 	}
 }
 
-// writeStatus writes the status that the kubelet generates from its cache and the runtime. It patches only the fields it owns.
-func (k *kubelet) writeStatus(cached *corev1.Pod) {
-	live, exists := k.world.pods.objects[cached.Name]
-	if !exists {
+// restart lets a kubelet forget what it said of one pod.
+func (k *kubelet) restart() {
+	if names := slices.Sorted(maps.Keys(k.said)); len(names) > 0 {
+		name := names[k.rng.Intn(len(names))]
+		k.logf("the kubelet of %s restarts", name)
+		delete(k.said, name)
+	}
+}
+
+// report generates the status of a pod, and writes it if it is not what was said last.
+func (k *kubelet) report(cached *corev1.Pod) {
+	said, known := k.said[cached.Name]
+	if !known {
+		said = cached.Status
+	}
+	status := k.generate(cached, said)
+	k.said[cached.Name] = status
+	if !known || !sameReport(said, status) {
+		k.write(cached.Name, status)
+	}
+}
+
+// reconcile writes what was said last if something else is stored, as far as the cache has it.
+func (k *kubelet) reconcile(cached *corev1.Pod) {
+	if _, known := k.compared[cached.Name]; !known {
+		k.compared[cached.Name] = k.now.Add(-time.Duration(k.rng.Intn(10_000)) * time.Millisecond)
+	}
+	if k.now.Sub(k.compared[cached.Name]) < 10*time.Second {
 		return
 	}
-	status := corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: cached.Generation,
-		Conditions: slices.Clone(live.Status.Conditions)}
+	k.compared[cached.Name] = k.now
+	if said, known := k.said[cached.Name]; known && !sameReport(cached.Status, said) {
+		k.logf("kubelet: what is stored of %s is not what it said", cached.Name)
+		k.write(cached.Name, said)
+	}
+}
+
+// generate returns the status that follows from its cache and the runtime. Times of conditions come from what it said before.
+func (k *kubelet) generate(cached *corev1.Pod, said corev1.PodStatus) corev1.PodStatus {
+	status := corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: cached.Generation, Conditions: own(said.Conditions)}
 	containersReady := true
 	for i, want := range fixture.Living(cached.Spec) {
 		c := k.state[cached.Name][want.Name]
@@ -270,97 +309,55 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 	if len(cached.Status.ContainerStatuses) == 0 && !containersReady {
 		status.Phase = corev1.PodPending
 	}
-	ready := containersReady && k.gateOpen(cached)
-	k.setPodCondition(&status, corev1.ContainersReady, containersReady, "ContainersNotReady")
+	k.setPodCondition(&status, cached, corev1.ContainersReady, containersReady, "ContainersNotReady")
 	why := "ContainersNotReady"
 	if containersReady {
-		why = readiness.ReasonGatesNotReady
+		why = "ReadinessGatesNotReady"
 	}
-	k.setPodCondition(&status, corev1.PodReady, ready, why)
-	if !ready && containersReady {
-		apps.Condition(&corev1.Pod{Status: status}, corev1.PodReady).Message = whyShut
-	}
-	if sameStatus(live.Status, status) || k.swallows(cached, status) {
-		return
-	}
-	stored, err := alter(k.world, k.world.pods, cached.Name, "", func(pod *corev1.Pod) {
-		pod.Status = status
-		pod.Status.Conditions = k.stored(live, pod, readiness.KubeletWriter)
-	})
-	if err == nil {
-		if readiness.Closed(live) && !readiness.Closed(stored) {
-			k.rules.reopened(k.world, stored)
-		}
-		k.rules.readySet(k.world, cached.Name, stored)
-		if k.lags && cached.Spec.Containers[0].ReadinessProbe != nil && k.retracted[cached.Name] < stored.Generation &&
-			stored.Annotations[inplace.AnnotationMove] != "" &&
-			apps.IsTrue(stored, corev1.PodReady) && !apps.IsTrue(live, corev1.PodReady) && k.rng.Intn(2) == 0 {
-			k.retracted[cached.Name] = stored.Generation
-			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Int63n(int64(readiness.Lasts / 2))))
-		}
-		k.logf("kubelet: %s generation %d ready %v/%v %s; stored: gate %v ready %v", cached.Name, cached.Generation, containersReady, ready,
-			status.ContainerStatuses[0].Image, apps.IsTrue(stored, inplace.ConditionServing), apps.IsTrue(stored, corev1.PodReady))
-	}
-}
-
-// retract writes the readiness that was known before a probe had answered.
-func (k *kubelet) retract() {
-	for _, name := range slices.Sorted(maps.Keys(k.retracts)) {
-		if k.now.Before(k.retracts[name]) {
-			continue
-		}
-		delete(k.retracts, name)
-		pod := k.world.pods.objects[name]
-		if pod == nil || pod.DeletionTimestamp != nil || !apps.IsTrue(pod, corev1.PodReady) {
-			continue
-		}
-		for _, c := range k.state[name] {
-			c.ready = false
-		}
-		k.logf("kubelet: %s is not ready after all", name)
-		k.retractedAt[name] = k.now
-		k.rules.taken(k.world, pod)
-		k.writeStatus(k.pods.objects[name])
-		// Stayput's watch delivers it before readiness.Lasts is over.
-		k.world.stayput.pods.advance(len(k.world.pods.log))
-		k.world.stayput.stale = true
-	}
-}
-
-// swallows reports whether the kubelet has generated the same status before, and so writes nothing, whatever was stored since. It does
-// write if it has seen that another Ready is stored (NeedToReconcilePodReadiness), and when it compares again. In a lockstep it always
-// writes.
-func (k *kubelet) swallows(cached *corev1.Pod, status corev1.PodStatus) bool {
-	said, before := k.said[cached.Name]
-	k.said[cached.Name] = *status.DeepCopy()
-	if !k.lags || !before || k.now.Sub(k.compared[cached.Name]) >= 10*time.Second {
-		k.compared[cached.Name] = k.now
-		return false
-	}
-	ready, stored := apps.Condition(&corev1.Pod{Status: status}, corev1.PodReady), apps.Condition(cached, corev1.PodReady)
-	finds := stored != nil && (stored.Status != ready.Status || stored.Message != ready.Message)
-	return !finds && sameStatus(byKubelet(said), byKubelet(status))
-}
-
-// byKubelet returns the status without the conditions of other writers.
-func byKubelet(status corev1.PodStatus) corev1.PodStatus {
-	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions),
-		func(c corev1.PodCondition) bool { return c.Type == inplace.ConditionServing })
+	k.setPodCondition(&status, cached, corev1.PodReady, containersReady && gatesOpen(cached), why)
 	return status
 }
 
-// whyShut is its message about Stayput's gate.
-const whyShut = `the status of pod readiness gate "stayput.dev/serving" is not "True", but False`
+// gatesOpen reports whether all readiness gates of users are.
+func gatesOpen(pod *corev1.Pod) bool {
+	shut := func(gate corev1.PodReadinessGate) bool { return !apps.IsTrue(pod, gate.ConditionType) }
+	return !slices.ContainsFunc(pod.Spec.ReadinessGates, shut)
+}
 
-// gateOpen reports whether the pod's gate was open in the last sync. At random it is the current gate, as if a sync had just taken place.
-func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
-	open := !readiness.Gated(pod) || apps.IsTrue(pod, inplace.ConditionServing)
-	last, known := k.gates[pod.Name]
-	k.gates[pod.Name] = open
-	if k.lags && known && k.rng.Intn(2) == 0 {
-		return last
+// byKubelet is PodConditionByKubelet in pkg/kubelet/types, as far as these conditions are modelled.
+func byKubelet(kind corev1.PodConditionType) bool {
+	return slices.Contains([]corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady, corev1.PodResizePending,
+		corev1.PodResizeInProgress}, kind)
+}
+
+// own returns the conditions that are the kubelet's.
+func own(conditions []corev1.PodCondition) []corev1.PodCondition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c corev1.PodCondition) bool { return !byKubelet(c.Type) })
+}
+
+// write patches what differs from the stored status, of which it leaves the conditions of others: mergePodStatus and PatchPodStatus. A
+// webhook of Stayput may be asked.
+func (k *kubelet) write(name string, status corev1.PodStatus) {
+	live, exists := k.world.pods.objects[name]
+	if !exists {
+		return
 	}
-	return open
+	sent := live.DeepCopy()
+	sent.Status = *status.DeepCopy()
+	sent.Status.Conditions = append(slices.DeleteFunc(slices.Clone(live.Status.Conditions),
+		func(c corev1.PodCondition) bool { return byKubelet(c.Type) }), sent.Status.Conditions...)
+	if equality.Semantic.DeepEqual(live.Status, sent.Status) {
+		return
+	}
+	k.mutate(live, sent)
+	stored := put(k.world, k.world.pods, sent)
+	k.rules.reported(k.world, live, stored)
+	k.logf("kubelet: %s generation %d of %d %s says ready %v; stored: ready %v out %v", name, status.ObservedGeneration, stored.Generation,
+		status.ContainerStatuses[0].Image, isTrue(status, corev1.PodReady), apps.IsTrue(stored, corev1.PodReady), readiness.Out(stored))
+}
+
+func isTrue(status corev1.PodStatus, kind corev1.PodConditionType) bool {
+	return apps.IsTrue(&corev1.Pod{Status: status}, kind)
 }
 
 func (c *container) status(want corev1.Container, skew time.Duration) corev1.ContainerStatus {
@@ -380,37 +377,28 @@ func (c *container) status(want corev1.Container, skew time.Duration) corev1.Con
 	return status
 }
 
-func (k *kubelet) setPodCondition(status *corev1.PodStatus, kind corev1.PodConditionType, value bool, why string) {
-	want := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: why,
+func (k *kubelet) setPodCondition(
+	status *corev1.PodStatus, cached *corev1.Pod, kind corev1.PodConditionType, value bool, why string,
+) {
+	want := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: why, ObservedGeneration: cached.Generation,
 		LastTransitionTime: metav1.NewTime(k.clock().Truncate(time.Second))}
 	if value {
 		want.Status, want.Reason = corev1.ConditionTrue, ""
 	}
-	for i, c := range status.Conditions {
-		if c.Type == kind {
-			if c.Status == want.Status {
-				want.LastTransitionTime = c.LastTransitionTime
-			}
-			status.Conditions[i] = want
-			return
+	if said := apps.Condition(&corev1.Pod{Status: *status}, kind); said != nil && said.Status == want.Status {
+		want.LastTransitionTime = said.LastTransitionTime
+	}
+	status.Conditions = readiness.WithCondition(status.Conditions, want)
+}
+
+// sameReport is isPodStatusByKubeletEqual: of the stored conditions those of the kubelet count, without their times.
+func sameReport(stored, said corev1.PodStatus) bool {
+	for _, is := range own(stored.Conditions) {
+		says := apps.Condition(&corev1.Pod{Status: said}, is.Type)
+		if says == nil || says.Status != is.Status || says.Reason != is.Reason || says.Message != is.Message {
+			return false
 		}
 	}
-	status.Conditions = append(status.Conditions, want)
-}
-
-func sameStatus(a, b corev1.PodStatus) bool {
-	same := func(a, b corev1.ContainerStatus) bool {
-		return sameSize(a.Resources, b.Resources) && a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready &&
-			(a.State.Running == nil) == (b.State.Running == nil)
-	}
-	sameCondition := func(a, b corev1.PodCondition) bool {
-		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
-	}
-	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
-		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.InitContainerStatuses, b.InitContainerStatuses,
-		same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
-}
-
-func sameSize(a, b *corev1.ResourceRequirements) bool {
-	return (a == nil) == (b == nil) && (a == nil || edit.AmountsOf(*a) == edit.AmountsOf(*b))
+	stored.Conditions = said.Conditions
+	return equality.Semantic.DeepEqual(stored, said)
 }

@@ -29,8 +29,8 @@ func (w *world) policy(step steps.Step) error {
 
 func (w *world) refuses(step steps.Step) bool {
 	switch s := step.(type) {
-	case steps.SetGate:
-		return !s.Open
+	case steps.SetReady:
+		return s.Out
 	case steps.PatchReplicaSet:
 		return slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return o.Path == "/spec/replicas" })
 	case steps.PatchPod:
@@ -74,13 +74,4 @@ func removesSurge(pod *corev1.Pod, o jsonpatch.Operation) bool {
 	mark = strings.ReplaceAll(mark, "~1", "/")
 	return is && (mark == corev1.PodDeletionCost || o.Operation == "remove" &&
 		slices.Contains([]string{inplace.AnnotationMove, inplace.AnnotationSurgePod, inplace.AnnotationRestarts}, mark))
-}
-
-// stored returns the conditions that the API server stores for a write of pods/status. It applies the rule if it has one and the namespace
-// has the label.
-func (w *world) stored(old, sent *corev1.Pod, writer readiness.Writer) []corev1.PodCondition {
-	if !w.says || !w.mode.Manages() {
-		return sent.Status.Conditions
-	}
-	return readiness.StoredConditions(old, sent, writer)
 }

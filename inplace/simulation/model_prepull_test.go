@@ -24,9 +24,9 @@ func (w *world) stopsForNothing(plan steps.Plan) {
 		return
 	}
 	for _, step := range plan.Steps {
-		if gate, ok := step.(steps.SetGate); ok && !gate.Open && !readiness.Removing(gate.Pod) && gate.Pod.Spec.NodeName != "" &&
-			!strings.Contains(fixture.Images(gate.Pod), "bad") {
-			w.violated("%s is drained for an image that does not exist", gate.Pod.Name)
+		if ready, ok := step.(steps.SetReady); ok && ready.Out && !readiness.Removing(ready.Pod) && ready.Pod.Spec.NodeName != "" &&
+			!strings.Contains(fixture.Images(ready.Pod), "bad") {
+			w.violated("%s is drained for an image that does not exist", ready.Pod.Name)
 		}
 	}
 }

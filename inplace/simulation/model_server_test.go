@@ -152,8 +152,11 @@ type world struct {
 	decisionAt   int64
 	decisionMode inplace.Mode
 
-	// unreachable says that the API server does not reach Stayput's webhooks.
-	unreachable bool
+	// unreachable says that the API server does not reach Stayput's webhooks. abandoned says that no manager runs that would answer: the
+	// leader does not, nor does any other.
+	unreachable, abandoned bool
+	// unasked says that no webhook is asked about reports of kubelets, although Stayput's others are.
+	unasked bool
 	// closed says that a maintenance window is, refusing that admission refuses new pods.
 	closed, refusing bool
 	// answers are the errors with which the API server answers Stayput's writes, by resource.
@@ -163,9 +166,6 @@ type world struct {
 	// heldSince is when a write of an update was first held, by its update revision, or by the template hash while there is no revision.
 	heldSince map[string]time.Time
 
-	gatesCreated bool
-	// says means that the API server sets Ready, as from Kubernetes 1.36 on.
-	says bool
 	// mirror says that admission gives all images another registry.
 	mirror bool
 	pull   fixture.PullModel
@@ -244,7 +244,9 @@ func (w *world) held() bool {
 }
 
 // holdAlive reports whether the API server reaches the webhooks, and a leader runs.
-func (w *world) holdAlive() bool { return !w.unreachable && w.now.Before(w.stayput.lease) }
+func (w *world) holdAlive() bool {
+	return !w.unreachable && !w.abandoned && w.now.Before(w.stayput.lease)
+}
 
 // lasts reports whether the leader renews the hold of the update.
 func (w *world) lasts(newRS *apps.ReplicaSet) bool {
@@ -333,8 +335,7 @@ func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
 	return nil
 }
 
-// createPod is a CREATE by the ReplicaSet controller. Stayput's webhook adds the gate if the API server reaches it. It denies pods beyond
-// the replicas of the ReplicaSet.
+// createPod is a CREATE by the ReplicaSet controller. Stayput's webhook denies pods beyond the replicas of the ReplicaSet.
 func (w *world) createPod(rs *apps.ReplicaSet) error {
 	if stored := w.sets.objects[rs.Name]; stored != nil && w.markHolds(stored) && deployments.Full(stored, w.livingOf(stored)) {
 		w.logf("denied: create a pod of %s", rs.Name)
@@ -350,7 +351,6 @@ func (w *world) createPod(rs *apps.ReplicaSet) error {
 	pod.CreationTimestamp = metav1.NewTime(w.now)
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	pod.Status.Phase = corev1.PodPending
-	w.addGate(pod)
 	w.schedule(pod)
 	w.rules.podCreated(w, rs)
 	w.logf("%s created", name)
@@ -358,10 +358,18 @@ func (w *world) createPod(rs *apps.ReplicaSet) error {
 	return nil
 }
 
-// addGate is what Stayput's webhook does to a new pod.
-func (w *world) addGate(pod *corev1.Pod) {
-	if w.gatesCreated && w.mode.Manages() && !w.stayput.gone && !w.unreachable && !w.fallback.Unwritable() && w.answers["pods/status"] == nil {
-		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+// answering reports whether a webhook of Stayput is asked about a kubelet's report, and answers.
+func (w *world) answering() bool {
+	return !w.unreachable && !w.unasked && !w.abandoned && w.mode.Manages()
+}
+
+// mutate is what Stayput's webhook does to a kubelet's write of pods/status.
+func (w *world) mutate(old, sent *corev1.Pod) {
+	if !w.answering() {
+		return
+	}
+	if ready := readiness.StoredReady(old, sent, w.now); ready != nil {
+		sent.Status.Conditions = readiness.WithCondition(sent.Status.Conditions, *ready)
 	}
 }
 
@@ -551,11 +559,10 @@ func (w *world) carryOut(step steps.Step) error {
 		w.version++
 		w.pull.Delete(s)
 		return nil
-	case steps.SetGate:
+	case steps.SetReady:
 		w.rules.disrupts(w, s)
-		w.rules.gateSet(w, s)
+		w.rules.readyWritten(w, s)
 		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool {
-			after.Status.Conditions = w.stored(before, after, readiness.OwnWriter)
 			w.rules.readySet(w, before.Name, after)
 			return false
 		})
@@ -585,7 +592,7 @@ func resourceOf(step steps.Step) string {
 		return "controllerrevisions"
 	case steps.PatchPod:
 		return "pods"
-	case steps.SetGate:
+	case steps.SetReady:
 		return "pods/status"
 	case steps.PatchStatus:
 		return "deployments/status"

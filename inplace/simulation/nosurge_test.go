@@ -96,7 +96,7 @@ func TestStepsWhereNoSecondPodCanRun(t *testing.T) {
 	s.claim = "data"
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.expect("A marks", "B marks", "out 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
 	s.intact(before)
 	if s.stalled != "" {
 		t.Errorf("it says %q", s.stalled)

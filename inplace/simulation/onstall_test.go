@@ -51,7 +51,7 @@ func (s *stayput) keptBack(r deployments.Rollout) bool {
 	newRS, old := r.UpdateRevision(), 0
 	for _, pod := range r.Seen.Pods {
 		available, _ := readiness.AvailableAt(pod, r.Deployment.Spec.MinReadySeconds, s.now)
-		if !available || !readiness.Live(pod) || readiness.Closed(pod) || readiness.MoveOf(pod).PartiallyPatched() {
+		if !available || !readiness.Live(pod) || readiness.Out(pod) || readiness.MoveOf(pod).PartiallyPatched() {
 			return r.Deployment.Spec.Paused
 		}
 		if newRS == nil || !metav1.IsControlledBy(pod, newRS) {
@@ -79,7 +79,7 @@ func TestUndoOnStallSimulation(t *testing.T) {
 	undone := 0
 	runSeeds(t, func(seed int64, tracing bool) outcome {
 		w := newWorld(t, seed, tracing)
-		w.pull.Parallel, w.kubelet.lags, w.kubelet.skew, w.says = int(seed%3), true, skewOf(seed), seed%3 > 0
+		w.pull.Parallel, w.kubelet.skew = int(seed%3), skewOf(seed)
 		w.settings.UndoOnStall = true
 		w.calm()
 		w.user("sets the deadline", func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(5 + w.rng.Intn(15))) })

@@ -39,7 +39,7 @@ func TestSlowStopIsNoLackOfProgress(t *testing.T) {
 		"image":  {fixture.App{Image: "v1"}, fixture.App{Image: "v2"}},
 		"resize": {fixture.App{Image: "v1", CPU: "100m", Renews: true}, fixture.App{Image: "v1", CPU: "200m", Renews: true}},
 	} {
-		s := newLockstep(t, 2, func(d *apps.Deployment) { impatient(d); d.Spec.Template = edit.from.Template() }, false)
+		s := newLockstep(t, 2, func(d *apps.Deployment) { impatient(d); d.Spec.Template = edit.from.Template() })
 		s.kubelet.stops = 28 * time.Second
 		before := sorted(s.pods.objects)
 		s.edit("edits", edit.to)
@@ -54,7 +54,7 @@ func TestSlowStopIsNoLackOfProgress(t *testing.T) {
 // TestDeadlineAfterASlowStop: the container that starts after the old one has stopped has at least half the deadline, and no more than
 // natively.
 func TestDeadlineAfterASlowStop(t *testing.T) {
-	s := newLockstep(t, 1, impatient, false)
+	s := newLockstep(t, 1, impatient)
 	s.kubelet.stops = 28 * time.Second
 	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
 	if after := s.overdueAfter(2 * time.Minute); after < 38*time.Second || after > 52*time.Second {
@@ -65,7 +65,7 @@ func TestDeadlineAfterASlowStop(t *testing.T) {
 // TestDeadlineOfAContainerThatDoesNotStop: a container that does not stop is a lack of progress once its grace period and the margin for
 // its kubelet are over.
 func TestDeadlineOfAContainerThatDoesNotStop(t *testing.T) {
-	s := newLockstep(t, 1, impatient, false)
+	s := newLockstep(t, 1, impatient)
 	s.kubelet.stops = time.Hour
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	if after := s.overdueAfter(3 * time.Minute); after < 50*time.Second || after > 64*time.Second {
@@ -91,7 +91,7 @@ func TestMarkFromTheFutureHoldsNoDeadline(t *testing.T) {
 }
 
 func TestLongDrainIsNoLackOfProgress(t *testing.T) {
-	s := newLockstep(t, 2, impatient, false)
+	s := newLockstep(t, 2, impatient)
 	s.settings.Drain = time.Minute
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})

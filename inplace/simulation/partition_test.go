@@ -45,7 +45,7 @@ func (w *world) partition(value string) {
 	})
 }
 
-// respectsPartition demands that a plan neither closes the gate of a pod that must stay at the partition, nor resizes it. It counts the
+// respectsPartition demands that a plan neither takes a pod out of service that must stay at the partition, nor resizes it. It counts the
 // pods on old revisions whose update has not begun.
 func (w *world) respectsPartition(r deployments.Rollout, plan steps.Plan) {
 	kept := r.Seen.Settings.Partition.Keeps(int(apps.Desired(r.Deployment)))
@@ -55,8 +55,8 @@ func (w *world) respectsPartition(r deployments.Rollout, plan steps.Plan) {
 	}
 	begins := map[string]bool{}
 	for _, step := range plan.Steps {
-		if gate, ok := step.(steps.SetGate); ok && !gate.Open && !readiness.Removing(gate.Pod) && len(readiness.MoveOf(gate.Pod).Resize) == 0 {
-			begins[gate.Pod.Name] = true
+		if ready, ok := step.(steps.SetReady); ok && ready.Out && !readiness.Removing(ready.Pod) && len(readiness.MoveOf(ready.Pod).Resize) == 0 {
+			begins[ready.Pod.Name] = true
 		}
 		if patch, ok := step.(steps.PatchPod); ok && notesASize(patch) && !readiness.MoveOf(patch.Pod).PartiallyPatched() { // such a pod goes on
 			begins[patch.Pod.Name] = true
@@ -69,7 +69,7 @@ func (w *world) respectsPartition(r deployments.Rollout, plan steps.Plan) {
 			continue
 		}
 		beginsOld = beginsOld || begins[pod.Name]
-		if !readiness.Closed(pod) && !begins[pod.Name] && len(readiness.MoveOf(pod).Resize) == 0 {
+		if !readiness.Out(pod) && !begins[pod.Name] && len(readiness.MoveOf(pod).Resize) == 0 {
 			left++
 		}
 	}
@@ -126,15 +126,15 @@ func (s *lockstep) has(want map[string]int) {
 }
 
 func TestStepsOfAPartition(t *testing.T) {
-	s := newLockstep(t, 3, partitioned("50percent"), false)
+	s := newLockstep(t, 3, partitioned("50percent"))
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
+	s.expect("A marks", "B marks", "out 1", "A 3 → 2", "move 1", "B 0 → 1")
 	s.waits("waiting at partition 50percent: 1 of 3 pods updated")
 	s.partition("1")
 	s.rest()
-	s.expect("close 2", "A 2 → 1", "move 2", "B 1 → 2", "open 2")
+	s.expect("out 2", "A 2 → 1", "move 2", "B 1 → 2")
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
 	s.partition("100percent")
 	s.rest()
@@ -142,13 +142,13 @@ func TestStepsOfAPartition(t *testing.T) {
 	s.waits("waiting at partition 100percent: 2 of 3 pods updated")
 	s.partition("")
 	s.rest()
-	s.expect("close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
+	s.expect("out 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks")
 	s.intact(before)
 }
 
 func TestPartitionThatKeepsAll(t *testing.T) {
 	for value, phase := range map[string]steps.Phase{"100percent": steps.PhasePartition, "3": steps.PhasePartition, "x": steps.PhaseStalled} {
-		s := newLockstep(t, 3, partitioned(value), false)
+		s := newLockstep(t, 3, partitioned(value))
 		s.edit("sets the image", fixture.App{Image: "v2"})
 		s.rest()
 		s.expect("A marks", "B marks")
@@ -159,7 +159,7 @@ func TestPartitionThatKeepsAll(t *testing.T) {
 }
 
 func TestStepsOfLabelsAtAPartition(t *testing.T) {
-	s := newLockstep(t, 3, partitioned("2"), false)
+	s := newLockstep(t, 3, partitioned("2"))
 	s.edit("sets a label", fixture.App{Image: "v1", Chart: "c2"})
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 1})
@@ -173,7 +173,7 @@ func TestStepsOfLabelsAtAPartition(t *testing.T) {
 // the update began stay at the partition.
 func TestUndoAndEditAtAPartition(t *testing.T) {
 	for value, want := range map[string]map[string]int{"v1": {"A": 5}, "v3": {"A": 2, "C": 3}} {
-		s := newLockstep(t, 5, partitioned("2"), false)
+		s := newLockstep(t, 5, partitioned("2"))
 		before := sorted(s.pods.objects)
 		s.edit("sets the image", fixture.App{Image: "v2"})
 		s.rest()
@@ -189,7 +189,7 @@ func TestUndoAndEditAtAPartition(t *testing.T) {
 
 // TestUndoToARevisionThatWasStaged: an undo to the revision of an earlier partition updates all pods, because that partition was removed.
 func TestUndoToARevisionThatWasStaged(t *testing.T) {
-	s := newLockstep(t, 5, partitioned("2"), false)
+	s := newLockstep(t, 5, partitioned("2"))
 	before := sorted(s.pods.objects)
 	first := before[0].OwnerReferences[0].Name
 	s.edit("sets the image", fixture.App{Image: "v2"})
@@ -237,7 +237,7 @@ func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
 }
 
 func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
-	s := newLockstep(t, 3, partitioned("1"), false)
+	s := newLockstep(t, 3, partitioned("1"))
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(s.moved(1))
 	s.partition("100percent")
@@ -246,15 +246,15 @@ func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
 	s.waits("waiting at partition 100percent: 1 of 3 pods updated")
 
 	s.partition("1")
-	s.until(func() bool { return slices.Contains(s.steps, "close 2") && slices.Contains(s.steps, "A 2 → 1") })
+	s.until(func() bool { return slices.Contains(s.steps, "out 2") && slices.Contains(s.steps, "A 2 → 1") })
 	s.partition("2")
 	s.steps = nil
 	s.rest()
-	s.expect("open 2", "A 1 → 2") // not patched yet: as when the user pauses
+	s.expect("back 2", "A 1 → 2") // not patched yet: as when the user pauses
 }
 
 func TestScalingAtAPartition(t *testing.T) {
-	s := newLockstep(t, 4, partitioned("50percent"), false)
+	s := newLockstep(t, 4, partitioned("50percent"))
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 2})
@@ -271,7 +271,7 @@ func TestScalingAtAPartition(t *testing.T) {
 }
 
 func TestPausedAtAPartition(t *testing.T) {
-	s := newLockstep(t, 3, partitioned("1"), false)
+	s := newLockstep(t, 3, partitioned("1"))
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
@@ -290,7 +290,7 @@ func TestSurgeUpToAPartition(t *testing.T) {
 		partitioned("1")(d)
 		none, two := intstr.FromInt32(0), intstr.FromInt32(2)
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &none, MaxSurge: &two}
-	}, false)
+	})
 	s.settings.Surge = inplace.SurgeNeeded
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
@@ -306,7 +306,7 @@ func TestSurgeUpToAPartition(t *testing.T) {
 
 // TestDeadlineAtAPartition: the deadline does not pass at a partition. It starts again when the update goes on.
 func TestDeadlineAtAPartition(t *testing.T) {
-	s := newLockstep(t, 3, partitioned("1"), false)
+	s := newLockstep(t, 3, partitioned("1"))
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.pass(30 * time.Minute)
@@ -325,7 +325,7 @@ func TestDeadlineAtAPartition(t *testing.T) {
 
 // TestDeadlineOfAFlawedPartition: an invalid value keeps all pods at the partition, and the deadline passes.
 func TestDeadlineOfAFlawedPartition(t *testing.T) {
-	s := newLockstep(t, 3, partitioned("half"), false)
+	s := newLockstep(t, 3, partitioned("half"))
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.pass(12 * time.Minute)
@@ -342,7 +342,7 @@ func TestDaemonStepsOfAPartition(t *testing.T) {
 	f := fixture.NewFleet(t, 3).AtPartition("50percent")
 	f.Edit(fixture.App{Image: "v2"})
 	f.Rest()
-	f.Expect("mark 1 false false", "mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
+	f.Expect("mark 1 false false", "mark 2 true false", "out p1", "p1 is 2 app=v2")
 	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50percent: 1 of 3 pods updated" {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
@@ -352,9 +352,9 @@ func TestDaemonStepsOfAPartition(t *testing.T) {
 	f.AtPartition("100percent").Rest()
 	f.Expect()
 	f.AtPartition("1").Rest()
-	f.Expect("close p2", "p2 is 2 app=v2", "open p2")
+	f.Expect("out p2", "p2 is 2 app=v2")
 	f.AtPartition("0").Rest()
-	f.Expect("close p3", "p3 is 2 app=v2", "open p3", "mark 1 false false", "mark 2 false false")
+	f.Expect("out p3", "p3 is 2 app=v2", "mark 1 false false", "mark 2 false false")
 	f.UpdatedTo("2", "v2")
 }
 
@@ -384,11 +384,7 @@ func TestDaemonsAtAPartition(t *testing.T) {
 // TestDaemonPartitionThatComesMidUpdate: a partition that is set while a pod is partially patched keeps no pod on the update revision. An
 // undo takes all pods back.
 func TestDaemonPartitionThatComesMidUpdate(t *testing.T) {
-	f := fixture.NewFleet(t, 3, func(f *fixture.Fleet) {
-		for _, pod := range f.Seen.Pods {
-			fixture.Ungated(pod)
-		}
-	})
+	f := fixture.NewFleet(t, 3, auxiliaryNames("app"))
 	f.Edit(fixture.App{Image: "v2"})
 	f.Once()
 	f.Once()

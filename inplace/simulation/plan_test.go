@@ -34,11 +34,11 @@ type lockstep struct {
 	stalled string
 }
 
-// newLockstep returns a Deployment of that many pods, natively rolled out and at rest. Its ReplicaSets are called A, B … in the order in
-// which they are created, its pods 1, 2 …
-func newLockstep(t *testing.T, replicas int32, change func(*apps.Deployment), ungated bool) *lockstep {
+// newLockstep returns a Deployment of that many pods, natively rolled out and at rest. No Service selects them. Its ReplicaSets are called
+// A, B … in the order in which they are created, its pods 1, 2 …
+func newLockstep(t *testing.T, replicas int32, change func(*apps.Deployment)) *lockstep {
 	w := newWorld(t, 1, true)
-	w.rules.loose, w.gatesCreated, w.settings, w.unserved, w.claim = true, !ungated, inplace.Settings{}, false, ""
+	w.rules.loose, w.settings, w.unserved, w.claim, w.kubelet.hasty = true, inplace.Settings{}, true, "", false
 	d := fixture.NewDeployment(replicas, fixture.App{Image: "v1"})
 	if change != nil {
 		change(d)
@@ -49,6 +49,19 @@ func newLockstep(t *testing.T, replicas int32, change func(*apps.Deployment), un
 	s.rest()
 	s.steps, s.times = nil, nil
 	return s
+}
+
+// lastEndpoint returns a Deployment of one pod, which is the only endpoint of its Service. So the pod serves until its containers stop.
+func lastEndpoint(t *testing.T, change func(*apps.Deployment)) *lockstep {
+	s := newLockstep(t, 1, change)
+	s.served()
+	return s
+}
+
+// served creates a Service that selects the pods.
+func (s *lockstep) served() {
+	s.unserved = false
+	s.rest()
 }
 
 // rest lets all processes act, without delay and in the same order, until nothing changes.
@@ -101,13 +114,14 @@ func (s *lockstep) pass(d time.Duration) {
 	}
 }
 
-// plan carries out one plan and notes its steps, except gates of new pods and the status.
+// plan carries out one plan and notes its steps, except the status.
 func (s *lockstep) plan() {
 	if !s.stayput.running {
 		return
 	}
 	r := s.rollout()
-	r.Seen.Endpoints = s.ask(&s.stayput.remembered, r.Seen.Pods)
+	s.stayput.remembered.Observe(r.Seen.Pods, s.now)
+	r.Seen.Endpoints, r.Seen.TakenOut = s.ask(&s.stayput.remembered, r.Seen.Pods), s.stayput.remembered.TakenOut
 	plan := s.planned(&r)
 	s.addsUp(plan)
 	s.respectsPartition(r, plan)
@@ -125,16 +139,15 @@ func (s *lockstep) plan() {
 		if err := s.carryOut(step); err != nil {
 			s.t.Fatalf("%s: %v", step.Describe(), err)
 		}
+		s.stayput.remembered.Made(step, s.now)
 	}
 }
 
 func (s *lockstep) note(step steps.Step) {
 	switch step := step.(type) {
 	case steps.PatchStatus:
-	case steps.SetGate:
-		if !readiness.Unopened(step.Pod) {
-			s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "open", false: "close"}[step.Open], s.short(step.Pod)))
-		}
+	case steps.SetReady:
+		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "out", false: "back"}[step.Out], s.short(step.Pod)))
 	case steps.PatchPod:
 		if slices.Contains([]string{"surge pod", "surge pod to remove", "stays"}, step.Why) {
 			s.steps = append(s.steps, s.short(step.Pod)+" "+step.Why)
@@ -227,23 +240,23 @@ func (s *lockstep) intact(before []*corev1.Pod) {
 }
 
 func TestStepsOfAnImage(t *testing.T) {
-	s := newLockstep(t, 3, nil, false)
+	s := newLockstep(t, 3, nil)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	one := func(pod, lower, raise string) []string {
-		return []string{"A " + lower, "move " + pod, "B " + raise, "open " + pod}
+		return []string{"A " + lower, "move " + pod, "B " + raise}
 	}
-	want := []string{"A marks", "B marks", "close 1"}
+	want := []string{"A marks", "B marks", "out 1"}
 	want = append(want, one("1", "3 → 2", "0 → 1")...)
-	want = append(append(want, "close 2"), one("2", "2 → 1", "1 → 2")...)
-	want = append(append(want, "close 3"), "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
+	want = append(append(want, "out 2"), one("2", "2 → 1", "1 → 2")...)
+	want = append(append(want, "out 3"), "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks")
 	s.expect(want...)
 	s.intact(before)
 }
 
 func TestStepsOfALabel(t *testing.T) {
-	s := newLockstep(t, 2, nil, false)
+	s := newLockstep(t, 2, nil)
 	before := sorted(s.pods.objects)
 	s.edit("sets a label", fixture.App{Image: "v1", Chart: "c2"})
 	s.rest()
@@ -275,17 +288,17 @@ func (s *lockstep) goesDown(node string) {
 }
 
 func TestStepsWithAnUnreachableNode(t *testing.T) {
-	s := newLockstep(t, 4, nil, false)
+	s := newLockstep(t, 4, nil)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.goesDown("n2")
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.expect("pull n1", "pull n3", "pull n4", "A 4 → 3", "A 3 → 4", "A marks", "B marks",
-		"close 1", "A 4 → 3", "move 1", "B 0 → 1", "open 1", "drop n1",
-		"close 3", "A 3 → 2", "move 3", "B 1 → 2", "open 3",
-		"close 4", "A 2 → 1", "move 4", "B 2 → 3", "open 4", "drop n4",
-		"close 5", "A 1 → 0", "move 5", "B 3 → 4", "A marks", "B marks", "open 5", "drop n3")
+		"out 1", "A 4 → 3", "move 1", "B 0 → 1", "drop n1",
+		"out 3", "A 3 → 2", "move 3", "B 1 → 2",
+		"out 4", "A 2 → 1", "move 4", "B 2 → 3", "drop n4",
+		"out 5", "A 1 → 0", "move 5", "B 3 → 4", "A marks", "B marks", "drop n3")
 	for _, pod := range sorted(s.pods.objects) {
 		if pod.DeletionTimestamp != nil {
 			remove(s.world, s.pods, pod.Name) // as the garbage collector does once its node is gone
@@ -295,7 +308,7 @@ func TestStepsWithAnUnreachableNode(t *testing.T) {
 }
 
 func TestNodeUnreachableMidUpdate(t *testing.T) {
-	s := newLockstep(t, 4, nil, false)
+	s := newLockstep(t, 4, nil)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})
@@ -323,7 +336,7 @@ func TestUnreachablePodsThatAreNotGivenUp(t *testing.T) {
 		"Recreate": {1, recreate, []string{"n1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newLockstep(t, test.replicas, test.change, false)
+			s := newLockstep(t, test.replicas, test.change)
 			s.pulls(4)
 			before := sorted(s.pods.objects)
 			for _, node := range test.down {
@@ -340,31 +353,20 @@ func TestUnreachablePodsThatAreNotGivenUp(t *testing.T) {
 	}
 }
 
-func TestStepsWithoutGates(t *testing.T) {
-	s := newLockstep(t, 2, nil, true)
-	before := sorted(s.pods.objects)
-	s.edit("sets the image", fixture.App{Image: "v2"})
-	s.rest()
-	s.expect("A marks", "B marks",
-		"patch 1", "A 2 → 1", "move 1", "B 0 → 1",
-		"patch 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
-	s.intact(before)
-}
-
 func TestStepsOfRecreate(t *testing.T) {
 	s := newLockstep(t, 1, func(d *apps.Deployment) {
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-	}, false)
+	})
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
-	s.expect("create", "A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.expect("create", "A marks", "B marks", "out 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
 	s.intact(before)
 }
 
 // partial stops in the middle of an update: pod 1 is updated, pod 2 restarts, pod 3 is untouched.
 func partial(t *testing.T) (*lockstep, []*corev1.Pod) {
-	s := newLockstep(t, 3, nil, false)
+	s := newLockstep(t, 3, nil)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(s.moved(2))
@@ -378,7 +380,7 @@ func TestStepsOfUndoMidUpdate(t *testing.T) {
 	s.rest()
 	// Pod 2 goes back before the new ReplicaSet could count it, because its container was about to stop already. Pod 1 goes back when pod 2
 	// serves again.
-	s.expect("move 2", "A 1 → 2", "open 2", "close 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks", "open 1")
+	s.expect("move 2", "A 1 → 2", "out 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks")
 	s.intact(before)
 }
 
@@ -386,24 +388,24 @@ func TestStepsOfPauseMidUpdate(t *testing.T) {
 	s, before := partial(t)
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
 	s.rest()
-	s.expect("B 1 → 2", "open 2")
+	s.expect("B 1 → 2")
 	if plan := s.rollout().Plan(); plan.Phase != steps.PhasePaused || plan.Progress.Moved != 2 || len(plan.Steps) > 0 {
 		t.Errorf("while paused the plan is %+v", plan)
 	}
 	s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
 	s.rest()
-	s.expect("close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
+	s.expect("out 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks")
 	s.intact(before)
 }
 
 func TestStepsOfPauseBeforeAPodWasPatched(t *testing.T) {
-	s := newLockstep(t, 3, nil, false)
+	s := newLockstep(t, 3, nil)
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(func() bool { return slices.Contains(s.steps, "A 3 → 2") })
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
 	s.steps = nil
 	s.rest()
-	s.expect("open 1", "A 2 → 3")
+	s.expect("back 1", "A 2 → 3")
 }
 
 func TestStepsOfScalingMidUpdate(t *testing.T) {
@@ -421,11 +423,11 @@ func TestStepsOfScalingMidUpdate(t *testing.T) {
 }
 
 func TestStepsOfABadImageAndItsUndo(t *testing.T) {
-	s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(60)) }, false)
+	s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(60)) })
 	before := sorted(s.pods.objects)
 	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
+	s.expect("A marks", "B marks", "out 1", "A 3 → 2", "move 1", "B 0 → 1")
 	s.pass(2 * time.Minute)
 	s.rest()
 	if plan := s.rollout().Plan(); plan.Phase != steps.PhaseStalled || plan.Progress.Moved != 0 || plan.Progress.Moving != 1 {
@@ -437,16 +439,16 @@ func TestStepsOfABadImageAndItsUndo(t *testing.T) {
 	}
 	s.edit("undoes", fixture.App{Image: "v1"})
 	s.rest()
-	s.expect("close 1", "B 1 → 0", "move 1", "open 1", "A 2 → 3", "A marks", "B marks")
+	s.expect("out 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks")
 	s.intact(before)
 }
 
 func TestStepsOfTwoContainers(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Sidecar: "s1"}.Template() }, false)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Sidecar: "s1"}.Template() })
 	before := sorted(s.pods.objects)
 	s.edit("sets the sidecar's image", fixture.App{Image: "v1", Sidecar: "s2"})
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.expect("A marks", "B marks", "out 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
 	s.intact(before)
 	containers := s.kubelet.state[before[0].Name]
 	if was := before[0].Status.ContainerStatuses; containers["app"].id != was[0].ContainerID || containers["side"].id == was[1].ContainerID {
@@ -454,9 +456,9 @@ func TestStepsOfTwoContainers(t *testing.T) {
 	}
 }
 
-// TestStepsOfASidecar: a sidecar restarts behind a gate like any container, alone or together with others, and in an undo.
+// TestStepsOfASidecar: a sidecar restarts like any container, alone or together with others, and in an undo.
 func TestStepsOfASidecar(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() }, false)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() })
 	before := sorted(s.pods.objects)
 	at := func() (app, mesh string) {
 		containers := s.kubelet.state[before[0].Name]
@@ -465,26 +467,26 @@ func TestStepsOfASidecar(t *testing.T) {
 	app1, mesh1 := at()
 	s.edit("sets the sidecar's image", fixture.App{Image: "v1", Mesh: "m2"})
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.expect("A marks", "B marks", "out 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
 	app2, mesh2 := at()
 	if app2 != app1 || mesh2 == mesh1 {
 		t.Errorf("app went from %s to %s, the sidecar from %s to %s", app1, app2, mesh1, mesh2)
 	}
 	s.edit("sets both images", fixture.App{Image: "v2", Mesh: "m3"})
 	s.rest()
-	s.expect("B marks", "C marks", "close 1", "B 1 → 0", "move 1", "C 0 → 1", "B marks", "C marks", "open 1")
+	s.expect("B marks", "C marks", "out 1", "B 1 → 0", "move 1", "C 0 → 1", "B marks", "C marks")
 	if app3, mesh3 := at(); app3 == app2 || mesh3 == mesh2 {
 		t.Errorf("app is %s and the sidecar %s as before", app3, mesh3)
 	}
 	s.edit("undoes", fixture.App{Image: "v1", Mesh: "m2"})
 	s.rest()
-	s.expect("B marks", "C marks", "close 1", "C 1 → 0", "move 1", "B 0 → 1", "B marks", "C marks", "open 1")
+	s.expect("B marks", "C marks", "out 1", "C 1 → 0", "move 1", "B 0 → 1", "B marks", "C marks")
 	s.intact(before)
 }
 
-// TestStepsOfASidecarWithoutGates: the mark of a partially patched pod has the old image, and an undo sets it.
-func TestStepsOfASidecarWithoutGates(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() }, true)
+// TestStepsOfASidecarOfTheLastEndpoint: the mark of a partially patched pod has the old image, and an undo sets it.
+func TestStepsOfASidecarOfTheLastEndpoint(t *testing.T) {
+	s := lastEndpoint(t, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() })
 	before := sorted(s.pods.objects)
 	s.edit("sets the sidecar's image", fixture.App{Image: "v1", Mesh: "m2"})
 	s.until(s.moved(1))
@@ -503,26 +505,27 @@ func TestStepsOfASidecarWithoutGates(t *testing.T) {
 // TestStepsOfABadSidecarAndItsUndo: a pod waits for an image that does not exist. An undo takes it back at once, and the others were never
 // touched.
 func TestStepsOfABadSidecarAndItsUndo(t *testing.T) {
-	s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() }, false)
+	s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Mesh: "m1"}.Template() })
 	before := sorted(s.pods.objects)
 	s.edit("sets an image that is not", fixture.App{Image: "v1", Mesh: "m-bad"})
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
+	s.expect("A marks", "B marks", "out 1", "A 3 → 2", "move 1", "B 0 → 1")
 	s.edit("undoes", fixture.App{Image: "v1", Mesh: "m1"})
 	s.rest()
-	s.expect("close 1", "B 1 → 0", "move 1", "open 1", "A 2 → 3", "A marks", "B marks")
+	s.expect("out 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks")
 	s.intact(before)
 }
 
 func TestMinReadySecondsPass(t *testing.T) {
-	s := newLockstep(t, 2, func(d *apps.Deployment) { d.Spec.MinReadySeconds = 5 }, false)
+	s := newLockstep(t, 2, func(d *apps.Deployment) { d.Spec.MinReadySeconds = 5 })
 	s.now = s.now.Add(10 * time.Second)
 	s.rest()
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})
-	s.until(func() bool { return slices.Contains(s.steps, "open 1") })
+	first := sorted(s.pods.objects)[0].Name
+	s.until(func() bool { return s.moved(1)() && apps.IsTrue(s.pods.objects[first], corev1.PodReady) })
 	opened := s.now
-	s.until(func() bool { return slices.Contains(s.steps, "close 2") })
+	s.until(func() bool { return slices.Contains(s.steps, "out 2") })
 	if waited := s.now.Sub(opened); waited < 4*time.Second { // conditions have whole seconds
 		t.Errorf("the second pod's turn came %s after the first served", waited)
 	}
@@ -633,10 +636,9 @@ func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 func TestFallBackLeavesNoLabelWhereNothingIsLeftToDo(t *testing.T) {
 	r := fixture.New(1, fixture.App{Image: "v2"})
 	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
-	pod := fixture.PodOf(r, "p", newRS, fixture.Drained)
+	pod := fixture.PodOf(r, "p", newRS, fixture.Out)
 	plan := r.FallBack(inplace.Reason{Code: inplace.CodeUninstalled, Message: "uninstalled"})
-	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != (steps.SetGate{Pod: pod, Open: true,
-		Why: "its containers run what they should"}).Describe() {
+	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != (steps.SetReady{Pod: pod, Why: "its containers run what they should"}).Describe() {
 		t.Errorf("the plan is %+v", plan)
 	}
 }
@@ -653,7 +655,7 @@ func TestLabelTakenOffMidUpdate(t *testing.T) {
 func TestTooLargeMidUpdate(t *testing.T) {
 	r := fixture.New(2, fixture.App{Image: "v2"})
 	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
-	shut := fixture.PodOf(r, "p1", oldRS, fixture.Drained)
+	shut := fixture.PodOf(r, "p1", oldRS, fixture.Out)
 	fixture.PodOf(r, "p2", newRS)
 	for _, rs := range r.ReplicaSets {
 		rs.Labels[inplace.LabelUpdating], rs.Spec.Template = "1", apps.Template{}
@@ -663,8 +665,8 @@ func TestTooLargeMidUpdate(t *testing.T) {
 	patched := map[string]bool{}
 	for _, step := range plan.Steps {
 		switch s := step.(type) {
-		case steps.SetGate:
-			patched[s.Pod.Name] = s.Open
+		case steps.SetReady:
+			patched[s.Pod.Name] = !s.Out
 		case steps.PatchReplicaSet:
 			patched[s.ReplicaSet.Name] = true
 		default:
@@ -672,13 +674,13 @@ func TestTooLargeMidUpdate(t *testing.T) {
 		}
 	}
 	if plan.Decision.Held || len(patched) != 3 || !patched[shut.Name] || !patched[oldRS.Name] || !patched[newRS.Name] {
-		t.Errorf("the plan is %+v, want the gate open and the marks off", plan)
+		t.Errorf("the plan is %+v, want the pod back in service and the marks off", plan)
 	}
 }
 
 // TestLabelTakenOffWhileAPodIsPartiallyPatched: the policies allow such a pod to go back, and nothing else.
 func TestLabelTakenOffWhileAPodIsPartiallyPatched(t *testing.T) {
-	s := newLockstep(t, 3, nil, true)
+	s := lastEndpoint(t, nil)
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
 	s.mode, s.steps = inplace.ModeNone, nil
@@ -690,12 +692,12 @@ func TestLabelTakenOffWhileAPodIsPartiallyPatched(t *testing.T) {
 	s.intact(nil)
 }
 
-// closes returns the names of the pods whose gate the plan closes.
-func closes(plan steps.Plan) []string {
+// takesOut returns the names of the pods that the plan takes out of service.
+func takesOut(plan steps.Plan) []string {
 	var names []string
 	for _, step := range plan.Steps {
-		if gate, ok := step.(steps.SetGate); ok && !gate.Open {
-			names = append(names, gate.Pod.Name)
+		if ready, ok := step.(steps.SetReady); ok && ready.Out {
+			names = append(names, ready.Pod.Name)
 		}
 	}
 	return names
@@ -733,7 +735,7 @@ func TestTurns(t *testing.T) {
 		"none while a new one is not ready":  {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){fixture.Unready}, nil},
 		"the next when the new one is":       {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){nil}, []string{"old0"}},
 		"none while one is being deleted":    {"1", []func(*corev1.Pod){nil, nil, nil, terminating}, nil, nil},
-		"one that is drained keeps its turn": {"1", []func(*corev1.Pod){nil, fixture.Drained, nil, nil}, nil, nil},
+		"one that is drained keeps its turn": {"1", []func(*corev1.Pod){nil, fixture.Out, nil, nil}, nil, nil},
 		"none while pods are to be added":    {"2", make([]func(*corev1.Pod), 3), nil, nil},
 	}
 	for name, c := range cases {
@@ -752,7 +754,7 @@ func TestTurns(t *testing.T) {
 			for _, rs := range r.ReplicaSets {
 				rs.Labels[inplace.LabelUpdating] = fixture.Begun
 			}
-			if got := closes(r.Plan()); !slices.Equal(got, c.want) {
+			if got := takesOut(r.Plan()); !slices.Equal(got, c.want) {
 				t.Errorf("it is the turn of %v, not %v", got, c.want)
 			}
 		})
@@ -771,49 +773,45 @@ func resized(plan steps.Plan) []string {
 }
 
 func TestMovingWaits(t *testing.T) {
-	stillReady := fixture.ConditionIs(corev1.PodReady, corev1.ConditionTrue)
 	cases := map[string]struct {
 		change func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet)
 		sizes  []string
 		moves  int
 	}{
-		"for the drain": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
-			fixture.PodOf(r, "p", oldRS, fixture.Drained, stillReady)
-		}, nil, 0},
 		"not when drained": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
-			fixture.PodOf(r, "p", oldRS, fixture.Drained)
+			fixture.PodOf(r, "p", oldRS, fixture.Out)
 		}, []string{"ReplicaSet web-a: replicas 1 → 0"}, 0},
 		"not for the lowered replicas to be observed": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
-			fixture.PodOf(r, "p", oldRS, fixture.Drained)
+			fixture.PodOf(r, "p", oldRS, fixture.Out)
 			oldRS.Spec.Replicas, oldRS.Generation = new(int32), 2
 		}, nil, 1},
 		"not when they are": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
-			fixture.PodOf(r, "p", oldRS, fixture.Drained)
+			fixture.PodOf(r, "p", oldRS, fixture.Out)
 			oldRS.Spec.Replicas = new(int32)
 		}, nil, 1},
 		"not for the pods to be counted": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
-			fixture.PodOf(r, "p", oldRS, fixture.Drained)
+			fixture.PodOf(r, "p", oldRS, fixture.Out)
 			oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
 		}, nil, 1},
 		"not for the moved pod to be seen": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
-			fixture.PodOf(r, "p", newRS, fixture.Drained)
+			fixture.PodOf(r, "p", newRS, fixture.Out)
 			oldRS.Spec.Replicas = new(int32)
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
 		"not when it is seen to have left": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
-			fixture.PodOf(r, "p", newRS, fixture.Drained)
+			fixture.PodOf(r, "p", newRS, fixture.Out)
 			oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
 		"not when it is": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
-			fixture.PodOf(r, "p", newRS, fixture.Drained)
+			fixture.PodOf(r, "p", newRS, fixture.Out)
 			oldRS.Spec.Replicas, oldRS.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
 		"for the raised replicas to be observed": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
-			fixture.PodOf(r, "p", newRS, fixture.Drained)
+			fixture.PodOf(r, "p", newRS, fixture.Out)
 			oldRS.Spec.Replicas, oldRS.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
 			newRS.Spec.Replicas, newRS.Generation = new(int32(1)), 2
 		}, nil, 0},
 		"not when all is seen": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
-			fixture.PodOf(r, "p", newRS, fixture.Drained)
+			fixture.PodOf(r, "p", newRS, fixture.Out)
 			oldRS.Spec.Replicas, oldRS.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
 			newRS.Spec.Replicas = new(int32(1))
 		}, []string{"ReplicaSet web-a: marks", "ReplicaSet web-b: marks"}, 0},
@@ -839,7 +837,7 @@ func TestMovingWaits(t *testing.T) {
 }
 
 func TestNativeRolloutInProgressGoesOn(t *testing.T) {
-	s := newLockstep(t, 4, nil, false)
+	s := newLockstep(t, 4, nil)
 	s.mode = inplace.ModeNone
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(func() bool { return len(s.pods.objects) > 4 })
@@ -890,34 +888,5 @@ func TestQuotaDoesNotBlockTheEnd(t *testing.T) {
 	planned := r.Plan().Steps
 	if !slices.ContainsFunc(planned, func(s steps.Step) bool { return strings.HasPrefix(s.Describe(), "ReplicaSet web-a: replicas 1 → 0") }) {
 		t.Errorf("the old ReplicaSet keeps the replicas it cannot create: %v", planned)
-	}
-}
-
-// TestScalingDownWhileAGateCloses: the gate of a pod is closed and the pod is still Ready. The ReplicaSet controller does not delete it
-// first, because it decides by Ready.
-func TestScalingDownWhileAGateCloses(t *testing.T) {
-	for name, c := range map[string]struct {
-		ready corev1.ConditionStatus
-		lower string
-	}{
-		"its kubelet has seen it":     {corev1.ConditionFalse, "web-a: replicas 3 → 2"},
-		"its kubelet has not seen it": {corev1.ConditionTrue, "web-b: replicas 3 → 2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := fixture.New(5, fixture.App{Image: "v2"})
-			oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 3), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 3)
-			scaling := fixture.Begun + revisions.Scaling
-			oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = scaling, scaling
-			fixture.PodOf(r, "closing", oldRS, fixture.ConditionIs(inplace.ConditionServing, corev1.ConditionFalse),
-				fixture.ConditionIs(corev1.PodReady, c.ready))
-			fixture.PodOf(r, "q", oldRS)
-			fixture.PodOf(r, "r", oldRS)
-			fixture.PodOf(r, "s", newRS)
-			fixture.PodOf(r, "a-new", newRS, fixture.ConditionIs(corev1.PodReady, corev1.ConditionFalse))
-			fixture.PodOf(r, "new", newRS, fixture.ConditionIs(corev1.PodReady, corev1.ConditionFalse))
-			if sizes := resized(r.Plan()); len(sizes) != 1 || !strings.Contains(sizes[0], c.lower) {
-				t.Errorf("ReplicaSets %q", sizes)
-			}
-		})
 	}
 }

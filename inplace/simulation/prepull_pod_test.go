@@ -24,7 +24,6 @@ func TestPrePullPodPullsAsThePodWould(t *testing.T) {
 		spec.PriorityClassName, spec.Priority = "system-node-critical", &priority
 		spec.Containers[1].Image = "side:0"
 		r.Seen.Pods[0].Annotations = map[string]string{inplace.AnnotationMove: `{"hash":"a","containers":{"side":{"image":"side:0"}}}`}
-		fixture.Ungated(r.Seen.Pods[0])
 	})
 	var prePullPod *corev1.Pod
 	for _, step := range r.Plan().Steps {

@@ -119,8 +119,8 @@ func told(plan steps.Plan) string {
 	var all []string
 	for _, step := range plan.Steps {
 		switch s := step.(type) {
-		case steps.SetGate:
-			all = append(all, map[bool]string{true: "open ", false: "close "}[s.Open]+s.Pod.Name)
+		case steps.SetReady:
+			all = append(all, map[bool]string{true: "out ", false: "back "}[s.Out]+s.Pod.Name)
 		case steps.PatchPod:
 			all = append(all, "patch "+s.Pod.Name)
 		case steps.CreatePrePullPod:
@@ -162,7 +162,7 @@ func TestPull(t *testing.T) {
 	}{
 		"two nodes at a time": {nil, "pull n1, pull n2", "", "waiting for image app:2 on node n1"},
 		"nothing is pulled first": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Seen.Settings.PrePullParallelism = 0 }},
-			"close p1, close p2, close p3, close p4", "", ""},
+			"out p1, out p2, out p3, out p4", "", ""},
 		"those that are unready first": {[]func(*deployments.Rollout){podIs(3, fixture.Unready)}, "pull n4, pull n1", "", ""},
 		"one that does not serve may exceed the budget": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
 			prePullPodOn("n2", isRunning()), podIs(3, fixture.Unready),
@@ -170,7 +170,7 @@ func TestPull(t *testing.T) {
 				r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 			}}, "pull n4", "", "node n4"},
 		"one that does not serve ignores the quota": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
-			prePullPodOn("n2", isRunning()), podIs(3, fixture.Unready), quotaOf("10", "8")}, "close p4, close p1, close p2", "ResourceQuota q", ""},
+			prePullPodOn("n2", isRunning()), podIs(3, fixture.Unready), quotaOf("10", "8")}, "out p4, out p1, out p2", "ResourceQuota q", ""},
 		"one that does not serve waits for parallel pulls": {[]func(*deployments.Rollout){prePullPodOn("n1", creating),
 			prePullPodOn("n2", creating), podIs(3, fixture.Unready)}, "", "", "node n4"},
 		"a quota where images are pulled only": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
@@ -180,14 +180,14 @@ func TestPull(t *testing.T) {
 		"two are being pulled": {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("ContainerCreating", "")),
 			prePullPodOn("n2", corev1.ContainerState{})}, "", "", "node n1"},
 		"the first have it": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
-			prePullPodOn("n2", corev1.ContainerState{})}, "close p1", "", "node n2"},
-		"the next while the first move": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), podIs(0, fixture.Drained)},
+			prePullPodOn("n2", corev1.ContainerState{})}, "out p1", "", "node n2"},
+		"the next while the first move": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), podIs(0, fixture.Out)},
 			"pull n2, pull n3", "", ""},
 		"the node lists it": {[]func(*deployments.Rollout){nodeIs(1, lists("docker.io/library/app:2"))}, "pull n1, pull n2", "", ""},
 		"an old kubelet's node lists it": {[]func(*deployments.Rollout){nodeIs(1, onKubelet("v1.34.9")),
-			nodeIs(1, lists("docker.io/library/app@sha256:1", "docker.io/library/app:2"))}, "pull n1, pull n3, close p2", "", ""},
+			nodeIs(1, lists("docker.io/library/app@sha256:1", "docker.io/library/app:2"))}, "pull n1, pull n3, out p2", "", ""},
 		"the node lists it, and its container had it before": {[]func(*deployments.Rollout){podIs(1, ranBefore("docker.io/library/app"+digest)),
-			nodeIs(1, lists("docker.io/library/app"+digest, "docker.io/library/app:2"))}, "pull n1, pull n3, close p2", "", ""},
+			nodeIs(1, lists("docker.io/library/app"+digest, "docker.io/library/app:2"))}, "pull n1, pull n3, out p2", "", ""},
 		"the node no longer lists what its container had": {[]func(*deployments.Rollout){
 			podIs(1, ranBefore("docker.io/library/app"+digest))}, "pull n1, pull n2", "", ""},
 		"its container had another image": {[]func(*deployments.Rollout){podIs(1, ranBefore("docker.io/library/app"+sample.Digests[1])),
@@ -196,7 +196,7 @@ func TestPull(t *testing.T) {
 			nodeIs(1, lists("r.io/app"+digest, "docker.io/library/app"+digest, "docker.io/library/app:2"))}, "pull n1, pull n2", "", ""},
 		"its container had the digest before": {[]func(*deployments.Rollout){updateRevisionIs("app:2" + digest),
 			podIs(1, ranBefore("docker.io/library/app"+digest)), nodeIs(1, lists("docker.io/library/app"+digest))},
-			"pull n1, pull n3, close p2", "", ""},
+			"pull n1, pull n3, out p2", "", ""},
 		"the node lists another digest": {[]func(*deployments.Rollout){updateRevisionIs("app:2" + sample.Digests[0]),
 			nodeIs(1, lists("docker.io/library/app"+sample.Digests[1], "docker.io/library/app:2"))}, "pull n1, pull n2", "", ""},
 		"the registry is always asked": {[]func(*deployments.Rollout){nodeIs(0, lists("app:2")),
@@ -205,7 +205,7 @@ func TestPull(t *testing.T) {
 			newRS := r.ReplicaSets[1]
 			r.Deployment.Spec.Replicas, newRS.Spec.Replicas, newRS.Status.Replicas = new(int32(5)), new(int32(1)), 1
 			fixture.PodOf(r, "q", newRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n3" })
-		}}, "pull n1, pull n2, close p3", "", ""},
+		}}, "pull n1, pull n2, out p3", "", ""},
 		"another pod there runs it under another name": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
 			newRS := r.ReplicaSets[1]
 			r.Deployment.Spec.Replicas, newRS.Spec.Replicas, newRS.Status.Replicas = new(int32(5)), new(int32(1)), 1
@@ -217,42 +217,42 @@ func TestPull(t *testing.T) {
 			"pull n1, pull n3", "", ""},
 
 		"an old kubelet": {[]func(*deployments.Rollout){nodeIs(0,
-			func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.34.9" })}, "pull n2, pull n3, close p1", `node n1: kubelet "v1.34.9"`, ""},
+			func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.34.9" })}, "pull n2, pull n3, out p1", `node n1: kubelet "v1.34.9"`, ""},
 		"an old runtime": {[]func(*deployments.Rollout){nodeIs(0,
-			func(n *corev1.Node) { n.Status.NodeInfo.ContainerRuntimeVersion = "containerd://2.0.9" })}, "pull n2, pull n3, close p1",
+			func(n *corev1.Node) { n.Status.NodeInfo.ContainerRuntimeVersion = "containerd://2.0.9" })}, "pull n2, pull n3, out p1",
 			"containerd://2.0.9", ""},
 		"CRI-O": {[]func(*deployments.Rollout){nodeIs(0,
 			func(n *corev1.Node) { n.Status.NodeInfo.ContainerRuntimeVersion = "cri-o://1.31.0" })}, "pull n1, pull n2", "", ""},
 		"a simulated node": {[]func(*deployments.Rollout){nodeIs(0,
 			func(n *corev1.Node) { n.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "fake"} })},
-			"pull n2, pull n3, close p1", "node n1", ""},
+			"pull n2, pull n3, out p1", "node n1", ""},
 		"Windows": {[]func(*deployments.Rollout){nodeIs(0,
-			func(n *corev1.Node) { n.Status.NodeInfo.OperatingSystem = "windows" })}, "pull n2, pull n3, close p1", "Windows", ""},
+			func(n *corev1.Node) { n.Status.NodeInfo.OperatingSystem = "windows" })}, "pull n2, pull n3, out p1", "Windows", ""},
 		"a node that is gone": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Seen.Nodes = r.Seen.Nodes[1:] }},
-			"pull n2, pull n3, close p1", "", ""},
+			"pull n2, pull n3, out p1", "", ""},
 		"Stayput's image is not known": {[]func(*deployments.Rollout){
 			func(r *deployments.Rollout) { r.Seen.Pull.WaitImage = prepull.WaitImage{} }},
-			"close p1, close p2, close p3, close p4", "own image", ""},
+			"out p1, out p2, out p3, out p4", "own image", ""},
 		"refused": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
 			r.Seen.Pull.Refused = prepull.Refused{UpdateRevision: "b", Why: "policy"}
-		}}, "close p1, close p2, close p3, close p4", "policy", ""},
+		}}, "out p1, out p2, out p3, out p4", "policy", ""},
 		"refused for another": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
 			r.Seen.Pull.Refused = prepull.Refused{UpdateRevision: "c", Why: "policy"}
 		}}, "pull n1, pull n2", "", ""},
 		"the node does not take it": {[]func(*deployments.Rollout){prePullPodOn("n1", corev1.ContainerState{}, func(p *corev1.Pod) {
 			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfpods", Message: "full"}
-		})}, "pull n2, pull n3, close p1", "node n1: OutOfpods: full", ""},
+		})}, "pull n2, pull n3, out p1", "node n1: OutOfpods: full", ""},
 		"no sandbox yet": {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Second))},
 			"pull n2", "", "node n1"},
 		"no sandbox": {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Minute))},
-			"pull n2, close p1", "node n1: the kubelet cannot start", ""},
+			"pull n2, out p1", "node n1: the kubelet cannot start", ""},
 		"no sandbox, of an older kubelet": {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Hour)),
 			oldKubelet}, "pull n2", "", "node n1"},
 		"its sandbox is gone": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), noSandboxFor(time.Hour))},
-			"pull n2, close p1", "", ""},
+			"pull n2, out p1", "", ""},
 		// 1 of surge and 1 to spare
 		"a quota with room for one": {[]func(*deployments.Rollout){quotaOf("10", "7")}, "pull n1", "", ""},
-		"a quota without room": {[]func(*deployments.Rollout){quotaOf("10", "8")}, "close p1, close p2, close p3, close p4",
+		"a quota without room": {[]func(*deployments.Rollout){quotaOf("10", "8")}, "out p1, out p2, out p3, out p4",
 			"ResourceQuota q", ""},
 		"a quota that pre-pull pods have filled": {[]func(*deployments.Rollout){quotaOf("10", "8"),
 			prePullPodOn("n1", corev1.ContainerState{})}, "", "", "node n1"},
@@ -261,31 +261,29 @@ func TestPull(t *testing.T) {
 		"the tightest of several quotas": {[]func(*deployments.Rollout){quotaOf("10", "0"),
 			quotaOf("10", "7", corev1.ResourceQuotaScopeNotTerminating)}, "pull n1", "", ""},
 		"a bad image": {[]func(*deployments.Rollout){prePullPodOn("n1", notFound), prePullPodOn("n2", isRunning())},
-			"close p2", "", `on node n1: failed to pull "docker.io/library/app:2": not found`},
+			"out p2", "", `on node n1: failed to pull "docker.io/library/app:2": not found`},
 		"two bad ones are enough": {[]func(*deployments.Rollout){prePullPodOn("n1", notFound), prePullPodOn("n2", notFound)},
 			"", "", "not found"},
 		"Stayput's image cannot be pulled": {[]func(*deployments.Rollout){prePullPodOn("n1",
-			waitingFor("ErrImagePull", `"stayput/stayput:v1": denied`))}, "pull n2, close p1", "", ""},
+			waitingFor("ErrImagePull", `"stayput/stayput:v1": denied`))}, "pull n2, out p1", "", ""},
 		"Stayput's image, renamed by admission, cannot be pulled": {[]func(*deployments.Rollout){prePullPodOn("n1",
 			waitingFor("ErrImagePull", `"mirror/stayput:v1": not found`),
-			func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mirror/stayput:v1" })}, "pull n2, close p1", "", ""},
+			func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mirror/stayput:v1" })}, "pull n2, out p1", "", ""},
 		"the pre-pull pod cannot run": {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("CreateContainerError", "x"))},
-			"pull n2, close p1", "", ""},
-		"a pod that cannot start anyway": {[]func(*deployments.Rollout){podIs(0, stuck)}, "pull n2, pull n3, close p1", "", ""},
+			"pull n2, out p1", "", ""},
+		"a pod that cannot start anyway": {[]func(*deployments.Rollout){podIs(0, stuck)}, "pull n2, pull n3, out p1", "", ""},
 		"a pod that crashes waits":       {[]func(*deployments.Rollout){podIs(0, fixture.Unready)}, "pull n1, pull n2", "", ""},
 		"a pod that is on no node yet": {[]func(*deployments.Rollout){podIs(0, fixture.Unready,
-			func(pod *corev1.Pod) { pod.Spec.NodeName = "" })}, "pull n2, pull n3, close p1", "", ""},
+			func(pod *corev1.Pod) { pod.Spec.NodeName = "" })}, "pull n2, pull n3, out p1", "", ""},
 		"a pod on a node that is down": {[]func(*deployments.Rollout){podIs(0, fixture.Unready),
 			nodeIs(0, func(n *corev1.Node) { n.Status.Conditions = nil })}, "pull n2, pull n3", "", ""},
-		"drained for another image": {[]func(*deployments.Rollout){podIs(0, fixture.Drained)}, "open p1, pull n1, pull n2", "", ""},
-		"without gate": {[]func(*deployments.Rollout){prePullPodOn("n2", isRunning()), podIs(0, fixture.Ungated),
-			podIs(1, fixture.Ungated)}, "pull n1, patch p2", "", ""},
+		"drained for another image": {[]func(*deployments.Rollout){podIs(0, fixture.Out)}, "back p1, pull n1, pull n2", "", ""},
 		"a pre-pull pod of another update revision": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(),
 			func(p *corev1.Pod) { p.Name = "old" })}, "drop n1, pull n1, pull n2", "", ""},
 		"a pre-pull pod that is terminating": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), terminatingFor(time.Second))},
 			"pull n2, pull n3", "", ""},
 		"a pre-pull pod that a finalizer keeps": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), terminatingFor(time.Minute))},
-			"pull n2, pull n3, close p1", "node n1: pod", ""},
+			"pull n2, pull n3, out p1", "node n1: pod", ""},
 		"a pre-pull pod that lacks an image": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(),
 			func(p *corev1.Pod) { p.Spec.Volumes[0].Image.Reference = "other" })}, "drop n1, pull n2", "", ""},
 		"paused": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }}, "", "", ""},
@@ -295,7 +293,7 @@ func TestPull(t *testing.T) {
 				r.ReplicaSets[1].Labels[inplace.LabelRenewed] = inplace.FormatTime(fixture.Start) // nudged just now
 			}}, "drop n1", "", ""},
 		"nothing is pulled first any more": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
-			func(r *deployments.Rollout) { r.Seen.Settings.PrePullParallelism = 0 }}, "drop n1, close p1, close p2, close p3, close p4", "", ""},
+			func(r *deployments.Rollout) { r.Seen.Settings.PrePullParallelism = 0 }}, "drop n1, out p1, out p2, out p3, out p4", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := pullFixture(test.changes...).Plan()
@@ -324,7 +322,7 @@ func TestPullOfASidecar(t *testing.T) {
 		"an old kubelet's node lists it": {func(r *deployments.Rollout) {
 			nodeIs(1, onKubelet("v1.34.9"))(r)
 			nodeIs(1, lists("mesh:2"))(r)
-		}, "pull n1, pull n3, close p2"},
+		}, "pull n1, pull n3, out p2"},
 		"the registry is always asked": {func(r *deployments.Rollout) {
 			nodeIs(0, lists("mesh:2"))(r)
 			r.Seen.Pods[0].Spec.InitContainers[1].ImagePullPolicy = corev1.PullAlways
@@ -333,11 +331,11 @@ func TestPullOfASidecar(t *testing.T) {
 			newRS := r.ReplicaSets[1]
 			r.Deployment.Spec.Replicas, newRS.Spec.Replicas, newRS.Status.Replicas = new(int32(5)), new(int32(1)), 1
 			fixture.PodOf(r, "q", newRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n3" })
-		}, "pull n1, pull n2, close p3"},
+		}, "pull n1, pull n2, out p3"},
 		"the sidecar cannot start anyway": {podIs(0, func(pod *corev1.Pod) {
 			fixture.Unready(pod)
 			pod.Status.InitContainerStatuses[0].State = waitingFor("ImagePullBackOff", "")
-		}), "pull n2, pull n3, close p1"},
+		}), "pull n2, pull n3, out p1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := pullFixture(toMesh2, test.change).Plan()
@@ -396,21 +394,21 @@ func (s *lockstep) pulls(parallel int) {
 }
 
 func TestStepsOfPullingFirst(t *testing.T) {
-	s := newLockstep(t, 3, nil, false)
+	s := newLockstep(t, 3, nil)
 	s.pulls(2)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
-	s.expect("pull n1", "pull n2", "A marks", "B marks", "close 1",
-		"pull n3", "A 3 → 2", "move 1", "B 0 → 1", "open 1",
-		"drop n1", "close 2", "A 2 → 1", "move 2", "B 1 → 2", "open 2",
-		"drop n2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3", "drop n3")
+	s.expect("pull n1", "pull n2", "A marks", "B marks", "out 1",
+		"pull n3", "A 3 → 2", "move 1", "B 0 → 1",
+		"drop n1", "out 2", "A 2 → 1", "move 2", "B 1 → 2",
+		"drop n2", "out 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "drop n3")
 	s.intact(before)
 }
 
 // TestStepsOfPullingOnly: every node pulls, two at a time, and the pre-pull pods stay until the partition is lowered.
 func TestStepsOfPullingOnly(t *testing.T) {
-	s := newLockstep(t, 3, partitioned("100percent"), false)
+	s := newLockstep(t, 3, partitioned("100percent"))
 	s.pulls(2)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})
@@ -419,7 +417,7 @@ func TestStepsOfPullingOnly(t *testing.T) {
 	s.waits("waiting at partition 100percent: 0 of 3 pods updated; new images on 3 of 3 nodes")
 	s.partition("2")
 	s.rest()
-	s.expect("close 1", "A 3 → 2", "move 1", "drop n2", "drop n3", "B 0 → 1", "open 1", "drop n1")
+	s.expect("out 1", "A 3 → 2", "move 1", "drop n2", "drop n3", "B 0 → 1", "drop n1")
 	s.waits("waiting at partition 2: 1 of 3 pods updated")
 	s.partition("100percent")
 	s.rest()
@@ -432,7 +430,7 @@ func TestStepsOfPullingOnly(t *testing.T) {
 
 // TestBadImageAtAPartitionThatKeepsAll: the image is found to be bad before anything restarts.
 func TestBadImageAtAPartitionThatKeepsAll(t *testing.T) {
-	s := newLockstep(t, 3, partitioned("100percent"), false)
+	s := newLockstep(t, 3, partitioned("100percent"))
 	s.pulls(3)
 	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
 	s.rest()
@@ -446,7 +444,7 @@ func TestBadImageAtAPartitionThatKeepsAll(t *testing.T) {
 }
 
 func TestBadImageStopsNothing(t *testing.T) {
-	s := newLockstep(t, 3, nil, false)
+	s := newLockstep(t, 3, nil)
 	s.pulls(2)
 	before := sorted(s.pods.objects)
 	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
@@ -473,9 +471,9 @@ func TestDaemonPullsFirst(t *testing.T) {
 	f := fixture.NewFleet(t, 3, func(f *fixture.Fleet) { f.PullsFirst(1) })
 	f.Edit(fixture.App{Image: "v2"})
 	f.Rest()
-	f.Expect("mark 2 true false", "pull n1", "close p1",
-		"pull n2", "p1 is 2 app=v2", "open p1", "drop n1", "close p2",
-		"pull n3", "p2 is 2 app=v2", "open p2", "drop n2", "close p3", "p3 is 2 app=v2", "open p3", "drop n3", "mark 2 false false")
+	f.Expect("mark 2 true false", "pull n1", "out p1",
+		"pull n2", "p1 is 2 app=v2", "drop n1", "out p2",
+		"pull n3", "p2 is 2 app=v2", "drop n2", "out p3", "p3 is 2 app=v2", "mark 2 false false", "drop n3")
 	f.UpdatedTo("2", "v2")
 }
 

@@ -16,7 +16,7 @@ import (
 
 // TestRenewal: the leader renews the hold of a waiting update once a minute. Without a leader the hold expires.
 func TestRenewal(t *testing.T) {
-	s := newLockstep(t, 3, nil, false)
+	s := newLockstep(t, 3, nil)
 	s.pulls(2)
 	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
 	s.rest()
@@ -44,7 +44,7 @@ func TestRenewal(t *testing.T) {
 // TestManagersKilledWhileQuiet: all managers are killed while the update waits for an image. The Deployment controller stopped retrying
 // long ago. It was nudged a minute before, and tries once more when the hold has expired.
 func TestManagersKilledWhileQuiet(t *testing.T) {
-	s := newLockstep(t, 4, surge("1", "1"), false)
+	s := newLockstep(t, 4, surge("1", "1"))
 	s.pulls(2)
 	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
 	s.rest()
@@ -81,7 +81,8 @@ func (s *lockstep) nativeRound(d time.Duration) {
 	}
 }
 
-// TestMarksComeFirst: Stayput may turn out not to be allowed to make the update. So it stores the marks before it closes a gate.
+// TestMarksComeFirst: Stayput may turn out not to be allowed to make the update. So it stores the marks before it takes a pod out of
+// service.
 func TestMarksComeFirst(t *testing.T) {
 	r := fixture.New(4, fixture.App{Image: "v2"})
 	oldRS, newRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 4), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
@@ -105,7 +106,7 @@ func TestMarksComeFirst(t *testing.T) {
 		t.Errorf("with one mark it goes on with %s", got)
 	}
 	newRS.Labels[inplace.LabelUpdating] = fixture.Begun
-	if got := describe(); got != "Pod p: close the gate, in place: restarts app" {
+	if got := describe(); got != "Pod p: take it out of service, in place: restarts app" {
 		t.Errorf("with both marks it goes on with %s", got)
 	}
 }

@@ -19,12 +19,12 @@ const watchOfPods = 2
 
 // TestReplacementIsTheOnlyPodCreated: another client deletes a pod while a second one is out of service and about to move, and watches of
 // pods lag. No pod is created but the replacement. Controllers 1.36 and newer wait for what they have created
-// (StaleControllerConsistencyReplicaSet), 1.34 and 1.35 do not.
+// (StaleControllerConsistencyReplicaSet), 1.35 does not.
 func TestReplacementIsTheOnlyPodCreated(t *testing.T) {
 	replaced := 0
 	for seed := range int64(20) {
 		w := newWorld(t, seed, true)
-		leaving := w.closedInAnUpdateOfFour()
+		leaving := w.outInAnUpdateOfFour()
 		if leaving == nil || !w.replacedBeside(leaving) {
 			continue
 		}
@@ -45,9 +45,9 @@ func TestReplacementIsTheOnlyPodCreated(t *testing.T) {
 	}
 }
 
-// closedInAnUpdateOfFour goes on until a gate is closed and the kubelet has reported the pod as not Ready. It returns that pod.
-func (w *world) closedInAnUpdateOfFour() *corev1.Pod {
-	w.gatesCreated, w.unserved, w.claim, w.settings = true, true, "", inplace.Settings{}
+// outInAnUpdateOfFour goes on until a pod is out of service, and returns that pod.
+func (w *world) outInAnUpdateOfFour() *corev1.Pod {
+	w.unserved, w.claim, w.settings = true, "", inplace.Settings{}
 	w.calm()
 	w.rules.loose = true
 	w.user("strategy", func(d *apps.Deployment) {
@@ -61,7 +61,7 @@ func (w *world) closedInAnUpdateOfFour() *corev1.Pod {
 	for range 500 {
 		w.turn(true, true)
 		for _, pod := range sorted(w.pods.objects) {
-			if readiness.Closed(pod) && !apps.IsTrue(pod, corev1.PodReady) {
+			if readiness.Out(pod) {
 				return pod
 			}
 		}

@@ -51,51 +51,44 @@ var restartedInOrder = regexp.MustCompile("^restarted side=19[-0-9T:]+Z,app=19[-
 
 // TestRequestOfOnePod: the containers restart one after the other, each after a drain, and nothing else happens.
 func TestRequestOfOnePod(t *testing.T) {
-	for _, says := range []bool{true, false} {
-		s := newLockstep(t, 3, twoContainers, false)
-		s.says = says
-		before := sorted(s.pods.objects)
-		app, side := s.ids(2)
-		s.request(2, "side,app", 0)
-		s.rest()
-		one := []string{"renew 2", "close 2", "patch 2", "open 2"}
-		if says { // the API server opens the gate
-			one = one[:3]
-		}
-		s.expect(slices.Concat(one, one)...)
-		s.intact(before)
-		appNow, sideNow := s.ids(2)
-		request, result := s.asked(2)
-		if app == appNow || side == sideNow || request != "" || !restartedInOrder.MatchString(result) {
-			t.Errorf("app %s is %s, side %s is %s, request %q, result %q", app, appNow, side, sideNow, request, result)
-		}
-		s.rest()
-		s.expect()
+	s := newLockstep(t, 3, twoContainers)
+	before := sorted(s.pods.objects)
+	app, side := s.ids(2)
+	s.request(2, "side,app", 0)
+	s.rest()
+	one := []string{"renew 2", "out 2", "patch 2"}
+	s.expect(slices.Concat(one, one)...)
+	s.intact(before)
+	appNow, sideNow := s.ids(2)
+	request, result := s.asked(2)
+	if app == appNow || side == sideNow || request != "" || !restartedInOrder.MatchString(result) {
+		t.Errorf("app %s is %s, side %s is %s, request %q, result %q", app, appNow, side, sideNow, request, result)
 	}
+	s.rest()
+	s.expect()
 }
 
 // TestRequestsShareTheBudget: one pod of three may be unavailable, so the pods take turns.
 func TestRequestsShareTheBudget(t *testing.T) {
-	s := newLockstep(t, 3, nil, false)
-	s.says = true
+	s := newLockstep(t, 3, nil)
 	for _, number := range []int{3, 1} {
 		s.request(number, "app", 0)
 	}
 	s.rest()
-	s.expect("renew 1", "close 1", "patch 1", "renew 3", "close 3", "patch 3")
+	s.expect("renew 1", "out 1", "patch 1", "renew 3", "out 3", "patch 3")
 }
 
 // TestRequestIsWithdrawn: the user removes the annotation while the pod drains.
 func TestRequestIsWithdrawn(t *testing.T) {
-	s := newLockstep(t, 3, nil, false)
+	s := newLockstep(t, 3, nil)
 	app, _ := s.ids(2)
 	s.request(2, "app", 0)
-	s.until(func() bool { return strings.HasSuffix(strings.Join(s.steps, " "), "close 2") })
+	s.until(func() bool { return strings.HasSuffix(strings.Join(s.steps, " "), "out 2") })
 	pod := sorted(s.pods.objects)[1].DeepCopy()
 	delete(pod.Annotations, inplace.AnnotationRestartContainers)
 	put(s.world, s.pods, pod)
 	s.rest()
-	s.expect("renew 2", "close 2", "open 2")
+	s.expect("renew 2", "out 2", "back 2")
 	if now, _ := s.ids(2); now != app {
 		t.Error("the container has restarted")
 	}
@@ -103,9 +96,8 @@ func TestRequestIsWithdrawn(t *testing.T) {
 
 // TestRequestMeetsAnUpdate: an edit in the middle of a request is carried out in all pods. The rest of the request follows.
 func TestRequestMeetsAnUpdate(t *testing.T) {
-	for _, last := range []string{"close 2", "patch 2"} {
-		s := newLockstep(t, 3, twoContainers, false)
-		s.says = true
+	for _, last := range []string{"out 2", "patch 2"} {
+		s := newLockstep(t, 3, twoContainers)
 		before := sorted(s.pods.objects)
 		s.request(2, "side,app", 0)
 		s.until(func() bool { return len(s.steps) > 0 && s.steps[len(s.steps)-1] == last })
@@ -128,8 +120,7 @@ func TestRequestMeetsAnUpdate(t *testing.T) {
 
 // TestRequestOutlivesManagers: the pod serves again although no manager runs, and the next one goes on.
 func TestRequestOutlivesManagers(t *testing.T) {
-	s := newLockstep(t, 3, twoContainers, false)
-	s.says = true
+	s := newLockstep(t, 3, twoContainers)
 	before := sorted(s.pods.objects)
 	s.request(2, "side,app", 0)
 	s.until(func() bool { return len(s.steps) > 0 && s.steps[len(s.steps)-1] == "patch 2" })
@@ -170,7 +161,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"side": {zero, 0, "refused side: maxUnavailable 0 means that no pod may be unavailable"},
 		"app":  {twoContainers, time.Nanosecond, "refused app: 1970-01-12T13:46:44Z has passed, and container app waited for its turn"},
 	} {
-		s := newLockstep(t, 3, test.change, false)
+		s := newLockstep(t, 3, test.change)
 		made := s.kubelet.ids
 		s.request(2, asks, test.within)
 		s.rest()
@@ -187,7 +178,7 @@ func TestRequestHeldByAHook(t *testing.T) {
 	s, before := hookedLockstep(t, nil)
 	s.registrar.dead = true
 	s.request(1, "app", time.Minute)
-	s.until(func() bool { return strings.HasSuffix(strings.Join(s.steps, " "), "close 1") })
+	s.until(func() bool { return strings.HasSuffix(strings.Join(s.steps, " "), "out 1") })
 	s.rest()
 	r := s.rollout()
 	if progress := r.PodProgress()[0]; progress.Phase != podstate.Updating ||
@@ -197,7 +188,7 @@ func TestRequestHeldByAHook(t *testing.T) {
 	s.now = s.now.Add(time.Minute)
 	s.rest()
 	s.intact(before)
-	s.expect("renew 1", "close 1", "open 1", "patch 1")
+	s.expect("renew 1", "out 1", "back 1", "patch 1")
 	if request, result := s.asked(1); request != "" || !strings.HasPrefix(result, "refused app: 1970-01-12T13:") {
 		t.Errorf("request %q, result %q", request, result)
 	}

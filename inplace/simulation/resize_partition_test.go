@@ -31,7 +31,7 @@ func newSizedAt(t *testing.T, replicas int32, partition string) *lockstep {
 	return newLockstep(t, replicas, func(d *apps.Deployment) {
 		partitioned(partition)(d)
 		d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template()
-	}, false)
+	})
 }
 
 // TestStepsOfResourcesAtAPartition: a pod that is only resized counts as any other. A pod at the partition keeps its CPU.
@@ -65,7 +65,7 @@ func TestResourcesOfManyAtAPartition(t *testing.T) {
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(5)),
 			MaxSurge: new(intstr.FromInt32(0))}
 		d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template()
-	}, false)
+	})
 	s.kubelet.short = true
 	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
@@ -282,32 +282,32 @@ func TestPodAtThePartitionIsGoneBesideAStageThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestGateOpensWhileThereIsNoCapacity: a pod that was to restart for its size serves while its node has no capacity, even if another
+// TestPodServesWhileThereIsNoCapacity: a pod that was to restart for its size serves while its node has no capacity, even if another
 // container is to restart, too.
-func TestGateOpensWhileThereIsNoCapacity(t *testing.T) {
+func TestPodServesWhileThereIsNoCapacity(t *testing.T) {
 	before, after := fixture.App{Image: "v1", Sidecar: "s1", CPU: "100m", Renews: true}, fixture.App{Image: "v1", Sidecar: "s2", CPU: "200m",
 		Renews: true}
 	s := newLockstep(t, 3, func(d *apps.Deployment) {
 		partitioned("1")(d)
 		d.Spec.Template = before.Template()
-	}, false)
+	})
 	s.kubelet.short = true
 	s.edits(after)
 	s.rest()
-	if slices.ContainsFunc(s.rollout().Seen.Pods, readiness.Closed) || !slices.Contains(s.steps, "close 1") {
-		t.Errorf("a gate is closed, or never was: %q", s.steps)
+	if slices.ContainsFunc(s.rollout().Seen.Pods, readiness.Out) || !slices.Contains(s.steps, "out 1") {
+		t.Errorf("a pod is out of service, or none was: %q", s.steps)
 	}
 	s.kubelet.short = false
 	s.rest()
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
 }
 
-func TestDaemonGateOpensWhileThereIsNoCapacity(t *testing.T) {
+func TestDaemonServesWhileThereIsNoCapacity(t *testing.T) {
 	f := fixture.NewFleetOf(t, 2, fixture.App{Image: "v1", Sidecar: "s1", CPU: "100m", Renews: true}).AtPartition("1")
 	f.Short = true
 	f.Edit(fixture.App{Image: "v1", Sidecar: "s2", CPU: "200m", Renews: true})
 	f.Rest()
-	if slices.ContainsFunc(f.Seen.Pods, readiness.Closed) || !slices.Contains(f.Steps, "close p1") {
-		t.Errorf("a gate is closed, or never was: %q", f.Steps)
+	if slices.ContainsFunc(f.Seen.Pods, readiness.Out) || !slices.Contains(f.Steps, "out p1") {
+		t.Errorf("a pod is out of service, or none was: %q", f.Steps)
 	}
 }

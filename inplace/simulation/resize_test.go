@@ -14,13 +14,12 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 func newSized(t *testing.T, replicas int32) *lockstep {
-	return newLockstep(t, replicas, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template() }, false)
+	return newLockstep(t, replicas, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template() })
 }
 
 func (s *lockstep) edits(a fixture.App) {
@@ -40,7 +39,7 @@ func TestStepsOfResourcesAndAnImage(t *testing.T) {
 	s := newSized(t, 1)
 	s.edits(fixture.App{Image: "v2", CPU: "200m"})
 	s.rest()
-	s.expect("A marks", "B marks", "patch 1", "resize 1", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.expect("A marks", "B marks", "patch 1", "resize 1", "out 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
 	s.checkEnd()
 }
 
@@ -139,8 +138,8 @@ func TestStepsOfResourcesThatRestart(t *testing.T) {
 	made := s.kubelet.ids
 	s.edits(fixture.App{Image: "v1", CPU: "200m", Renews: true})
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "patch 1", "resize 1", "open 1", "A 2 → 1", "move 1", "B 0 → 1",
-		"close 2", "patch 2", "resize 2", "open 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.expect("A marks", "B marks", "out 1", "patch 1", "resize 1", "back 1", "A 2 → 1", "move 1", "B 0 → 1",
+		"out 2", "patch 2", "resize 2", "back 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
 	if s.kubelet.ids != made+2 {
 		t.Errorf("%d containers were started", s.kubelet.ids-made)
 	}
@@ -150,13 +149,12 @@ func TestStepsOfResourcesThatRestart(t *testing.T) {
 func newRenewing(t *testing.T, replicas int32) *lockstep {
 	return newLockstep(t, replicas, func(d *apps.Deployment) {
 		d.Spec.Template = fixture.App{Image: "v1", CPU: "100m", Renews: true}.Template()
-	},
-		false)
+	})
 }
 
 // TestUndoOfResourcesThatRestart: an undo at any step, and after the last one, takes the pod back with a restart.
 func TestUndoOfResourcesThatRestart(t *testing.T) {
-	for _, until := range []string{"close 1", "patch 1", "resize 1", "open 1", "move 1"} {
+	for _, until := range []string{"out 1", "patch 1", "resize 1", "move 1"} {
 		s := newRenewing(t, 2)
 		s.edits(fixture.App{Image: "v1", CPU: "200m", Renews: true})
 		s.until(func() bool { return slices.Contains(s.steps, until) })
@@ -176,7 +174,7 @@ func TestDeferredResourcesThatRestart(t *testing.T) {
 	s.kubelet.short = true
 	s.edits(fixture.App{Image: "v1", CPU: "200m", Renews: true})
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "patch 1", "resize 1", "open 1")
+	s.expect("A marks", "B marks", "out 1", "patch 1", "resize 1", "back 1")
 	s.kubelet.short = false
 	s.until(func() bool {
 		if down := s.down(); down > 1 {
@@ -201,18 +199,18 @@ func (s *lockstep) down() int {
 	return down
 }
 
-// TestResourcesThatRestartByAnother: a gate that is closed for a restart stays closed between the first patch and the resize, even if the
-// leader goes just then. The next leader resizes.
+// TestResourcesThatRestartByAnother: a pod that is out of service for a restart stays so between the first patch and the resize, even if
+// the leader goes just then. The next leader resizes.
 func TestResourcesThatRestartByAnother(t *testing.T) {
 	s := newRenewing(t, 2)
 	s.edits(fixture.App{Image: "v1", CPU: "200m", Renews: true})
 	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
-	if _, may := podstate.Reopen(s.rollout().Seen.Pods[0], false, s.now); may {
-		t.Error("its gate may open")
+	if pod := s.rollout().Seen.Pods[0]; mayGoBack(pod, s.now) {
+		t.Error("it may go back into service")
 	}
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
 	s.rest()
-	if opened, resized := slices.Index(s.steps, "open 1"), slices.Index(s.steps, "resize 1"); opened < resized || resized < 0 {
+	if !slices.Contains(s.steps, "resize 1") {
 		t.Errorf("steps are %q", s.steps)
 	}
 	s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
@@ -220,10 +218,15 @@ func TestResourcesThatRestartByAnother(t *testing.T) {
 	s.checkEnd()
 }
 
+func mayGoBack(pod *corev1.Pod, now time.Time) bool {
+	may, _ := readiness.MoveOf(pod).MayGoBack(nil, pod, now)
+	return may
+}
+
 // TestUndoOfResourcesAndAnImageWithoutRoom: the node has no capacity to undo the resize. The undo of the image comes when the deadline has
 // passed.
 func TestUndoOfResourcesAndAnImageWithoutRoom(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "200m"}.Template() }, true)
+	s := lastEndpoint(t, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "200m"}.Template() })
 	s.edits(fixture.App{Image: "bad", CPU: "100m"})
 	s.rest()
 	s.kubelet.short = true
@@ -240,11 +243,11 @@ func TestUndoOfResourcesAndAnImageWithoutRoom(t *testing.T) {
 func TestResourcesThatRestartAndAnotherImage(t *testing.T) {
 	s := newLockstep(t, 1, func(d *apps.Deployment) {
 		d.Spec.Template = fixture.App{Image: "v1", Sidecar: "s1", CPU: "100m", Renews: true}.Template()
-	}, false)
+	})
 	made := s.kubelet.ids
 	s.edits(fixture.App{Image: "v1", Sidecar: "s2", CPU: "200m", Renews: true})
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "patch 1", "resize 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.expect("A marks", "B marks", "out 1", "patch 1", "resize 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
 	if s.kubelet.ids != made+2 {
 		t.Errorf("%d containers were started", s.kubelet.ids-made)
 	}
@@ -348,23 +351,26 @@ func TestUndoOfResourcesTakesTime(t *testing.T) {
 func TestResourcesOfAPodOutOfService(t *testing.T) {
 	s := newSized(t, 1)
 	s.edits(fixture.App{Image: "v2", CPU: "100m"})
-	s.until(func() bool { return slices.Contains(s.steps, "close 1") })
+	s.until(func() bool { return slices.Contains(s.steps, "out 1") })
 	s.steps, s.times = nil, nil
 	s.edits(fixture.App{Image: "v3", CPU: "200m"})
 	s.rest()
-	s.expect("C marks", "patch 1", "resize 1", "A 1 → 0", "move 1", "C 0 → 1", "A marks", "B marks", "C marks", "open 1")
+	s.expect("C marks", "patch 1", "resize 1", "A 1 → 0", "move 1", "C 0 → 1", "A marks", "B marks", "C marks")
 	s.checkEnd()
 }
 
 // TestResourcesAndARestart: an edit of resources and a restart does both. A pod that was resized has not been restarted yet.
 func TestResourcesAndARestart(t *testing.T) {
-	for _, ungated := range []bool{false, true} {
-		s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template() }, ungated)
+	for _, last := range []bool{false, true} {
+		s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template() })
+		if last {
+			s.served()
+		}
 		made := s.kubelet.ids
 		s.edits(fixture.App{Image: "v1", CPU: "200m", Restarted: "1"})
 		s.killed()
 		if got := s.imageNames(); got != fixture.Another || s.kubelet.ids != made+1 {
-			t.Errorf("ungated %v: the pod has %s, and %d containers were started: %q", ungated, got, s.kubelet.ids-made, s.steps)
+			t.Errorf("last endpoint %v: the pod has %s, and %d containers were started: %q", last, got, s.kubelet.ids-made, s.steps)
 		}
 		s.checkEnd()
 	}
@@ -373,7 +379,7 @@ func TestResourcesAndARestart(t *testing.T) {
 // TestFurtherRestartWithResources: a pod was restarted before its move. Another edit asks for another size and restart, and the pod
 // restarts again.
 func TestFurtherRestartWithResources(t *testing.T) {
-	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template() }, true)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", CPU: "100m"}.Template() })
 	made := s.kubelet.ids
 	s.edits(fixture.App{Image: "v1", CPU: "100m", Restarted: "1"})
 	s.until(s.moved(1))
@@ -405,11 +411,11 @@ func TestDaemonResourcesThatRestartLeft(t *testing.T) {
 	for range 3 {
 		f.Once()
 	}
-	f.Expect("mark 2 true false", "close p1", "p1 is updating-in-place app=v1")
+	f.Expect("mark 2 true false", "out p1", "p1 is updating-in-place app=v1")
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 	f.Rest()
-	if pod := f.Seen.Pods[0]; readiness.Closed(pod) {
-		t.Errorf("its gate is closed: %q", f.Steps)
+	if pod := f.Seen.Pods[0]; readiness.Out(pod) {
+		t.Errorf("it is out of service: %q", f.Steps)
 	}
 }
 

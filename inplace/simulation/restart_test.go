@@ -17,13 +17,6 @@ import (
 	"github.com/stayput/stayput/internal/sample"
 )
 
-// aRestart returns a lockstep whose API server sets Ready.
-func aRestart(t *testing.T, replicas int32, ungated bool) *lockstep {
-	s := newLockstep(t, replicas, nil, ungated)
-	s.says, s.kubelet.lags = true, false
-	return s
-}
-
 // imageNames returns the images of the pods, in the order of their numbers.
 func (s *lockstep) imageNames() string {
 	var all []string
@@ -34,15 +27,15 @@ func (s *lockstep) imageNames() string {
 }
 
 func TestStepsOfARestart(t *testing.T) {
-	s := aRestart(t, 2, false)
+	s := newLockstep(t, 2, nil)
 	before := sorted(s.pods.objects)
 	s.edit("restarts", fixture.App{Image: "v1", Restarted: "1"})
 	s.rest()
-	if renewed, closed := slices.Index(s.steps, "renew 1"), slices.Index(s.steps, "close 1"); closed < 0 ||
-		s.times[closed].Sub(s.times[renewed]) < time.Second {
+	if renewed, out := slices.Index(s.steps, "renew 1"), slices.Index(s.steps, "out 1"); out < 0 ||
+		s.times[out].Sub(s.times[renewed]) < time.Second {
 		t.Errorf("the kubelet had no time to write volumes anew: %v", s.times)
 	}
-	s.expect("A marks", "B marks", "renew 1", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "renew 2", "close 2", "A 1 → 0", "move 2", "B 1 → 2",
+	s.expect("A marks", "B marks", "renew 1", "out 1", "A 2 → 1", "move 1", "B 0 → 1", "renew 2", "out 2", "A 1 → 0", "move 2", "B 1 → 2",
 		"A marks", "B marks")
 	s.intact(before)
 	if got, want := s.imageNames(), fixture.Another+" "+fixture.Another; got != want {
@@ -72,7 +65,7 @@ func TestStepsOfARestart(t *testing.T) {
 
 // TestRestartUndoneMidUpdate: pods that have restarted do so again, the others are left alone.
 func TestRestartUndoneMidUpdate(t *testing.T) {
-	s := aRestart(t, 4, false)
+	s := newLockstep(t, 4, nil)
 	before := sorted(s.pods.objects)
 	s.edit("restarts", fixture.App{Image: "v1", Restarted: "1"})
 	s.until(s.moved(2))
@@ -92,7 +85,7 @@ func TestRestartUndoneMidUpdate(t *testing.T) {
 
 // TestRestartAlongWithAnImage: each container restarts once. A container with a new image restarts by that.
 func TestRestartAlongWithAnImage(t *testing.T) {
-	s := aRestart(t, 1, false)
+	s := newLockstep(t, 1, nil)
 	s.edit("adds a container", fixture.App{Image: "v1", Sidecar: "s1"})
 	s.rest()
 	pod, made := sorted(s.pods.objects)[0], s.kubelet.ids
@@ -115,26 +108,23 @@ func TestRestartBesideAnImageThatNeverRuns(t *testing.T) {
 		"mended by a restart":    {Image: "v1", Sidecar: "s2", Restarted: "2"},
 		"undone, with a new app": {Image: "v2", Sidecar: "s1", Restarted: "2"},
 	} {
-		for _, says := range []bool{true, false} {
-			s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Sidecar: "s1"}.Template() }, false)
-			s.says = says
-			before := sorted(s.pods.objects)
-			s.edit("restarts, with an image that is not", broken)
-			s.rest()
-			if s.complete() {
-				t.Fatal("the image could be pulled")
-			}
-			s.edit(name, mended)
-			s.rest()
-			for range 3 * len(before) { // each may have to wait until its old container must have been killed
-				s.now = s.now.Add(time.Minute)
-				s.rest()
-			}
-			if !s.complete() {
-				t.Fatalf("%s, where the API server says what is Ready: %t: %s", name, says, s.describe())
-			}
-			s.intact(before)
+		s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v1", Sidecar: "s1"}.Template() })
+		before := sorted(s.pods.objects)
+		s.edit("restarts, with an image that is not", broken)
+		s.rest()
+		if s.complete() {
+			t.Fatal("the image could be pulled")
 		}
+		s.edit(name, mended)
+		s.rest()
+		for range 3 * len(before) { // each may have to wait until its old container must have been killed
+			s.now = s.now.Add(time.Minute)
+			s.rest()
+		}
+		if !s.complete() {
+			t.Fatalf("%s: %s", name, s.describe())
+		}
+		s.intact(before)
 	}
 }
 
@@ -145,7 +135,7 @@ func TestAnnouncementThatHasExpired(t *testing.T) {
 		want string
 	}{
 		"just now": {0, ""},
-		"a while":  {10 * time.Second, "close p"},
+		"a while":  {10 * time.Second, "out p"},
 		"long ago": {time.Hour, "renew p"},
 	} {
 		r := fixture.New(1, fixture.App{Image: "v1", Restarted: "1"})
@@ -162,8 +152,8 @@ func TestAnnouncementThatHasExpired(t *testing.T) {
 		for _, step := range r.Plan().Steps {
 			if described := step.Describe(); strings.Contains(described, "volumes") {
 				got = "renew p"
-			} else if steps.Closes(step) {
-				got = "close p"
+			} else if steps.TakesOut(step) {
+				got = "out p"
 			}
 		}
 		if got != test.want {
@@ -174,7 +164,7 @@ func TestAnnouncementThatHasExpired(t *testing.T) {
 
 // TestRestartOfSidecars: sidecars restart with the containers, each once. Reports between the two restarts prove neither.
 func TestRestartOfSidecars(t *testing.T) {
-	s := aRestart(t, 1, false)
+	s := newLockstep(t, 1, nil)
 	s.edit("adds a sidecar", fixture.App{Image: "v1", Mesh: "m1", NoSetup: true})
 	s.rest()
 	pod, made := sorted(s.pods.objects)[0], s.kubelet.ids
@@ -198,26 +188,22 @@ func TestRestartOfSidecars(t *testing.T) {
 	}
 }
 
-// TestRestartOfPodsWithoutGate: such pods are patched first. They are moved when the old containers must have been killed.
-func TestRestartOfPodsWithoutGate(t *testing.T) {
-	s := aRestart(t, 1, true)
+// TestRestartOfTheLastEndpoint: it is patched first, and moved when its kubelet reports another container.
+func TestRestartOfTheLastEndpoint(t *testing.T) {
+	s := lastEndpoint(t, nil)
 	before := sorted(s.pods.objects)
 	s.edit("restarts", fixture.App{Image: "v1", Restarted: "1"})
-	s.until(s.moved(1))
 	s.rest()
-	s.expect("A marks", "B marks", "renew 1", "patch 1")
-	s.now = s.now.Add(readiness.GracePeriod(before[0]) + readiness.KillMargin)
-	s.rest()
-	s.expect("A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
+	s.expect("A marks", "B marks", "renew 1", "patch 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
 	s.intact(before)
 	if got := s.imageNames(); got != fixture.Another {
 		t.Errorf("the pod has %s, want %s", got, fixture.Another)
 	}
 }
 
-// TestRestartOfPodsWithoutGateUndone: a container that was restarted before its move gets its old image name again.
-func TestRestartOfPodsWithoutGateUndone(t *testing.T) {
-	s := aRestart(t, 1, true)
+// TestRestartOfTheLastEndpointUndone: a container that was restarted before its move gets its old image name again.
+func TestRestartOfTheLastEndpointUndone(t *testing.T) {
+	s := lastEndpoint(t, nil)
 	before := sorted(s.pods.objects)
 	s.edit("restarts", fixture.App{Image: "v1", Restarted: "1"})
 	s.until(s.moved(1))
@@ -233,7 +219,6 @@ func TestRestartOfPodsWithoutGateUndone(t *testing.T) {
 
 func TestDaemonStepsOfARestart(t *testing.T) {
 	f := fixture.NewFleet(t, 2)
-	f.Says = true
 	rest := func() {
 		for range 30 {
 			f.Once()
@@ -241,7 +226,7 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 	}
 	f.Edit(fixture.App{Image: "v1", Restarted: "1"})
 	rest()
-	f.Expect("mark 2 true false", "renew p1", "close p1", "p1 is 2 app="+fixture.Another, "renew p2", "close p2",
+	f.Expect("mark 2 true false", "renew p1", "out p1", "p1 is 2 app="+fixture.Another, "renew p2", "out p2",
 		"p2 is 2 app="+fixture.Another,
 		"mark 2 false false")
 	f.UpdatedTo("2", fixture.Another)
@@ -252,7 +237,7 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 	}
 	f.Edit(fixture.App{Image: "v1"})
 	rest()
-	f.Expect("mark 1 true false", "renew p1", "close p1", "p1 is 1 app=v1", "renew p2", "close p2", "p2 is 1 app=v1", "mark 1 false false")
+	f.Expect("mark 1 true false", "renew p1", "out p1", "p1 is 1 app=v1", "renew p2", "out p2", "p2 is 1 app=v1", "mark 1 false false")
 	if f.Seen.Pods[0].Annotations[inplace.AnnotationRestartedAt] != "" {
 		t.Errorf("after the undo: %v", f.Seen.Pods[0].Annotations)
 	}
@@ -264,7 +249,6 @@ func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
 		return fixture.App{Image: "v1", Mesh: "m1", NoSetup: true, Restarted: restarted}
 	}
 	f := fixture.NewFleet(t, 1)
-	f.Says = true
 	f.Edit(meshed(""))
 	r := fixture.New(1, fixture.App{})
 	f.Seen.Pods[0].Spec = fixture.PodOf(r, "made", fixture.ReplicaSetOf(r, "x", meshed(""), 1)).Spec
@@ -274,7 +258,7 @@ func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
 	for range 30 {
 		f.Once()
 	}
-	f.Expect("mark 3 true false", "renew p1", "close p1", "p1 is 3 app="+fixture.Another+",mesh=docker.io/library/m1:latest",
+	f.Expect("mark 3 true false", "renew p1", "out p1", "p1 is 3 app="+fixture.Another+",mesh=docker.io/library/m1:latest",
 		"mark 3 false false")
 	if !apps.IsTrue(f.Seen.Pods[0], corev1.PodReady) {
 		t.Error("the pod is not ready")
@@ -283,17 +267,15 @@ func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
 
 // TestDaemonStepsForAVariable: the write that restarts the container has the label that it reads, whatever the pod's identity is by then.
 func TestDaemonStepsForAVariable(t *testing.T) {
-	for name, ungated := range map[string]bool{"behind a gate": false, "without a gate": true} {
+	for name, changes := range map[string][]func(*fixture.Fleet){
+		"out of service": nil, "while it serves": {auxiliaryNames("app")},
+	} {
 		t.Run(name, func(t *testing.T) {
-			f := fixture.NewFleet(t, 1)
-			f.Says = true
+			f := fixture.NewFleet(t, 1, changes...)
 			f.Edit(fixture.App{Image: "v1", Reads: true})
 			pod, r := f.Seen.Pods[0], fixture.New(1, fixture.App{})
 			pod.Spec = fixture.PodOf(r, "made", fixture.ReplicaSetOf(r, "x", fixture.App{Image: "v1", Reads: true}, 1)).Spec
 			pod.Spec.NodeName, pod.Labels[inplace.LabelRevisionHash] = "n1", "2"
-			if ungated {
-				fixture.Ungated(pod)
-			}
 			f.Edit(fixture.App{Image: "v1", Reads: true, Chart: "1"})
 			for range 60 {
 				f.Once()
@@ -323,7 +305,7 @@ func TestRestartIsReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, now func(*corev1.Pod)
 		changes     []func(*corev1.Pod)
-		opens       bool
+		returns     bool
 	}{
 		"it is killed for the patch":                    {is("old", 2), is("new", 2), nil, true},
 		"the patch is seen":                             {is("old", 1), is("old", 2), nil, false},
@@ -337,10 +319,9 @@ func TestRestartIsReported(t *testing.T) {
 		"it is unready under the ID that was patched":   {is("old", 1), is("old", 2), []func(*corev1.Pod){unreadyContainer}, true},
 		"it is unready, and failed before it was known": {is("old", 1), is("failed", 2), []func(*corev1.Pod){unreadyContainer}, false},
 	} {
-		before, now := fixture.BehindGate(test.before), fixture.BehindGate(append(test.changes, test.now)...)
-		now.Status.Conditions = readiness.StoredConditions(before, now, readiness.KubeletWriter)
-		if opens := apps.IsTrue(now, inplace.ConditionServing); opens != test.opens {
-			t.Errorf("%s: the gate opens %t", name, opens)
+		before, now := fixture.PatchedOut(test.before), fixture.PatchedOut(append(test.changes, test.now)...)
+		if back := readiness.StoredReady(before, now, fixture.Start) == nil; back != test.returns {
+			t.Errorf("%s: the kubelet's Ready passes: %t", name, back)
 		}
 	}
 }
@@ -395,7 +376,7 @@ func TestPodsThatCannotRestart(t *testing.T) {
 			t.Errorf("%s: native because of %q, want %q", name, got, test.want)
 		}
 		for _, step := range plan.Steps {
-			if strings.HasPrefix(step.Describe(), "move") || strings.HasPrefix(step.Describe(), "close") {
+			if strings.HasPrefix(step.Describe(), "move") || steps.TakesOut(step) {
 				t.Errorf("%s: %s", name, step.Describe())
 			}
 		}

@@ -17,7 +17,7 @@ func listing(entries string) func(*apps.Deployment) {
 }
 
 func TestStepsOfAListedAnnotation(t *testing.T) {
-	s := newLockstep(t, 2, listing("example.com/*"), false)
+	s := newLockstep(t, 2, listing("example.com/*"))
 	before := sorted(s.pods.objects)
 	s.edit("adds a note", fixture.App{Image: "v1", Note: "n1"})
 	s.rest()
@@ -30,7 +30,7 @@ func TestStepsOfAListedAnnotation(t *testing.T) {
 
 // TestListChangedMidUpdate: for pods that have not moved, the current list of the workload decides.
 func TestListChangedMidUpdate(t *testing.T) {
-	s := newLockstep(t, 3, listing(fixture.NoteKey), false)
+	s := newLockstep(t, 3, listing(fixture.NoteKey))
 	before := sorted(s.pods.objects)
 	s.edit("adds a note and sets the image", fixture.App{Image: "v2", Note: "n1"})
 	s.until(s.moved(1))
@@ -65,10 +65,10 @@ func TestDaemonStepsOfAListedAnnotation(t *testing.T) {
 func TestDaemonListChangedMidUpdate(t *testing.T) {
 	f := fixture.NewFleet(t, 2, func(f *fixture.Fleet) { f.Seen.Rules.Annotations = []string{fixture.NoteKey} })
 	f.Edit(fixture.App{Image: "v2", Note: "n1"})
-	for len(f.Steps) < 4 {
+	for len(f.Steps) < 3 {
 		f.Once()
 	}
-	f.Expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
+	f.Expect("mark 2 true false", "out p1", "p1 is 2 app=v2")
 	f.Seen.Rules = inplace.Rules{}
 	f.Rest()
 	if f.Seen.Pods[1].Labels[inplace.LabelRevisionHash] != "1" || f.UpdateRevision().Labels[inplace.LabelUpdating] != "" {

@@ -113,6 +113,7 @@ func (s *stayput) run() {
 			s.stumble(err)
 		} else {
 			s.logf("stayput: %s", step.Describe())
+			s.remembered.Made(step, s.now)
 			s.rememberWrite(step)
 		}
 		if len(s.queue) == 0 && !s.failed {
@@ -148,7 +149,7 @@ func (s *stayput) plan() steps.Plan {
 	r.Seen.Rules = fixture.AllInPlace.For(r.Deployment.Annotations)
 	s.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	s.remembered.Observe(r.Seen.Pods, s.now)
-	r.Seen.Ahead, r.Seen.Marks, r.Seen.Batches = s.remembered.Ahead, s.remembered.Marks, s.remembered.Batches
+	r.Seen.TakenOut, r.Seen.Marks, r.Seen.Batches = s.remembered.TakenOut, s.remembered.Marks, s.remembered.Batches
 	r.Seen.Disruption = s.disruption(s.budgets.list())
 	r.Seen.DryRun, r.Seen.Unhindered = s.dryRun(r.UpdateRevision()), s.remembered.Unhindered
 	if known := s.remembered.NewPods(r.Seen.Settings.Partition, s.now); known.UpdateRevision == r.Seen.DryRun.UpdateRevision {
@@ -236,7 +237,9 @@ type invariants struct {
 	// gone is since when pods are out of the slice. last are the pods that were the last endpoint when they were patched.
 	gone map[string]time.Time
 	last map[string]bool
-	// fellBack says that gates open whatever containers run.
+	// flapped are the pods that their kubelets put back into service before they were patched, or while no webhook answered.
+	flapped map[string]bool
+	// fellBack says that pods come back into service whatever containers run.
 	fellBack bool
 	// paused says that there was a pause, in which a kubelet may take longer for a resize than the deadline. late says that one did.
 	paused, late bool
@@ -261,7 +264,7 @@ func (j *invariants) statusWritten(w *world, d *apps.Deployment) {
 			w.violated("success was reported before %s was resized", pod.Name)
 		}
 		if readiness.Live(pod) && !isSurgePod && (!metav1.IsControlledBy(pod, r.UpdateRevision()) || !apps.IsTrue(pod, corev1.PodReady) ||
-			readiness.Closed(pod) || len(w.dated(pod)) > 0) {
+			readiness.Out(pod) || len(w.dated(pod)) > 0) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
 	}
@@ -282,7 +285,7 @@ func (j *invariants) outdated(w *world, s steps.PatchReplicaSet, err error) {
 }
 
 // ended demands that an update does not end while the Deployment controller counts a pod as available that is not: it knows pods only from
-// the statuses of ReplicaSets, and would report a complete rollout. What a kubelet has revoked only just is not in the leader's cache yet.
+// the statuses of ReplicaSets, and would report a complete rollout.
 func (j *invariants) ended(w *world, s steps.PatchReplicaSet, err error) {
 	now := w.sets.objects[s.ReplicaSet.Name]
 	if err != nil || j.loose || j.disturbed || j.fellBack || s.ReplicaSet.Labels[inplace.LabelUpdating] == "" ||
@@ -291,7 +294,7 @@ func (j *invariants) ended(w *world, s steps.PatchReplicaSet, err error) {
 	}
 	available := w.livingThat(func(pod *corev1.Pod) bool {
 		available, _ := readiness.AvailableAt(pod, now.Spec.MinReadySeconds, w.now)
-		return metav1.IsControlledBy(pod, now) && (available || w.now.Sub(w.kubelet.retractedAt[pod.Name]) < readiness.Lasts)
+		return metav1.IsControlledBy(pod, now) && available
 	})
 	if int(now.Status.AvailableReplicas) > available && now.Status.AvailableReplicas >= apps.Desired(w.deployment()) {
 		w.violated("the update ended when the status of %s counted %d available pods of %d", now.Name, now.Status.AvailableReplicas, available)
@@ -313,7 +316,7 @@ func (j *invariants) podDeleted(w *world, pod *corev1.Pod) {
 	if !j.loose && !j.deleted && w.held() && !deployments.MayBeDeleted(pod) && (j.original(pod) || apps.IsTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
-	if deployments.MayBeDeleted(pod) && readiness.Gated(pod) && apps.IsTrue(pod, corev1.PodReady) && !j.native {
+	if readiness.Removing(pod) && apps.IsTrue(pod, corev1.PodReady) && !j.native && !j.loose {
 		w.violated("surge pod %s was removed while it served", pod.Name)
 	}
 }
@@ -354,17 +357,29 @@ func (w *world) livingThat(which func(*corev1.Pod) bool) int {
 	return living
 }
 
-func (j *invariants) gateSet(w *world, s steps.SetGate) {
-	if current := w.pods.objects[s.Pod.Name]; !s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion {
+// readyWritten checks a Ready that the leader writes.
+func (j *invariants) readyWritten(w *world, s steps.SetReady) {
+	current := w.pods.objects[s.Pod.Name]
+	switch {
+	case current == nil || current.ResourceVersion != s.Pod.ResourceVersion:
+	case s.Out:
+		delete(j.flapped, current.Name)
+		j.serveOn(w, current)
 		j.taken(w, current)
+	case readiness.Out(current):
+		j.cameBack(w, current)
 	}
-	if current := w.pods.objects[s.Pod.Name]; s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion &&
-		readiness.Closed(current) {
-		j.reopened(w, current)
-		if apps.IsTrue(current, corev1.PodReady) && w.runsItsSpec(current) {
-			delete(j.out, s.Pod.Name) // its kubelet has not seen that it was closed
+}
+
+// reported checks a kubelet's report.
+func (j *invariants) reported(w *world, before, stored *corev1.Pod) {
+	if readiness.Out(before) && !readiness.Out(stored) {
+		patched := readiness.MoveOf(before).PatchedSinceOut(before)
+		if j.flapped[stored.Name] = !patched || !w.answering(); patched && w.answering() {
+			j.cameBack(w, stored)
 		}
 	}
+	j.readySet(w, stored.Name, stored)
 }
 
 func (j *invariants) podPatched(w *world, s steps.PatchPod) {
@@ -374,10 +389,11 @@ func (j *invariants) podPatched(w *world, s steps.PatchPod) {
 	}
 	restarting := restarting(s)
 	awaited := slices.ContainsFunc(restarting, func(name string) bool { return !j.listed.Has(name) })
-	serves := readiness.Gated(current) && apps.IsTrue(current, corev1.PodReady)
+	serves := apps.IsTrue(current, corev1.PodReady)
+	mayServe := j.last[current.Name] || j.flapped[current.Name] || readiness.MoveOf(current).PartiallyPatched()
 	switch {
 	case len(restarting) == 0:
-	case serves && (awaited || s.Moves):
+	case serves && (awaited && !mayServe || s.Moves):
 		w.violated("%s was patched while it serves", current.Name)
 	case s.Drained:
 		j.hookKept(w, s)
@@ -404,8 +420,9 @@ func restarting(s steps.PatchPod) []string {
 	return names
 }
 
+// taken counts a pod that is taken out of service. A pod too many, which came in place of a deleted one, is removed beside the others.
 func (j *invariants) taken(w *world, pod *corev1.Pod) {
-	if !apps.IsTrue(pod, corev1.PodReady) {
+	if !apps.IsTrue(pod, corev1.PodReady) || readiness.Removing(pod) && j.deleted {
 		return
 	}
 	j.out[pod.Name] = true
@@ -431,15 +448,14 @@ func (w *world) mayBeOut() int {
 	return max(1, int(out))
 }
 
+// readySet demands that no pod is Ready with the new identity while an old container runs, as long as a webhook answers. A pod that was
+// patched while it served has its old identity until its containers have restarted.
 func (j *invariants) readySet(w *world, name string, pod *corev1.Pod) {
 	ready, runs := apps.IsTrue(pod, corev1.PodReady), w.runsItsSpec(pod)
-	if ready && !readiness.Closed(pod) && runs {
+	if ready && runs {
 		delete(j.out, name)
 	}
-	// If the label is removed in the second in which a kubelet learns of a gate and of the patch, no policy corrects what it reports
-	// meanwhile: see docs/explanation/limits.md.
-	corrected := !w.says || w.mode.Manages()
-	if ready && readiness.Gated(pod) && !runs && corrected &&
+	if ready && !runs && w.answering() && !j.last[name] && !j.flapped[name] && !readiness.MoveOf(pod).PartiallyPatched() &&
 		slices.ContainsFunc(w.dated(pod), func(name string) bool { return !j.listed.Has(name) }) {
 		w.violated("%s was reported Ready with the containers it had before its patch", name)
 	}
@@ -471,9 +487,9 @@ func (w *world) dated(pod *corev1.Pod) []string {
 	return names
 }
 
-// check demands what must be true at every moment. Label and owner of every pod agree. The images of a gated pod agree with them, too,
-// except those of auxiliary containers. No more serving pods are uncounted than may be unavailable, because they would be deleted if
-// Stayput died, except pods that began to serve after replicas were lowered.
+// check demands what must be true at every moment. Label and owner of every pod agree. The images of a pod agree with them, too, except
+// those of auxiliary containers, and unless the pod was patched while it served. No more serving pods are uncounted than may be
+// unavailable, because they would be deleted if Stayput died, except pods that began to serve after replicas were lowered.
 func (w *world) check() {
 	w.checkRisk()
 	w.checkSurge()
@@ -485,7 +501,7 @@ func (w *world) check() {
 		if pod.Labels[inplace.LabelTemplateHash] != owner.Labels[inplace.LabelTemplateHash] {
 			w.violated("%s is labelled %s and owned by %s", pod.Name, pod.Labels[inplace.LabelTemplateHash], owner.Name)
 		}
-		if readiness.Gated(pod) && !w.awaitedAs(pod, owner.Spec.Template) {
+		if !readiness.MoveOf(pod).PartiallyPatched() && !w.awaitedAs(pod, owner.Spec.Template) {
 			w.violated("%s has %s %v and is owned by %s", pod.Name, fixture.Images(pod), pod.Annotations, owner.Name)
 		}
 		if of := fixture.Sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}); !w.foreign && fixture.Sizes(pod) != of &&
@@ -510,7 +526,7 @@ func (w *world) checkSurge() {
 		none = none || rs.Labels[inplace.LabelSurgeReplicas] == deployments.NoSurge
 	}
 	for _, pod := range w.pods.objects {
-		if is, _ := readiness.AvailableAt(pod, w.deployment().Spec.MinReadySeconds, w.now); is && readiness.Live(pod) && !readiness.Closed(pod) {
+		if is, _ := readiness.AvailableAt(pod, w.deployment().Spec.MinReadySeconds, w.now); is && readiness.Live(pod) {
 			available++
 		}
 	}
@@ -526,7 +542,7 @@ func (w *world) checkSurge() {
 func (w *world) checkRisk() {
 	ready, uncounted := map[string]int{}, 0
 	for _, pod := range w.pods.objects {
-		if readiness.Live(pod) && apps.IsTrue(pod, corev1.PodReady) && !readiness.Closed(pod) {
+		if readiness.Live(pod) && apps.IsTrue(pod, corev1.PodReady) {
 			ready[metav1.GetControllerOf(pod).Name]++
 		}
 	}
@@ -572,7 +588,7 @@ func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
 		slices: newStore[*discoveryv1.EndpointSlice](), budgets: newStore[*policyv1.PodDisruptionBudget](),
 		daemonSets: newStore[*apps.DaemonSet](), revisions: newStore[*apps.ControllerRevision]()}
 	w.rules.out, w.rules.gone, w.rules.last = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
-	w.gatesCreated = w.rng.Intn(4) > 0
+	w.rules.flapped = map[string]bool{}
 	w.settings.Drain = []time.Duration{0, 500 * time.Millisecond, 2 * time.Second}[w.rng.Intn(3)]
 	return w
 }
@@ -590,6 +606,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
+	w.kubelet.hasty = true
 	w.unserved, w.claim = seed%4 == 0, []string{"", "", "data"}[seed%3]
 	return w
 }
@@ -661,7 +678,6 @@ func (w *world) watch(process int) int {
 // tick makes one random event happen.
 func (w *world) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
-	w.kubelet.retract()
 	w.tickEndpoints()
 	w.tickBudgets()
 	w.tickHooks()
@@ -723,9 +739,11 @@ func (w *world) disturb() {
 		w.stayput = newStayput(w)
 		w.stayput.lease, w.stayput.scaled = before.lease, before.scaled
 	case n < 18:
+		w.kubelet.restart()
+	case n < 19:
 		w.logf("the native controllers restart")
 		w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
-	case n < 19:
+	case n < 20:
 		if pods := sorted(w.pods.objects); len(pods) > 0 {
 			w.logf("another client deletes a pod")
 			w.rules.disturbed, w.rules.deleted, w.rules.surprised = true, true, true
@@ -782,8 +800,9 @@ func (w *world) disturbLoosely() {
 				"a,"}[w.rng.Intn(4)]
 		})
 	case n == 6:
-		w.unreachable = !w.unreachable
-		w.logf("the webhooks are unreachable: %v", w.unreachable)
+		w.unreachable = w.rng.Intn(3) == 0
+		w.unasked = w.rng.Intn(3) == 0
+		w.logf("the webhooks are unreachable: %v, that for reports of kubelets: %v", w.unreachable, w.unasked)
 	case n == 7:
 		resource := []string{"replicasets", "pods", "pods/status", "deployments/status"}[w.rng.Intn(4)]
 		w.answers[resource] = []error{nil, errRefused, errFailing}[w.rng.Intn(3)]
@@ -803,11 +822,16 @@ func (w *world) disturbLoosely() {
 			d.Spec.Template = a.Template()
 		})
 	case w.rng.Intn(3) == 0:
-		w.logf("our process dies")
-		w.stayput.running, w.stayput.queue = false, nil
-		clear(w.stayput.scaled) // a known limit: see Planner.replicasAnnotations in package deployments
-		w.stayput.gone = w.rng.Intn(2) == 0
+		w.die(w.rng.Intn(2) == 0)
 	}
+}
+
+// die ends the leader, maybe for good. Other managers may go on answering webhooks until another one leads, or for a while.
+func (w *world) die(forGood bool) {
+	w.stayput.running, w.stayput.queue, w.stayput.gone = false, nil, forGood
+	w.abandoned = w.rng.Intn(2) == 0
+	clear(w.stayput.scaled) // a known limit: see Planner.replicasAnnotations in package deployments
+	w.logf("our process dies, for good: %v; no other answers: %v", forGood, w.abandoned)
 }
 
 func (w *world) user(does string, change func(*apps.Deployment)) {
@@ -925,7 +949,6 @@ func (w *world) calm() {
 // runOthers lets all processes but Stayput act on the events they have received.
 func (w *world) runOthers() {
 	w.kubelet.pods.advance(100)
-	w.kubelet.retract()
 	w.endpointsController.pods.advance(100)
 	w.endpointsController.run()
 	w.runBudgets()
@@ -964,6 +987,7 @@ func (w *world) finish() {
 		w.logf("our process comes back")
 		w.stayput = newStayput(w)
 	}
+	w.abandoned = w.stayput.gone
 	w.calm()
 	w.obey()
 	w.calm()
@@ -971,14 +995,14 @@ func (w *world) finish() {
 		w.resync()
 	}
 	if w.stayput.gone {
+		w.checkInService()
 		w.deleteStranded()
 		w.calm()
 	}
 	w.checkEnd()
 }
 
-// obey demands that writes which always fail end the hold. After that the API server takes writes to pods again, because Stayput must open
-// the closed gates.
+// obey demands that writes which always fail end the hold. After that the API server takes writes to pods again.
 func (w *world) obey() {
 	if len(w.answers) > 0 && w.held() && w.failed == "" && !w.complete() {
 		for resource, err := range w.answers {
@@ -1010,8 +1034,8 @@ func (w *world) describe() string {
 			apps.Replicas(rs), rs.Status.Replicas, rs.Status.ReadyReplicas, rs.Generation, rs.Status.ObservedGeneration, rs.Labels, rs.Annotations)
 	}
 	for _, pod := range r.Seen.Pods {
-		text += fmt.Sprintf("  %s of %s: %s ready %v gated %v closed %v %s\n", pod.Name, metav1.GetControllerOf(pod).Name, fixture.Images(pod),
-			apps.IsTrue(pod, corev1.PodReady), readiness.Gated(pod), readiness.Closed(pod), pod.Annotations[inplace.AnnotationMove])
+		text += fmt.Sprintf("  %s of %s: %s ready %v out %v %s\n", pod.Name, metav1.GetControllerOf(pod).Name, fixture.Images(pod),
+			apps.IsTrue(pod, corev1.PodReady), readiness.Out(pod), pod.Annotations[inplace.AnnotationMove])
 	}
 	return text
 }
@@ -1026,14 +1050,24 @@ func (w *world) resync() {
 	w.calm()
 }
 
-// deleteStranded does what an administrator has to do if Stayput is gone without having been uninstalled. Pods that were just being updated
-// wait for a gate that no process opens. Or they have no gate and, if the update was undone since, other images than their ReplicaSet.
+// checkInService demands that no pod on a node is out of service, and that each is as Ready as its kubelet says, although no process of
+// Stayput is left.
+func (w *world) checkInService() {
+	for _, pod := range sorted(w.pods.objects) {
+		said, known := w.kubelet.said[pod.Name]
+		if readiness.Live(pod) && pod.Spec.NodeName != "" && (readiness.Out(pod) || known && isTrue(said, corev1.PodReady) != apps.IsTrue(pod, corev1.PodReady)) {
+			w.violated("%s is out of service, and no manager is left", pod.Name)
+		}
+	}
+}
+
+// deleteStranded does what an administrator has to do if Stayput is gone without having been uninstalled, and an update was undone since:
+// pods that were patched while they served have other images than their ReplicaSet.
 func (w *world) deleteStranded() {
 	for _, pod := range sorted(w.pods.objects) {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
-		waits := readiness.Gated(pod) && !apps.IsTrue(pod, inplace.ConditionServing)
-		if readiness.Live(pod) && (waits || owner != nil &&
-			(!w.isAs(pod, owner.Spec.Template) || fixture.Sizes(pod) != fixture.Sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}))) {
+		if readiness.Live(pod) && owner != nil && (!w.isAs(pod, owner.Spec.Template) ||
+			fixture.Sizes(pod) != fixture.Sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec})) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -1082,7 +1116,7 @@ func (w *world) checkEnd() {
 			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)
 		case pod.Annotations[fixture.NoteKey] != newRS.Spec.Template.Annotations()[fixture.NoteKey]:
 			w.violated("%s has annotations %v", pod.Name, pod.Annotations)
-		case !apps.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !apps.IsTrue(pod, inplace.ConditionServing):
+		case !apps.IsTrue(pod, corev1.PodReady):
 			w.violated("%s is not ready", pod.Name)
 		}
 	}
@@ -1106,9 +1140,7 @@ func skewOf(seed int64) time.Duration {
 func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w := newWorld(t, seed, tracing)
 	w.pull.Parallel = int(seed % 3)
-	w.kubelet.lags = true
 	w.kubelet.skew = skewOf(seed)
-	w.says = seed%3 > 0
 	w.mirror = seed%4 == 1
 	w.calm()
 	if seed%5 < 2 {
@@ -1117,8 +1149,8 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w.rules.loose = w.rng.Intn(2) == 0
 	w.renews = w.rules.loose && seed%10 == 2
 	w.rules.originals = sorted(w.pods.objects)
-	w.logf("loose %v, strategy %+v, minReadySeconds %d, gates %v", w.rules.loose, w.deployment().Spec.Strategy,
-		w.deployment().Spec.MinReadySeconds, w.gatesCreated)
+	w.logf("loose %v, strategy %+v, minReadySeconds %d", w.rules.loose, w.deployment().Spec.Strategy,
+		w.deployment().Spec.MinReadySeconds)
 	for range 100 + w.rng.Intn(500) {
 		if w.failed == "" {
 			w.tick(3)

@@ -138,7 +138,7 @@ func (p *protection) allows(step steps.Step) bool {
 func (p *protection) serves(pod *corev1.Pod) bool {
 	_, evicted := p.stored.Status.DisruptedPods[pod.Name]
 	runs := pod == p.other || fixture.SaidOf(pod, "app").Image == pod.Spec.Containers[0].Image
-	return healthy(pod) && !evicted && !readiness.Closed(pod) && runs
+	return healthy(pod) && !evicted && !readiness.Out(pod) && runs
 }
 
 // calm ends all that others do, and allows one disruption.

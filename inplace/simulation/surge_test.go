@@ -17,14 +17,13 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 // surging returns a lockstep whose updates may surge, and its pods.
 func surging(t *testing.T, replicas int32, change func(*apps.Deployment)) (*lockstep, []*corev1.Pod) {
-	s := newLockstep(t, replicas, change, false)
+	s := newLockstep(t, replicas, change)
 	s.settings.Surge = inplace.SurgeNeeded
 	return s, sorted(s.pods.objects)
 }
@@ -48,7 +47,7 @@ func begin(pods ...int) []string {
 
 func end(replicas int, pods ...int) []string {
 	var planned []string
-	for _, does := range []string{"%d surge pod to remove", "close %d"} {
+	for _, does := range []string{"%d surge pod to remove", "out %d"} {
 		for _, pod := range pods {
 			planned = append(planned, fmt.Sprintf(does, pod))
 		}
@@ -58,7 +57,7 @@ func end(replicas int, pods ...int) []string {
 
 func TestStepsOfSurge(t *testing.T) {
 	one := func(pod, lower, raise string) []string {
-		return []string{"close " + pod, "A " + lower, "move " + pod, "B " + raise, "open " + pod}
+		return []string{"out " + pod, "A " + lower, "move " + pod, "B " + raise}
 	}
 	for name, c := range map[string]struct {
 		replicas int32
@@ -70,10 +69,10 @@ func TestStepsOfSurge(t *testing.T) {
 		"three replicas": {3, nil, [][]string{begin(4), one("1", "3 → 2", "1 → 2"), one("2", "2 → 1", "2 → 3"),
 			one("3", "1 → 0", "3 → 4"), end(3, 4)}},
 		"two at a time": {4, surge("0", "2"), [][]string{begin(5, 6),
-			// Pod 6 is available a moment after pod 5, and so is pod 1 after pod 2.
-			{"close 1", "A 4 → 3", "close 2", "A 3 → 2", "move 1", "move 2", "B 2 → 4", "open 2", "open 1",
-				"close 3", "A 2 → 1", "move 3", "B 4 → 5", "close 4", "A 1 → 0", "open 3", "move 4", "B 5 → 6", "open 4"},
-			{"5 surge pod to remove", "close 5", "B 6 → 5", "B marks", "6 surge pod to remove", "close 6", "B 5 → 4", "A marks", "B marks"}}},
+			// Pod 6 is available a moment after pod 5.
+			{"out 1", "A 4 → 3", "out 2", "A 3 → 2", "move 1", "move 2", "B 2 → 4",
+				"out 3", "out 4", "A 2 → 0", "move 3", "move 4", "B 4 → 6"},
+			{"5 surge pod to remove", "out 5", "B 6 → 5", "B marks", "6 surge pod to remove", "out 6", "B 5 → 4", "A marks", "B marks"}}},
 		"no more than restart": {1, surge("0", "3"), [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +126,7 @@ func TestBrokenVersionTouchesNoPod(t *testing.T) {
 			}
 			s.edit("undoes", fixture.App{Image: "v1"})
 			s.rest()
-			s.expect("4 surge pod to remove", "close 4", "B 1 → 0", "A marks", "B marks")
+			s.expect("4 surge pod to remove", "out 4", "B 1 → 0", "A marks", "B marks")
 			s.intact(before)
 		})
 	}
@@ -190,8 +189,8 @@ func TestUndoWhileSurging(t *testing.T) {
 	s.edit("undoes", fixture.App{Image: "v1"})
 	s.rest()
 	// The surge pod goes on serving while pods 2 and 1 go back. Then it is removed from the ReplicaSet that it is in.
-	s.expect("move 2", "A 1 → 2", "open 2", "close 1", "B 2 → 1", "move 1", "A 2 → 3", "open 1",
-		"4 surge pod to remove", "close 4", "B 1 → 0", "A marks", "B marks")
+	s.expect("move 2", "A 1 → 2", "out 1", "B 2 → 1", "move 1", "A 2 → 3",
+		"4 surge pod to remove", "out 4", "B 1 → 0", "A marks", "B marks")
 	s.intact(before)
 }
 
@@ -223,7 +222,7 @@ func TestPauseWhileSurging(t *testing.T) {
 	s, before := surgePartial(t, 3, nil)
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
 	s.rest()
-	s.expect("B 2 → 3", "open 2")
+	s.expect("B 2 → 3")
 	s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
 	s.rest()
 	s.intact(before)
@@ -252,7 +251,7 @@ func TestNoCapacityForAnotherWhileSurging(t *testing.T) {
 	}
 }
 
-func TestLastSurgePodIsNotReopened(t *testing.T) {
+func TestLastSurgePodStaysOut(t *testing.T) {
 	r := fixture.New(1, fixture.App{Image: "v2"})
 	r.Seen.Settings.Surge = inplace.SurgeNeeded
 	fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 0)
@@ -260,16 +259,13 @@ func TestLastSurgePodIsNotReopened(t *testing.T) {
 	newRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelSurgeReplicas] = fixture.Begun, "1"
 	newRS.Status.Replicas = 2
 	fixture.PodOf(r, "original", newRS)
-	going := fixture.PodOf(r, "extra", newRS, fixture.Drained, func(pod *corev1.Pod) {
+	going := fixture.PodOf(r, "extra", newRS, fixture.Out, func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 	})
 	for _, step := range r.Plan().Steps {
 		if _, status := step.(steps.PatchStatus); !status {
 			t.Errorf("between the lowering of its ReplicaSet and its deletion: %s", step.Describe())
 		}
-	}
-	if _, may := podstate.Reopen(going, false, fixture.Start); may {
-		t.Error("a leader that shuts down would reopen it")
 	}
 	if !deployments.MayBeDeleted(going) {
 		t.Error("its deletion is held")
@@ -297,52 +293,14 @@ func TestSurgePodServesUntilAnotherDoes(t *testing.T) {
 				*owner.Spec.Replicas++
 				owner.Status.Replicas++
 			}
-			var closed []string
+			var out []string
 			for _, step := range r.Plan().Steps {
-				if gate, is := step.(steps.SetGate); is && !gate.Open {
-					closed = append(closed, gate.Pod.Name)
+				if ready, is := step.(steps.SetReady); is && ready.Out {
+					out = append(out, ready.Pod.Name)
 				}
 			}
-			if !slices.Equal(closed, []string{"original"}) {
-				t.Errorf("%v are taken out of service, want the one that does not serve: steps are %v", closed, r.Plan().Steps)
-			}
-		})
-	}
-}
-
-// TestSurgePodStaysWhileAPodStartsAgain: both are of one ReplicaSet and neither has a gate. Its controller deletes a pod that is not Ready
-// first, so the pod that has just restarted would be deleted in place of the surge pod.
-func TestSurgePodStaysWhileAPodStartsAgain(t *testing.T) {
-	for name, test := range map[string]struct {
-		original func(*corev1.Pod)
-		removes  bool
-	}{
-		"it serves": {func(*corev1.Pod) {}, true},
-		"it starts": {fixture.Unready, false},
-		"it has a gate, and starts": {func(pod *corev1.Pod) {
-			fixture.Unready(pod)
-			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-		}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := fixture.New(1, fixture.App{Image: "v2"})
-			r.Seen.Settings.Surge = inplace.SurgeNeeded
-			newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 3)
-			markAll(r)
-			newRS.Labels[inplace.LabelSurgeReplicas] = "2"
-			withoutGate := func(pod *corev1.Pod) { pod.Spec.ReadinessGates, pod.Spec.NodeName = nil, "n1" }
-			fixture.PodOf(r, "original", newRS, withoutGate, test.original)
-			for _, name := range []string{"extra", "another"} {
-				fixture.PodOf(r, name, newRS, withoutGate, func(pod *corev1.Pod) {
-					pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true"}
-				})
-			}
-			removes := slices.ContainsFunc(r.Plan().Steps, func(step steps.Step) bool {
-				patch, is := step.(steps.PatchPod)
-				return is && patch.Pod.Annotations[corev1.PodDeletionCost] == "" && strings.Contains(patch.Why, "to remove")
-			})
-			if removes != test.removes {
-				t.Errorf("a pod is marked for removal: %t, want %t", removes, test.removes)
+			if !slices.Equal(out, []string{"original"}) {
+				t.Errorf("%v are taken out of service, want the one that does not serve: steps are %v", out, r.Plan().Steps)
 			}
 		})
 	}
@@ -355,7 +313,7 @@ func TestSurgePodThatDoesNotServeIsRemovedAfterAnUndo(t *testing.T) {
 		serves func(*corev1.Pod)
 		want   string
 	}{
-		"it serves":   {func(*corev1.Pod) {}, "close moved"},
+		"it serves":   {func(*corev1.Pod) {}, "out moved"},
 		"it does not": {fixture.Unready, "extra surge pod to remove"},
 		"it just came": {func(pod *corev1.Pod) {
 			pod.Status.Conditions[len(pod.Status.Conditions)-1].LastTransitionTime.Time = fixture.Start
@@ -377,8 +335,8 @@ func TestSurgePodThatDoesNotServeIsRemovedAfterAnUndo(t *testing.T) {
 			var does []string
 			for _, step := range r.Plan().Steps {
 				switch step := step.(type) {
-				case steps.SetGate:
-					does = append(does, "close "+step.Pod.Name)
+				case steps.SetReady:
+					does = append(does, "out "+step.Pod.Name)
 				case steps.PatchPod:
 					does = append(does, step.Pod.Name+" "+step.Why)
 				}
@@ -390,15 +348,15 @@ func TestSurgePodThatDoesNotServeIsRemovedAfterAnUndo(t *testing.T) {
 	}
 }
 
-// TestSurplusPodIsNotTheRemovedOne: an undo has made the ReplicaSet of the surge pod the update revision, and the other pod has moved
-// there. The surplus pod is not the one that is removed.
-func TestSurplusPodIsNotTheRemovedOne(t *testing.T) {
+// TestReplicasStayLoweredForASurgePod: replicas were lowered for a surge pod that is being removed. They are not raised again, and if its
+// kubelet has put the pod back into service meanwhile, it is taken out again: it may not be deleted before.
+func TestReplicasStayLoweredForASurgePod(t *testing.T) {
 	for name, test := range map[string]struct {
-		gate   func(*corev1.Pod)
-		raised bool
+		state func(*corev1.Pod)
+		out   []string
 	}{
-		"it serves still": {func(*corev1.Pod) {}, true},
-		"it is drained":   {fixture.Drained, false}, // replicas were lowered for it
+		"it serves again": {func(*corev1.Pod) {}, []string{"extra"}},
+		"it is drained":   {fixture.Out, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v2"})
@@ -409,12 +367,12 @@ func TestSurplusPodIsNotTheRemovedOne(t *testing.T) {
 			markAll(r)
 			newRS.Labels[inplace.LabelSurgeReplicas] = "1"
 			fixture.PodOf(r, "original", newRS)
-			fixture.PodOf(r, "extra", newRS, test.gate, func(pod *corev1.Pod) {
+			fixture.PodOf(r, "extra", newRS, test.state, func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 			})
-			raised := slices.ContainsFunc(r.Plan().Steps, func(step steps.Step) bool { return strings.Contains(step.Describe(), "replicas 1 → 2") })
-			if raised != test.raised {
-				t.Errorf("the update revision is raised: %t, want %t: steps are %v", raised, test.raised, r.Plan().Steps)
+			plan := r.Plan()
+			if out := takesOut(plan); !slices.Equal(out, test.out) || len(resized(plan)) > 0 {
+				t.Errorf("%v are taken out of service, want %v: steps are %v", out, test.out, fixture.Brief(plan.Steps))
 			}
 		})
 	}
@@ -500,12 +458,10 @@ func TestServingPodIsNotRemovedForASurgePod(t *testing.T) {
 	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
 	newRS.Labels[inplace.LabelUpdating], newRS.Status.Replicas = fixture.Begun, 2
 	given := map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
-	ungated := fixture.PodOf(r, "ungated", newRS, func(pod *corev1.Pod) {
-		pod.Annotations, pod.Spec.ReadinessGates, pod.Status.Conditions = given, nil, withoutGate(pod.Status.Conditions)
-	})
+	gone := fixture.PodOf(r, "gone", newRS, fixture.Out, func(pod *corev1.Pod) { pod.Annotations = given })
 	moved := fixture.PodOf(r, "moved", newRS, func(pod *corev1.Pod) { pod.Annotations = maps.Clone(given) })
-	if !deployments.MayBeDeleted(ungated) || deployments.MayBeDeleted(moved) {
-		t.Fatal("the pod without a gate may be deleted, and the one that serves with an open gate may not")
+	if !deployments.MayBeDeleted(gone) || deployments.MayBeDeleted(moved) {
+		t.Fatal("the pod that is out of service may be deleted, and the one that serves may not")
 	}
 	var stays []string
 	for _, step := range r.Plan().Steps {
@@ -516,8 +472,4 @@ func TestServingPodIsNotRemovedForASurgePod(t *testing.T) {
 	if !slices.Equal(stays, []string{moved.Name}) {
 		t.Errorf("%v stay, not the one that may not be deleted", stays)
 	}
-}
-
-func withoutGate(conditions []corev1.PodCondition) []corev1.PodCondition {
-	return slices.DeleteFunc(slices.Clone(conditions), func(c corev1.PodCondition) bool { return c.Type == inplace.ConditionServing })
 }

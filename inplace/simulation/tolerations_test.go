@@ -12,7 +12,7 @@ import (
 )
 
 func TestStepsOfATolerationAndItsUndo(t *testing.T) {
-	s := newLockstep(t, 2, nil, false)
+	s := newLockstep(t, 2, nil)
 	before := sorted(s.pods.objects)
 	s.edit("adds a toleration", fixture.App{Image: "v1", Tolerates: "a"})
 	s.rest()
@@ -37,41 +37,33 @@ func TestStepsOfATolerationAndItsUndo(t *testing.T) {
 }
 
 func TestStepsOfATolerationAndAnImage(t *testing.T) {
-	for name, ungated := range map[string]bool{"gated": false, "without gates": true} {
-		t.Run(name, func(t *testing.T) {
-			s := newLockstep(t, 2, nil, ungated)
-			before := sorted(s.pods.objects)
-			s.edit("adds a toleration and sets the image", fixture.App{Image: "v2", Tolerates: "a b"})
-			s.rest()
-			s.intact(before)
-		})
-	}
+	s := newLockstep(t, 2, nil)
+	before := sorted(s.pods.objects)
+	s.edit("adds a toleration and sets the image", fixture.App{Image: "v2", Tolerates: "a b"})
+	s.rest()
+	s.intact(before)
 }
 
 // TestUndoOfATolerationMidUpdate: pods that already have the toleration are replaced, the others stay.
 func TestUndoOfATolerationMidUpdate(t *testing.T) {
-	for name, ungated := range map[string]bool{"gated": false, "without gates": true} {
-		t.Run(name, func(t *testing.T) {
-			s := newLockstep(t, 3, nil, ungated)
-			before := sorted(s.pods.objects)
-			s.edit("adds a toleration and sets the image", fixture.App{Image: "v2", Tolerates: "a"})
-			s.until(func() bool {
-				newRS := s.rollout().UpdateRevision()
-				return newRS != nil && newRS.Status.Replicas == 1
-			})
-			s.edit("undoes", fixture.App{Image: "v1"})
-			s.rest()
-			s.checkEnd()
-			stayed := 0
-			for _, pod := range before {
-				if s.pods.objects[pod.Name] != nil {
-					stayed++
-				}
-			}
-			if stayed != 2 {
-				t.Errorf("%d pods stayed, want the two that had not moved", stayed)
-			}
-		})
+	s := newLockstep(t, 3, nil)
+	before := sorted(s.pods.objects)
+	s.edit("adds a toleration and sets the image", fixture.App{Image: "v2", Tolerates: "a"})
+	s.until(func() bool {
+		newRS := s.rollout().UpdateRevision()
+		return newRS != nil && newRS.Status.Replicas == 1
+	})
+	s.edit("undoes", fixture.App{Image: "v1"})
+	s.rest()
+	s.checkEnd()
+	stayed := 0
+	for _, pod := range before {
+		if s.pods.objects[pod.Name] != nil {
+			stayed++
+		}
+	}
+	if stayed != 2 {
+		t.Errorf("%d pods stayed, want the two that had not moved", stayed)
 	}
 }
 
@@ -142,10 +134,10 @@ func TestDaemonsToMoreNodes(t *testing.T) {
 func TestDaemonUndoOfATolerationMidUpdate(t *testing.T) {
 	f := fixture.NewFleet(t, 2)
 	f.Edit(fixture.App{Image: "v2", Tolerates: "a"})
-	for len(f.Steps) < 4 {
+	for len(f.Steps) < 3 {
 		f.Once()
 	}
-	f.Expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
+	f.Expect("mark 2 true false", "out p1", "p1 is 2 app=v2")
 	f.Edit(fixture.App{Image: "v1"})
 	f.Rest()
 	for _, revision := range f.Revisions {

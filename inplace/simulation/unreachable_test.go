@@ -24,46 +24,29 @@ func nodeThat(ready corev1.ConditionStatus) *corev1.Node {
 	return node
 }
 
-// readyAfter returns the status of the pod's Ready that the API server stores when the plan opens the gate; empty if it does not open.
-func readyAfter(t *testing.T, plan steps.Plan, pod *corev1.Pod) corev1.ConditionStatus {
-	t.Helper()
-	for _, step := range plan.Steps {
-		if gate, is := step.(steps.SetGate); is && gate.Open {
-			opened := pod.DeepCopy()
-			if err := fixture.Apply(opened, gate.Operations); err != nil {
-				t.Fatal(err)
-			}
-			opened.Status.Conditions = readiness.StoredConditions(pod, opened, readiness.OwnWriter)
-			return fixture.ConditionStatus(opened, corev1.PodReady)
-		}
-	}
-	return ""
-}
-
-// TestGateOpensOnAnUnreachableNode: where the API server sets Ready, an open gate could add a pod to the slices whose node is down. Stayput
-// opens it all the same, because there may be no manager left to open it when the node is back. The API server then leaves Ready to the
-// kubelet.
-func TestGateOpensOnAnUnreachableNode(t *testing.T) {
-	for node, want := range map[corev1.ConditionStatus]corev1.ConditionStatus{
-		corev1.ConditionTrue:    corev1.ConditionTrue,
-		corev1.ConditionFalse:   corev1.ConditionTrue, // its kubelet says that it is not well
-		corev1.ConditionUnknown: corev1.ConditionFalse,
+// TestPodOnAnUnreachableNodeStaysOut: its status says nothing about its containers, so the leader does not put it back into service. Its
+// kubelet does, when it is back.
+func TestPodOnAnUnreachableNodeStaysOut(t *testing.T) {
+	for node, want := range map[corev1.ConditionStatus]bool{
+		corev1.ConditionTrue:    true,
+		corev1.ConditionFalse:   true, // its kubelet says that it is not well
+		corev1.ConditionUnknown: false,
 	} {
 		for _, mode := range []inplace.Mode{inplace.ModeInPlace, inplace.ModeNone} {
 			t.Run(fmt.Sprint(node, mode), func(t *testing.T) {
 				r := fixture.New(1, fixture.App{Image: "v1"}) // undone
-				pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Drained)
+				pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.Out)
 				pod.Spec.NodeName = "n1"
 				r.Seen.Mode, r.Seen.Nodes = mode, []*corev1.Node{nodeThat(node)}
-				if got := readyAfter(t, r.Plan(), pod); got != want {
-					t.Errorf("the Deployment's pod becomes %q", got)
+				if got := fixture.Brief(r.Plan().Steps) == "back p"; got != want {
+					t.Errorf("the Deployment's pod is put back: %t", got)
 				}
 				f := fixture.NewFleet(t, 1)
-				fixture.Drained(f.Seen.Pods[0])
+				fixture.Out(f.Seen.Pods[0])
 				f.Seen.Mode = mode
 				f.Seen.Nodes[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: node}}
-				if got := readyAfter(t, f.Plan(), f.Seen.Pods[0]); got != want {
-					t.Errorf("the DaemonSet's pod becomes %q", got)
+				if got := fixture.Brief(f.Plan().Steps) == "back p1"; got != want {
+					t.Errorf("the DaemonSet's pod is put back: %t", got)
 				}
 			})
 		}
@@ -88,13 +71,13 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 			r := fixture.New(2, fixture.App{Image: "v2"})
 			fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
 			newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)
-			pod := fixture.PodOf(r, "p", newRS, fixture.Drained)
+			pod := fixture.PodOf(r, "p", newRS, fixture.Out)
 			pod.Spec.NodeName, pod.Generation, pod.Status.ObservedGeneration = "n1", 2, c.observed
 			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:v1", "v1"
 			pod.Annotations = map[string]string{inplace.AnnotationMove: unseen.String()}
 			r.Seen.Nodes = []*corev1.Node{nodeThat(c.node)}
 			m := &deployments.Pod{State: podstate.StateOf((&steps.PlanBuilder{}), pod,
-				podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, nil, 0, readiness.Wait{}, fixture.Start)}
+				podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, 0, fixture.Start)}
 			if unreachable := readiness.KnownUnreachable(r.Seen.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
 				t.Errorf("unreachable is %t", unreachable)
 			}
@@ -105,7 +88,7 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 // TestNodeUnreachableRightBehindAPatch: the same in a cluster. The pod is deleted and another comes in its place, although it already has
 // the update revision.
 func TestNodeUnreachableRightBehindAPatch(t *testing.T) {
-	s := newLockstep(t, 4, nil, false)
+	s := newLockstep(t, 4, nil)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})

@@ -65,11 +65,8 @@ func TestMarksAreRemovedFromUnmanaged(t *testing.T) {
 	}
 	for name, leave := range map[string]func(*deployments.Rollout){
 		"updating": label(inplace.LabelUpdating), "nudged": label(inplace.LabelRenewed),
-		"surging":       label(inplace.LabelSurgeReplicas),
-		"a closed gate": podIs(0, fixture.Drained),
-		"an unopened gate": podIs(0, func(pod *corev1.Pod) {
-			pod.Status.Conditions = pod.Status.Conditions[1:]
-		}),
+		"surging":        label(inplace.LabelSurgeReplicas),
+		"out of service": podIs(0, fixture.Out),
 		"a pre-pull pod": func(r *deployments.Rollout) {
 			r.Seen.Pull.PrePullPods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "pre-pull"}}}
 		},

@@ -71,7 +71,7 @@ func (w *world) replaced() {
 
 func simulateWaiting(t testing.TB, seed int64, tracing bool) *world {
 	w := newWorld(t, seed, tracing)
-	w.kubelet.lags, w.says, w.mirror = true, seed%3 > 0, seed%4 == 1
+	w.mirror = seed%4 == 1
 	w.sized = w.sized || seed%3 == 0
 	w.calm()
 	w.rules.loose = true
