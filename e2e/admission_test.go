@@ -17,7 +17,7 @@ import (
 
 // admission checks what kubectl prints to the user, and for which requests the API server calls the webhooks.
 func admission(t *testing.T) {
-	together(t, map[string]func(*testing.T){
+	together(t, lengthy(map[string]func(*testing.T){
 		"in-place-only rejects":           onlyInPlace,
 		"a workload may ask for the same": onlyInPlaceWorkload,
 		"dry run changes nothing":         dryRun,
@@ -26,10 +26,13 @@ func admission(t *testing.T) {
 		"strangers learn little":          strangersLearnLittle,
 		"webhooks are called for few":     webhooksAreNarrow,
 		"Ready is what it is":             readyIsWhatItIs,
-		"Ready comes at once":             readyAtOnce,
+		"Ready goes with the containers":  readyOnlyWithContainers,
 		"Ready waits for startup probes":  readyAfterStartup,
+		"Ready stays away":                func(t *testing.T) { readyStaysOut(t) },
+		"Ready stays away without probe":  func(t *testing.T) { readyStaysOut(t, unprobed) },
+		"Ready stays away beside gates":   func(t *testing.T) { readyStaysOut(t, withForeignGate) },
 		"warnings, events and metrics":    decisionsAreReported,
-	})
+	}, "Ready stays away without probe", "Ready stays away beside gates"))
 }
 
 func onlyInPlace(t *testing.T) {
@@ -250,11 +253,20 @@ type configuration struct {
 }
 
 type hook struct {
-	Name              string                          `json:"name"`
-	ClientConfig      admissionv1.WebhookClientConfig `json:"clientConfig"`
-	NamespaceSelector metav1.LabelSelector            `json:"namespaceSelector"`
-	TimeoutSeconds    int32                           `json:"timeoutSeconds"`
-	SideEffects       admissionv1.SideEffectClass     `json:"sideEffects"`
+	Name              string                           `json:"name"`
+	ClientConfig      admissionv1.WebhookClientConfig  `json:"clientConfig"`
+	NamespaceSelector metav1.LabelSelector             `json:"namespaceSelector"`
+	TimeoutSeconds    int32                            `json:"timeoutSeconds"`
+	SideEffects       admissionv1.SideEffectClass      `json:"sideEffects"`
+	FailurePolicy     admissionv1.FailurePolicyType    `json:"failurePolicy"`
+	Rules             []admissionv1.RuleWithOperations `json:"rules"`
+}
+
+// about reports whether the webhook is called for that operation on that resource.
+func (h hook) about(resource string, operation admissionv1.OperationType) bool {
+	return slices.ContainsFunc(h.Rules, func(rule admissionv1.RuleWithOperations) bool {
+		return slices.Contains(rule.Resources, resource) && slices.Contains(rule.Operations, operation)
+	})
 }
 
 // own reports whether the webhook calls Stayput's Service.
@@ -278,8 +290,8 @@ func ownConfigurations(t *testing.T) []configuration {
 	return slices.DeleteFunc(found.Items, func(c configuration) bool { return !slices.ContainsFunc(c.Webhooks, hook.own) })
 }
 
-// webhooksAreNarrow checks that the API server calls no webhook outside labelled namespaces, and that no webhook can delay a request for
-// long.
+// webhooksAreNarrow checks that the API server calls no webhook outside labelled namespaces, that no webhook can delay a request for long,
+// that no kubelet's report fails for one, and that none changes a new pod.
 func webhooksAreNarrow(t *testing.T) {
 	configurations := ownConfigurations(t)
 	if len(configurations) == 0 {
@@ -288,6 +300,9 @@ func webhooksAreNarrow(t *testing.T) {
 	for _, configuration := range configurations {
 		for _, hook := range configuration.Webhooks {
 			hook.narrow(t)
+			if configuration.Kind == "MutatingWebhookConfiguration" && hook.about("pods", admissionv1.Create) {
+				t.Errorf("%s may change new pods", hook.Name)
+			}
 		}
 	}
 }
@@ -299,6 +314,9 @@ func (h hook) narrow(t *testing.T) {
 	}
 	if h.TimeoutSeconds > 5 {
 		t.Errorf("%s may take %d seconds", h.Name, h.TimeoutSeconds)
+	}
+	if reports := h.about("pods/status", admissionv1.Update); reports && (h.TimeoutSeconds > 1 || h.FailurePolicy != admissionv1.Ignore) {
+		t.Errorf("a kubelet's report may take %d seconds for %s, whose failure policy is %s", h.TimeoutSeconds, h.Name, h.FailurePolicy)
 	}
 	if h.SideEffects != admissionv1.SideEffectClassNone {
 		t.Errorf("%s has side effects %s", h.Name, h.SideEffects)

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// auxiliary checks that an auxiliary container restarts without closing the gate of its pod. The judge checks that the pod is counted as
-// updated only after that container has restarted.
+// auxiliary checks that an auxiliary container restarts in a pod that stays in service. The judge checks that the pod is counted as updated
+// only after that container has restarted.
 func auxiliary(t *testing.T) {
 	kinds := map[string]func(*stage, knob) string{
 		"Deployment": func(s *stage, side knob) string {
@@ -113,39 +113,25 @@ func (s *stage) sideRuns(name, tag string) {
 	}
 }
 
-// closures returns the pods whose gate was closed at any time.
-func (s *stage) closures() map[string]bool {
-	closed := map[string]bool{}
-	for _, e := range s.recorder.inOrder() {
-		pod, is := e.object.(*corev1.Pod)
-		if gate := is && conditionOf(pod, servingGate) != nil; gate && !gateOpen(pod) {
-			closed[pod.Name] = true
-		}
-	}
-	return closed
-}
-
 func sideAlone(s *stage, name string) {
 	s.inPlace(name, onceSide, func() { s.expectIn(s.setImage(name, "side=v2"), "in place: restarts side") })
 	s.sideRuns(name, "v2")
-	s.neverClosed()
+	s.neverOut(name)
 }
 
-// sideWithApp checks that the gate closes as usual when the application's container restarts as well.
+// sideWithApp checks that pods are taken out of service as usual when the application's container restarts as well.
 func sideWithApp(s *stage, name string) {
 	s.inPlace(name, restarts{"app": exactly(1), "side": exactly(1)}, func() { s.setImage(name, "app=v2", "side=v2") })
 	s.runs(name, "v2")
 	s.sideRuns(name, "v2")
-	if closed := s.closures(); len(closed) != len(s.pods(name)) {
-		s.Errorf("gates were closed of %v only", closed)
-	}
+	s.allWereOut(name)
 }
 
 func sideUndone(s *stage, name string) {
 	s.inPlace(name, onceSide, func() { s.setImage(name, "side=v2") })
 	s.inPlace(name, onceSide, func() { s.rollout("undo", name) })
 	s.sideRuns(name, "v1")
-	s.neverClosed()
+	s.neverOut(name)
 }
 
 // sideUndoneHalfway undoes the update while the old container stops, before the kubelet has started a new one. meanwhile tests the undo
@@ -157,19 +143,19 @@ func sideUndoneHalfway(s *stage, name string) {
 	})
 	s.metWhen(name, sideways)
 	s.sideRuns(name, "v1")
-	s.neverClosed()
+	s.neverOut(name)
 }
 
 // sideTakenOff checks that a pod in progress is finished as it was begun, and that the pods after it are drained.
 func sideTakenOff(s *stage, name string) {
 	s.inPlace(name, onceSide, func() {
 		s.toSide(name, "v2")
-		s.neverClosed()
+		s.neverOut(name)
 		s.kubectl("", "annotate", ref(name), auxiliaryList+"-")
 	})
 	s.sideRuns(name, "v2")
-	if closed := len(s.closures()); closed == 0 || closed > len(s.pods(name))-2 {
-		s.Errorf("%d gates were closed", closed)
+	if out := len(s.everOut(name)); out == 0 || out > len(s.pods(name))-2 {
+		s.Errorf("%d pods were out of service", out)
 	}
 }
 
@@ -180,7 +166,7 @@ func badSides(s *stage, name string) {
 	}
 	s.expectIn(s.kubectl("", "annotate", ref(name), auxiliaryList+"=side, ghost", "--overwrite"), "Warning:", "no container ghost")
 	s.inPlace(name, onceSide, func() { s.setImage(name, "side=v2") })
-	s.neverClosed()
+	s.neverOut(name)
 }
 
 // sideHandedOver checks that a partially patched pod is patched back. The policies permit this to Stayput also without the label of the

@@ -89,10 +89,10 @@ func arrivals(events []event, from time.Time, edited podEdit, old map[types.UID]
 	return slices.Sorted(maps.Values(applied))
 }
 
-// stepTimes are the durations of one pod's update, in seconds. The floor closes no gate.
+// stepTimes are the durations of one pod's update, in seconds. The floor takes no pod out of service.
 type stepTimes struct {
-	whole     float64 // from the close of its gate, or from its patch, until it is Ready
-	patched   float64 // from the close of its gate to its patch
+	whole     float64 // from when it is taken out of service, or patched, until it is Ready
+	patched   float64 // from when it is taken out of service to its patch
 	restarted float64 // from the patch until the kubelet has applied it, and its containers are ready
 	said      float64 // from then on until the pod is Ready
 }
@@ -110,7 +110,7 @@ func stepsIn(events []event, edited podEdit, old map[types.UID]incarnation) []st
 
 // stepOf returns the durations of one pod. complete is true if the pod existed until the end of its update.
 func stepOf(uid types.UID, events []event, edited podEdit, before incarnation) (s stepTimes, complete bool) {
-	var closed, patched, restarted, said time.Time
+	var out, patched, restarted, said time.Time
 	note := func(when *time.Time, e event, holds bool) {
 		if holds && when.IsZero() {
 			*when = e.at
@@ -121,14 +121,14 @@ func stepOf(uid types.UID, events []event, edited podEdit, before incarnation) (
 		if !ok || pod.UID != uid {
 			continue
 		}
-		note(&closed, e, !gateOpen(pod) || edited.asked(pod))
+		note(&out, e, isOut(pod) || edited.asked(pod))
 		note(&patched, e, edited.asked(pod))
 		note(&restarted, e, done(edited, pod, before))
 		note(&said, e, done(edited, pod, before) && ready(pod))
 	}
 	return stepTimes{
-		whole:     said.Sub(closed).Seconds(),
-		patched:   patched.Sub(closed).Seconds(),
+		whole:     said.Sub(out).Seconds(),
+		patched:   patched.Sub(out).Seconds(),
 		restarted: restarted.Sub(patched).Seconds(),
 		said:      said.Sub(restarted).Seconds(),
 	}, !said.IsZero()
@@ -146,7 +146,7 @@ func stepFigures(costs []cost, drain time.Duration) []figure {
 		of   func(stepTimes) float64
 	}{
 		{"step: all, without drain", func(s stepTimes) float64 { return s.whole - drain.Seconds() }},
-		{"step: gate closed to patch, without drain", func(s stepTimes) float64 { return s.patched - drain.Seconds() }},
+		{"step: out of service to patch, without drain", func(s stepTimes) float64 { return s.patched - drain.Seconds() }},
 		{"step: patch to container ready", func(s stepTimes) float64 { return s.restarted }},
 		{"step: container ready to pod Ready", func(s stepTimes) float64 { return s.said }},
 	} {

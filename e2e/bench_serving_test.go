@@ -4,18 +4,11 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/stayput/stayput/e2e/load"
 )
-
-const gatePods = 20
 
 // way is one way to update under load.
 type way struct {
@@ -132,46 +125,4 @@ func (w *way) figures() []figure {
 		{"seconds until it is over, p50", quantile(took, 0.5)},
 		{"seconds until it is over, max", quantile(took, 1)},
 	}
-}
-
-// benchGate measures the time from ready containers to a Ready pod for new pods, with a readiness gate that has to be opened, and without.
-func benchGate(t *testing.T) {
-	var sides []column
-	defer func() { present(t, fmt.Sprintf("%d new pods: containers ready to Ready", gatePods), sides) }()
-	for _, side := range []struct {
-		name   string
-		labels map[string]string
-	}{{"labelled", labelled}, {"unlabelled", unlabelled}} {
-		t.Run(side.name, func(t *testing.T) {
-			s := newStage(t, side.labels)
-			from := time.Now()
-			s.create(web(gatePods))
-			delays := gateDelays(s.since(from))
-			sides = append(sides, column{name: side.name, figures: []figure{
-				{"milliseconds, p50", 1000 * quantile(delays, 0.5)},
-				{"milliseconds, p95", 1000 * quantile(delays, 0.95)},
-				{"milliseconds, max", 1000 * quantile(delays, 1)},
-			}})
-		})
-	}
-}
-
-// gateDelays returns how long after its containers each pod became Ready, in seconds. It uses the arrival times of the events, because the
-// times in conditions are whole seconds.
-func gateDelays(events []event) []float64 {
-	running, delays := map[types.UID]time.Time{}, map[types.UID]float64{}
-	for _, e := range events {
-		pod, ok := e.object.(*corev1.Pod)
-		if !ok {
-			continue
-		}
-		containers := conditionOf(pod, corev1.ContainersReady)
-		if _, known := running[pod.UID]; !known && containers != nil && containers.Status == corev1.ConditionTrue {
-			running[pod.UID] = e.at
-		}
-		if _, known := delays[pod.UID]; !known && ready(pod) {
-			delays[pod.UID] = e.at.Sub(running[pod.UID]).Seconds()
-		}
-	}
-	return slices.Collect(maps.Values(delays))
 }

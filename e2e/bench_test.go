@@ -25,7 +25,6 @@ func TestBench(t *testing.T) {
 	t.Run("resizes", benchResizes)
 	t.Run("serving", benchServing)
 	t.Run("members", benchMembers)
-	t.Run("gate", benchGate)
 	t.Run("cold image", benchCold)
 	t.Run("crowd", benchCrowd)
 	t.Run("fleet", benchFleet)

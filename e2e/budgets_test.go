@@ -280,7 +280,7 @@ func anyOf[K comparable](pods map[K]*corev1.Pod) *corev1.Pod {
 // oldPod returns a pod that the update has not reached; nil if there is none.
 func (s *stage) oldPod() *corev1.Pod {
 	for _, pod := range s.pods("web") {
-		if imagesOf(pod.Spec)["app"] == appImage("v1") && gateOpen(pod) {
+		if imagesOf(pod.Spec)["app"] == appImage("v1") && !isOut(pod) {
 			return pod
 		}
 	}
@@ -325,7 +325,7 @@ func evictedMeanwhile(t *testing.T) {
 }
 
 // evictedAllTheTime evicts pods that the update has not reached until there is none, as often as the API server grants it. One that is
-// granted in the moment in which a gate closes may come on top: docs/explanation/limits.md.
+// granted in the moment in which a pod is taken out of service may come on top: docs/explanation/limits.md.
 func evictedAllTheTime(t *testing.T) {
 	s := newStage(t, respectful)
 	s.create(web(4, rolling("2", "0")))

@@ -113,7 +113,7 @@ func (h helm) install(t *testing.T, image, values string) {
 func (h helm) tests(t *testing.T, _ helm) {
 	output := h.in(t).own("test", "--logs")
 	for _, line := range []string{"ok         managers:", "ok         certificate: valid until", "ok         webhooks: the API server reaches",
-		"ok         rights:", "ok         policies:", "ok         readiness gates:", "Nothing is wrong."} {
+		"ok         rights:", "ok         policies:", "Nothing is wrong."} {
 		if !strings.Contains(output, line) {
 			t.Errorf("%q is missing in:\n%s", line, output)
 		}

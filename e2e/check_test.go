@@ -51,7 +51,7 @@ const (
 // checks breaks the installation in many ways. Of each it expects the sentence that mends it. Before and afterwards nothing may be wrong.
 func checks(t *testing.T) {
 	c := &checkup{newStage(t, labelled)}
-	c.create(web(1)) // its pod has the gate, which proves that the native controllers have user names of their own
+	c.create(web(1))
 	c.managed("web")
 	c.sound()
 	for name, b := range breakages {
@@ -206,10 +206,8 @@ var breakages = map[string]breakage{
 
 	"no webhook configuration": {[]string{mutating}, deletes(mutating),
 		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "no MutatingWebhookConfiguration", Remedy: again}},
-	"one webhook is missing": {[]string{validating}, func(c *checkup) {
-		c.kubectl("", "patch", validating, "--type=strategic", "-p", `{"webhooks":[{"name":"replicasets.stayput.dev","$patch":"delete"}]}`)
-	},
-		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "lacks replicasets.stayput.dev", Remedy: again}},
+	"one webhook is missing":       withoutWebhook(validating, "replicasets.stayput.dev"),
+	"kubelets' reports go unasked": withoutWebhook(mutating, "kubelet-reports.stayput.dev"),
 	"webhooks of another version": {[]string{mutating},
 		patches(mutating, `[{"op":"replace","path":"/webhooks/0/clientConfig/service/path","value":"/mutate-everything"}]`),
 		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "404", Remedy: "another version than the managers"}},
@@ -246,8 +244,6 @@ var breakages = map[string]breakage{
 	"a policy that only warns": {[]string{"validatingadmissionpolicybinding/" + marks},
 		patches("validatingadmissionpolicybinding/"+marks, `{"spec":{"validationActions":["Warn"]}}`),
 		check.Finding{Level: check.Error, About: check.Own, Problem: marks, Remedy: again}},
-	"nothing opens gates": {nil, nothingOpens,
-		check.Finding{Level: check.Warning, About: check.Ready, Problem: "a second or two late", Remedy: again}},
 
 	"a label that is no mode": {nil, labelledWrongly,
 		check.Finding{Level: check.Warning, About: check.Namespaces, Problem: "stayput.dev/update=inplace, which is no mode",
@@ -258,6 +254,13 @@ var breakages = map[string]breakage{
 	"no user names for native controllers": {nil, unnamed,
 		check.Finding{Level: check.Error, About: check.Controllers, Problem: "without --use-service-account-credentials",
 			Remedy: "--use-service-account-credentials=true"}},
+}
+
+// withoutWebhook deletes a webhook of a configuration.
+func withoutWebhook(configuration, name string) breakage {
+	return breakage{[]string{configuration}, func(c *checkup) {
+		c.kubectl("", "patch", configuration, "--type=strategic", "-p", `{"webhooks":[{"name":"`+name+`","$patch":"delete"}]}`)
+	}, check.Finding{Level: check.Error, About: check.Webhooks, Problem: "lacks " + name, Remedy: again}}
 }
 
 // denied has an approver deny the next request for the certificate. Afterwards cert-manager issues a certificate anew: a refusal is
@@ -296,16 +299,6 @@ func otherCA(c *checkup) {
 	other := c.kubectl("", "get", "configmap", "kube-root-ca.crt", inOwn, "-o", `jsonpath={.data.ca\.crt}`)
 	patches(mutating, fmt.Sprintf(`[{"op":"remove","path":"/metadata/annotations"},
 		{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":%q}]`, base64.StdEncoding.EncodeToString([]byte(other))))(c)
-}
-
-// nothingOpens deletes what opens readiness gates: a policy's binding, or on older clusters a webhook.
-func nothingOpens(c *checkup) {
-	object := "mutatingadmissionpolicybinding/stayput-ready"
-	if _, _, err := kubectl(c.Context(), "", "get", object); err != nil {
-		object = "mutatingwebhookconfiguration/stayput-ready"
-	}
-	c.Cleanup(c.saved(object))
-	deletes(object)(c)
 }
 
 // labelledWrongly labels a namespace as the policy stayput-namespaces would not allow.

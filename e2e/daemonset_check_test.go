@@ -75,7 +75,8 @@ func daemonsBegun() *story {
 
 // movesDaemon adds events in which a pod is drained, patched and ready.
 func (s *story) movesDaemon(pod string) {
-	s.tell(watch.Modified, aDaemon(pod, "old", "v1", false))
+	s.tell(watch.Modified, takesOut(aDaemon(pod, "old", "v1", false)))
+	s.tell(watch.Modified, takesOut(aDaemon(pod, "new", "v2", false)))
 	s.tell(watch.Modified, aDaemon(pod, "new", "v2", false))
 	s.tell(watch.Modified, aDaemon(pod, "new", "v2", true))
 }
@@ -96,11 +97,16 @@ func TestJudgeFindsWhatIsWrongWithADaemonSet(t *testing.T) {
 		spoil func(*story)
 		found string
 	}{
-		"created":             {func(s *story) { s.tell(watch.Added, aDaemon("p3", "new", "v2", true)) }, "created 1 pods"},
-		"deleted":             {func(s *story) { s.tell(watch.Deleted, aDaemon("p1", "old", "v1", true)) }, "deleted 1 pods"},
-		"image ahead":         {func(s *story) { s.tell(watch.Modified, aDaemon("p1", "old", "v2", true)) }, "has images"},
-		"image behind":        {func(s *story) { s.tell(watch.Modified, aDaemon("p1", "new", "v1", true)) }, "has images"},
-		"hash of nothing":     {func(s *story) { s.tell(watch.Modified, aDaemon("p1", "other", "v2", true)) }, "of no revision"},
+		"created":         {func(s *story) { s.tell(watch.Added, aDaemon("p3", "new", "v2", true)) }, "created 1 pods"},
+		"deleted":         {func(s *story) { s.tell(watch.Deleted, aDaemon("p1", "old", "v1", true)) }, "deleted 1 pods"},
+		"image ahead":     {func(s *story) { s.tell(watch.Modified, aDaemon("p1", "old", "v2", true)) }, "has images"},
+		"image behind":    {func(s *story) { s.tell(watch.Modified, aDaemon("p1", "new", "v1", true)) }, "has images"},
+		"hash of nothing": {func(s *story) { s.tell(watch.Modified, aDaemon("p1", "other", "v2", true)) }, "of no revision"},
+		"between, and drained": {func(s *story) {
+			s.tell(watch.Modified, takesOut(aDaemon("p1", "old", "v1", true)))
+			s.tell(watch.Modified, takesOut(aDaemon("p1", inBetween, "v2", true)))
+		}, `has the hash "updating-in-place" of no revision`},
+		"in service":          {func(s *story) { s.tell(watch.Modified, aDaemon("p1", "new", "v2", true)) }, "and was in service"},
 		"label of another":    {func(s *story) { s.tell(watch.Modified, mislabelled()) }, "its label app is"},
 		"too many at a time":  {bothDaemonsDrained, "2 of 2 pods are unavailable, 1 may be"},
 		"early success":       {func(s *story) { s.movesDaemon("p1"); s.tell(watch.Modified, aDaemonSet("v2", 2, 2)) }, "rolled out to 2 nodes"},
@@ -120,9 +126,24 @@ func TestJudgeFindsWhatIsWrongWithADaemonSet(t *testing.T) {
 	}
 }
 
+// A pod that is resized, and the last endpoint of a Service, have the hash of no revision until they are done.
+func TestJudgeGrantsDaemonsInBetween(t *testing.T) {
+	for _, between := range []*corev1.Pod{
+		marked(aDaemon("p1", inBetween, "v1", true), `{"hash":"old","resize":{"app":{}}}`),
+		aDaemon("p1", inBetween, "v2", true),
+	} {
+		s := daemonsBegun()
+		s.tell(watch.Added, aSlice("p1"))
+		s.tell(watch.Modified, between)
+		if decision := s.decision(); decision != "" {
+			t.Errorf("%v: %s", between.Annotations, decision)
+		}
+	}
+}
+
 func bothDaemonsDrained(s *story) {
-	s.tell(watch.Modified, aDaemon("p1", "old", "v1", false))
-	s.tell(watch.Modified, aDaemon("p2", "old", "v1", false))
+	s.tell(watch.Modified, takesOut(aDaemon("p1", "old", "v1", false)))
+	s.tell(watch.Modified, takesOut(aDaemon("p2", "old", "v1", false)))
 }
 
 func markedRevision() *appsv1.ControllerRevision {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"maps"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,9 +26,8 @@ func (j *judge) revisionBy(of metav1.Object, pod *corev1.Pod,
 	return nil
 }
 
-// daemonAgreement checks that the hash label of a DaemonSet's live pod agrees with its spec. A pod created without Stayput's gate, a pod
-// that is resized, and a pod of which only auxiliary containers restart are patched first, with the hash of no revision. They get their
-// hash when they are done.
+// daemonAgreement checks that the hash label of a DaemonSet's live pod agrees with its spec. A pod that is partially patched has the hash
+// of no revision. It gets its hash when it is done.
 func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 	ds := j.daemonSetOf(pod)
 	if e.what == watch.Deleted || !alive(pod) || ds == nil {
@@ -38,17 +36,22 @@ func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 	j.revisionFrozen(e, pod)
 	revision := j.revisionBy(ds, pod, isOf)
 	if revision == nil {
-		if gated(pod) && len(j.listed[called(ds)]) == 0 && !strings.Contains(pod.Annotations[moveAnnotation], `"resize":`) {
-			j.violation(e, "has the hash %q of no revision", pod.Labels[daemonHashLabel])
-		}
+		j.between(e, pod)
 		return
 	}
 	template := templateIn(revision)
 	j.hasLabels(e, pod, "of "+revision.Name, template)
-	if gated(pod) && !hasImages(pod, template.Spec) {
+	if !j.asCreated(pod) && !hasImages(pod, template.Spec) {
 		j.violation(e, "is of %s, but has images %v instead of %v", revision.Name, imagesOf(pod.Spec), imagesOf(template.Spec))
 	}
 	j.arrival(e, pod, revision.Name, template.Spec)
+}
+
+// between checks that a pod with the hash of no revision is partially patched.
+func (j *judge) between(e event, pod *corev1.Pod) {
+	if hash := pod.Labels[daemonHashLabel]; hash != inBetween || !j.partial(pod) && !notesResize(pod) {
+		j.violation(e, "has the hash %q of no revision", hash)
+	}
 }
 
 // revisionFrozen checks that a pod of a DaemonSet or StatefulSet keeps its revision where nothing may move.

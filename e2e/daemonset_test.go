@@ -252,6 +252,7 @@ func daemonsBornBefore(t *testing.T) {
 	s.label("stayput.dev/update=in-place")
 	s.managed(agents)
 	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
+	s.allWereOut(agents)
 	s.inPlace(agents, nil, func() { bumpChart(s) })
 }
 

@@ -1,7 +1,7 @@
 // Package e2e tests Stayput from outside. On a running cluster with Stayput installed, the tests do what users do, and a judge
 // (judge_test.go) checks every watch event against Stayput's promises. The package does not import the product, with two exceptions:
-// stale_test.go makes the very write that must come too late, and changes_random_test.go asks the product for the writes that an API server
-// has to accept.
+// stale_test.go makes the very writes that must come too late, and changes_random_test.go asks the product for the writes that an API
+// server has to accept.
 //
 // The scenarios have the build tag e2e, since they need that cluster: `make e2e RUN=undo` starts it, installs Stayput and runs them.
 //
@@ -10,7 +10,8 @@
 //	judge_test.go      checks the promises at every event; judge_check_test.go shows that each can be broken
 //	judge_prepull_*.go the same for pre-pull pods and surge pods
 //	load               requests at a fixed rate, for serving_test.go and demo.sh: no update in place loses one
-//	lastendpoint_*.go  where a pod waits for its drain, and where it does not because no other pod could take over
+//	ready_test.go      how a pod is kept out of service while managers answer, and comes back by its kubelet where none does
+//	lastendpoint_*.go  where a pod waits for its drain, and where it serves until it stops because no other pod could take over
 //	pacing_test.go     what an update need not wait for: drains of pods that no Service selects, surge pods that cannot be scheduled
 //	partition_test.go  updates that stop at a partition until it is lowered
 //	timeline_test.go   what is printed when a test fails, with diagnosis_test.go
@@ -26,7 +27,7 @@
 //	bench_test.go      the cost of an update, beside a native one and pods that the bench itself patches (build tag bench, `make bench`)
 //	bench_side_test.go one way to update, and its cost; bench_floor_test.go, the least possible cost
 //	metrics_test.go    the metrics of the managers and the API server at /metrics
-//	killed_test.go     StatefulSets whose managers are killed for good (build tag removal, `make e2e-killed`)
+//	killed_test.go     updates whose managers are killed for good (build tag removal, `make e2e-killed`)
 //	budgets_test.go    updates under PodDisruptionBudgets
 //	systems_*.go       etcd and NATS on volumes that have to be attached, in place beside native (build tag systems, `make e2e-systems`)
 //	systems            those systems, a CSI driver and the writer, in a module of their own; outage_test.go counts the members that serve

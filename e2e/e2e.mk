@@ -35,7 +35,7 @@ e2e-removal: cluster image ## delete all objects of Stayput in random order in t
 	TIMES=$(TIMES) SEED=$(SEED) go test -tags e2e,removal -v -count=1 -timeout 120m ./e2e -run '^TestRemoved$$'
 
 .PHONY: e2e-killed
-e2e-killed: cluster install ## kill every manager for good in the middle of updates of StatefulSets; KILLS=500 for more than 20 updates, SEED=1 to repeat one
+e2e-killed: cluster install ## kill every manager for good in the middle of updates; KILLS=500 for more than 20 updates, SEED=1 to repeat one
 	KILLS=$(KILLS) SEED=$(SEED) go test -tags e2e,removal -v -count=1 -timeout 120m ./e2e -run '^TestKilled$$'
 
 # name=package of the Go module e2e/systems. What they require compiles for minutes, so make test does not run this.

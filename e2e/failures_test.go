@@ -37,7 +37,7 @@ func toRecreate(s *stage) {
 }
 
 // handOver begins an update in place, calls happens, and checks that the update ends natively. It waits until a pod restarts: anything that
-// happens in the moment in which a gate closes comes too late for the native controller, which still counts that pod (see
+// happens in the moment in which a pod is taken out of service comes too late for the native controller, which still counts that pod (see
 // docs/explanation/limits.md).
 func handOver(t *testing.T, happens func(*stage)) {
 	s := newStage(t, labelled)

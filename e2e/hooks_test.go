@@ -91,7 +91,7 @@ func (s *stage) deregisters(name string) {
 	s.kept(name, before, once)
 	s.runs(name, "v2")
 	s.registered(len(before))
-	want := []string{"closed", "deregistered", "released", "patched", "opened", "held", "registered"}
+	want := []string{"out", "deregistered", "released", "patched", "stopped", "held", "registered"}
 	for uid, pod := range before {
 		if got := s.hookStory(uid); !slices.Equal(got, want) {
 			s.Errorf("pod %s was %v", pod.Name, got)
@@ -190,7 +190,7 @@ func (s *stage) registered(pods int) {
 	})
 }
 
-// hookStory returns what happened to a pod from the moment in which its gate closed.
+// hookStory returns what happened to a pod from the moment in which it was taken out of service.
 func (s *stage) hookStory(uid types.UID) []string {
 	s.Helper()
 	s.wait("the last events", func(world) error { return nil })
@@ -215,7 +215,7 @@ func (s *stage) hookStory(uid types.UID) []string {
 			before = object
 		}
 	}
-	return story[max(0, slices.Index(story, "closed")):]
+	return story[max(0, slices.Index(story, "out")):]
 }
 
 // changesOfPod returns which parts of the story an event has.
@@ -228,7 +228,7 @@ func changesOfPod(before, after *corev1.Pod) []string {
 		is      func(*corev1.Pod) bool
 		yes, no string
 	}{
-		{func(pod *corev1.Pod) bool { return !gateOpen(pod) }, "closed", "opened"},
+		{isOut, "out", "stopped"},
 		{isHeld, "held", "released"},
 		{func(pod *corev1.Pod) bool { return strings.HasSuffix(imagesOf(pod.Spec)["app"], "v2") }, "patched", "patched back"},
 	} {
@@ -274,7 +274,7 @@ func hookHalfway(t *testing.T) {
 	s.rollout("pause", "web")
 	serves := of("web", func(now workload) error {
 		for _, pod := range now.pods {
-			if !gateOpen(pod) || !ready(pod) {
+			if !ready(pod) {
 				return errors.New("out of service: " + describePod(pod))
 			}
 		}

@@ -98,13 +98,14 @@ func twoAtOnce(t *testing.T) {
 	s.kept("api", before, once)
 }
 
-// bornBefore updates pods without the readiness gate.
+// bornBefore updates pods that are older than the namespace's label. They are taken out of service as others are.
 func bornBefore(t *testing.T) {
 	s := newStage(t, unlabelled)
 	s.create(web(3))
 	s.label("stayput.dev/update=in-place")
 	s.managed("web")
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	s.allWereOut("web")
 	s.inPlace("web", nil, func() {
 		s.patch("web", `{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}`)
 	})

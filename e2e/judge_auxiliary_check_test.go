@@ -29,7 +29,7 @@ func TestJudgeOfAuxiliaryContainers(t *testing.T) {
 	}{
 		"it restarts first":                {"side", "v2", "v2", ""},
 		"the pod moves too early":          {"side", "v2", "v1", "still runs v1"},
-		"it is waited for":                 {"ghost", "v2", "v2", "but has images"},
+		"it is waited for":                 {"ghost", "v2", "v2", "and was in service"},
 		"it has something else in the end": {"side", "v3", "v3", "comes to new with images"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +46,7 @@ func TestJudgeOfAuxiliaryContainers(t *testing.T) {
 				}
 			}
 			s.tell(watch.Modified, beside(aPod("p1", "old", "v1", true), c.image, "v1"))
+			s.tell(watch.Modified, beside(takesOut(aPod("p1", "old", "v1", true)), c.image, c.runs))
 			s.tell(watch.Modified, beside(aPod("p1", "new", "v2", true), c.image, c.runs))
 			decision := s.decision()
 			if c.found == "" && decision != "" || !strings.Contains(decision, c.found) {

@@ -28,9 +28,9 @@ func (j *judge) awaited(pod *corev1.Pod, spec corev1.PodSpec) corev1.PodSpec {
 }
 
 // arrival checks that a pod that comes to a ReplicaSet or revision has all images of its template. If the pod is Ready, it is counted there
-// as updated and available. So its auxiliary containers must run their new images as well.
+// as updated and available. So containers that stopped while it served must run their new images as well.
 func (j *judge) arrival(e event, pod *corev1.Pod, at string, template corev1.PodSpec) {
-	if before := j.owners[pod.UID]; before == "" || before == placeOf(pod) || !gated(pod) {
+	if before := j.owners[pod.UID]; before == "" || before == placeOf(pod) {
 		return
 	}
 	if !hasImages(pod, template) {
@@ -38,7 +38,8 @@ func (j *judge) arrival(e event, pod *corev1.Pod, at string, template corev1.Pod
 	}
 	listed, wanted := j.listed[j.workloadOf(pod)], imagesOf(pod.Spec)
 	for _, status := range pod.Status.ContainerStatuses {
-		if gateOpen(pod) && ready(pod) && listed[status.Name] && status.Image != wanted[status.Name] {
+		stops := j.serving[pod.UID] || listed[status.Name]
+		if ready(pod) && stops && plainName(status.Image) != plainName(wanted[status.Name]) {
 			j.violation(e, "comes to %s while %s still runs %s", at, status.Name, status.Image)
 		}
 	}

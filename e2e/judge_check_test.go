@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -67,11 +68,21 @@ func aPod(name, set, version string, isReady bool) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), OwnerReferences: ownedBy(set),
 			Labels: map[string]string{"app": "d", hashLabel: set}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: version}},
-			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: servingGate}}},
-		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
-			{Type: corev1.PodReady, Status: status}, {Type: servingGate, Status: corev1.ConditionTrue}}},
+		Spec:   corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: version}}},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}},
 	}
+}
+
+// takesOut takes the pod out of service.
+func takesOut(pod *corev1.Pod) *corev1.Pod {
+	*conditionOf(pod, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: outReason}
+	return pod
+}
+
+// marked gives the pod the mark of a move.
+func marked(pod *corev1.Pod, mark string) *corev1.Pod {
+	pod.Annotations = map[string]string{moveAnnotation: mark}
+	return pod
 }
 
 func ownedBy(uid string) []metav1.OwnerReference {
@@ -97,7 +108,8 @@ func begun() *story {
 
 // moves adds events in which a pod is drained, patched and ready.
 func (s *story) moves(pod string) {
-	s.tell(watch.Modified, aPod(pod, "old", "v1", false))
+	s.tell(watch.Modified, takesOut(aPod(pod, "old", "v1", false)))
+	s.tell(watch.Modified, takesOut(aPod(pod, "new", "v2", false)))
 	s.tell(watch.Modified, aPod(pod, "new", "v2", false))
 	s.tell(watch.Modified, aPod(pod, "new", "v2", true))
 }
@@ -123,21 +135,19 @@ func TestJudgeAcceptsAnUpdateInPlace(t *testing.T) {
 	}
 }
 
-// A pod that was being drained when a Deployment was scaled up does not count as available.
-func TestJudgeGrantsWhatWasDrainedBefore(t *testing.T) {
+// A pod that was out of service when a Deployment was scaled up does not count as available.
+func TestJudgeGrantsWhatWasOutBefore(t *testing.T) {
 	for name, c := range map[string]struct {
-		gate  corev1.ConditionStatus
-		found string
+		second *corev1.Pod
+		found  string
 	}{
-		"drained":     {corev1.ConditionFalse, ""},
-		"not drained": {corev1.ConditionTrue, "2 of 3 pods are unavailable, 1 may be"},
+		"out of service": {takesOut(aPod("p2", "old", "v1", true)), ""},
+		"in service":     {aPod("p2", "old", "v1", true), "2 of 3 pods are unavailable, 1 may be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, scaled := begun(), aDeployment("v2", 3, 0)
 			*scaled.Spec.Replicas = 3
-			drained := aPod("p2", "old", "v1", true)
-			conditionOf(drained, servingGate).Status = c.gate
-			s.tell(watch.Modified, drained)
+			s.tell(watch.Modified, c.second)
 			s.tell(watch.Added, aPod("p3", "new", "v2", true))
 			s.tell(watch.Modified, scaled)
 			s.tell(watch.Modified, aPod("p1", "old", "v1", false))
@@ -191,11 +201,64 @@ func TestJudgeGrantsWhatWasReadEarly(t *testing.T) {
 		`{"hash":"new","back":{"app":"v1"},"read":{"labels":["app","tier"]}}`:                 true,
 	} {
 		s := begun()
-		pod := aPod("p1", "old", "v1", true)
-		pod.Labels["app"], pod.Annotations = "e", map[string]string{moveAnnotation: mark}
+		pod := marked(aPod("p1", "old", "v1", true), mark)
+		pod.Labels["app"] = "e"
 		s.tell(watch.Modified, pod)
 		if decision := s.decision(); strings.Contains(decision, found) == granted {
 			t.Errorf("marked %s: %q", mark, decision)
+		}
+	}
+}
+
+// backToV1 is the mark of a pod that was patched while it served.
+const backToV1 = `{"hash":"new","back":{"app":"v1"}}`
+
+// A pod restarts while it serves only where it may be the last endpoint of a Service. It is patched first, and moves when its container has
+// restarted.
+func TestJudgeOfTheLastEndpoint(t *testing.T) {
+	ofService, runs := aSlice("p1"), func(pod *corev1.Pod, image string) *corev1.Pod {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: image}}
+		return pod
+	}
+	for name, c := range map[string]struct {
+		events []metav1.Object
+		found  string
+	}{
+		"it serves until its container stops": {[]metav1.Object{ofService, marked(aPod("p1", "old", "v2", true), backToV1),
+			marked(aPod("p1", "old", "v2", false), backToV1), runs(aPod("p1", "new", "v2", true), "v2")}, ""},
+		"it goes back": {[]metav1.Object{ofService, marked(aPod("p1", "old", "v2", true), backToV1), aPod("p1", "old", "v1", true)}, ""},
+		"no Service has it": {[]metav1.Object{aSlice("p2"), marked(aPod("p1", "old", "v2", true), backToV1)},
+			"has images map[app:v2] instead of map[app:v1], and was in service"},
+		"it moves in service": {[]metav1.Object{ofService, runs(aPod("p1", "new", "v2", true), "v1")}, "while app still runs v1"},
+		"nothing leads back":  {[]metav1.Object{ofService, aPod("p1", "old", "v2", true)}, "is under old, but has images"},
+		"it was out of service": {[]metav1.Object{ofService, takesOut(aPod("p1", "old", "v1", true)),
+			marked(takesOut(aPod("p1", "old", "v2", true)), backToV1)}, "is under old, but has images"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begun()
+			for _, object := range c.events {
+				s.tell(watch.Modified, object)
+			}
+			if decision := s.decision(); !strings.Contains(decision, c.found) || (c.found == "") != (decision == "") {
+				t.Errorf("%q instead of %q", decision, c.found)
+			}
+		})
+	}
+}
+
+// aSlice returns a slice of a Service that sends clients to the pod.
+func aSlice(pod string) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "s"},
+		Endpoints: []discoveryv1.Endpoint{{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: pod}}}}
+}
+
+// Where managers end, so many more pods may be unavailable as the rules say.
+func TestJudgeGrantsWhatIsSpare(t *testing.T) {
+	for spare, found := range []string{"2 of 2 pods are unavailable, 1 may be", ""} {
+		s := begun()
+		bothDrained(s)
+		if decision := s.verdictUnder(Rules{Spare: spare}); decision != found && !strings.HasSuffix(decision, found) {
+			t.Errorf("%d spare: %q instead of %q", spare, decision, found)
 		}
 	}
 }
@@ -253,8 +316,8 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 }
 
 func bothDrained(s *story) {
-	s.tell(watch.Modified, aPod("p1", "old", "v1", false))
-	s.tell(watch.Modified, aPod("p2", "old", "v1", false))
+	s.tell(watch.Modified, takesOut(aPod("p1", "old", "v1", false)))
+	s.tell(watch.Modified, takesOut(aPod("p2", "old", "v1", false)))
 }
 
 func wrongHash() *corev1.Pod {

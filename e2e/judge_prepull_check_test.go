@@ -13,7 +13,7 @@ import (
 // aPrePullPod returns a pre-pull pod of Deployment d without faults.
 func aPrePullPod(name string) *corev1.Pod {
 	pod := aPod(name, "d", "stayput", false)
-	pod.Labels, pod.Spec.ReadinessGates = map[string]string{prePullLabel: "d"}, nil
+	pod.Labels = map[string]string{prePullLabel: "d"}
 	pod.OwnerReferences[0].Kind = "Deployment"
 	return pod
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -41,6 +42,9 @@ type Rules struct {
 	Orphans bool
 	// Outage permits more unavailable pods than maxUnavailable, because the scenario itself makes pods unavailable.
 	Outage bool
+	// Spare permits so many more, where no manager answers. A pod is Ready again then until its old container has stopped for the patch, and
+	// a native controller may take the next one meanwhile.
+	Spare int
 	// Whole forbids any unavailable pod, whatever maxUnavailable says, and more pods than maxSurge allows. Workloads with surge "false" are
 	// exempt.
 	Whole bool
@@ -77,18 +81,23 @@ func (p *phase) String() string {
 	return fmt.Sprintf("%q of %s", p.name, p.rules.Of)
 }
 
+// unbounded reports whether any number of pods may be deleted, as where managers are killed.
+func (p *phase) unbounded() bool { return p.rules.Deleted.max == math.MaxInt }
+
 // judge processes the events in the order in which they happened.
 type judge struct {
 	world
 	phases     []phase
 	created    map[types.UID]*appsv1.ReplicaSet // as each was first seen
+	born       map[types.UID]*corev1.Pod        // the same
+	serving    map[types.UID]bool               // pods whose containers were last patched while the pod was in service
 	written    map[types.UID]*appsv1.ControllerRevision
 	counts     map[types.UID]map[int]bool // numbers of live pods that each place has had
 	owners     map[types.UID]types.UID    // pod → place
 	leaving    map[types.UID]bool
 	served     map[types.UID]string       // pod → lifeOf(pod) when it was last Ready
 	listed     map[string]map[string]bool // by workload, the containers that were ever auxiliary
-	floor      map[types.UID]int          // available pods of each workload so far: scaling up does not raise it, available pods that stay do
+	floor      map[types.UID]int          // available pods of each workload so far: scaling up does not raise it, available pods do
 	differs    map[types.UID]time.Time    // StatefulSet → since when its status differs from the labels of its pods
 	violations []string
 }
@@ -99,6 +108,8 @@ func decided(events []event, phases []phase) ([]phase, []string) {
 		world:   newWorld(),
 		phases:  phases,
 		created: map[types.UID]*appsv1.ReplicaSet{},
+		born:    map[types.UID]*corev1.Pod{},
+		serving: map[types.UID]bool{},
 		written: map[types.UID]*appsv1.ControllerRevision{},
 		counts:  map[types.UID]map[int]bool{},
 		owners:  map[types.UID]types.UID{},
@@ -119,7 +130,7 @@ func decided(events []event, phases []phase) ([]phase, []string) {
 }
 
 func (j *judge) observe(e event) {
-	before, revisionBefore := j.sets[e.object.GetUID()], j.revisions[e.object.GetUID()]
+	before, revisionBefore, podBefore := j.sets[e.object.GetUID()], j.revisions[e.object.GetUID()], j.pods[e.object.GetUID()]
 	j.apply(e)
 	switch object := e.object.(type) {
 	case *corev1.Pod:
@@ -128,6 +139,7 @@ func (j *judge) observe(e event) {
 			return
 		}
 		j.serves(object)
+		j.restarts(e, podBefore, object)
 		j.churn(e, object)
 		j.surge(e, object)
 		j.agreement(e, object)
@@ -212,9 +224,44 @@ func (c Count) String() string {
 
 func names(all []string) string { return strings.Join(all, " ") }
 
-// agreement checks that owner, hash label and spec of a live pod agree. A pod created without Stayput's gate, or of which only auxiliary
-// containers restart, is patched first and gets its owner and hash when it is done. So its images may be ahead of its owner's. So may be
-// labels that variables of these containers read.
+// restarts checks that containers stop for an update only in a pod that is out of service. Auxiliary containers may stop in one that
+// serves, and so may those of a pod that a Service offers: it may be the last endpoint.
+func (j *judge) restarts(e event, before, pod *corev1.Pod) {
+	if before == nil {
+		j.born[pod.UID] = pod
+		return
+	}
+	was, is := imagesOf(before.Spec), imagesOf(pod.Spec)
+	if maps.Equal(was, is) {
+		return
+	}
+	awaited := !maps.Equal(imagesOf(j.awaited(before, before.Spec)), imagesOf(j.awaited(pod, pod.Spec)))
+	if awaited && ready(before) && !j.partial(before) && !j.offers(pod) {
+		j.violation(e, "has images %v instead of %v, and was in service", is, was)
+	}
+	j.serving[pod.UID] = !isOut(before) && (ready(before) || j.serving[pod.UID])
+}
+
+// partial reports whether the pod was patched while it served, and gets its owner or its hash when its containers have restarted. Until
+// then its mark says what it had, or it has the hash of no revision.
+func (j *judge) partial(pod *corev1.Pod) bool {
+	return j.serving[pod.UID] &&
+		(strings.Contains(pod.Annotations[moveAnnotation], `"back":`) || pod.Labels[daemonHashLabel] == inBetween)
+}
+
+// notesResize reports whether the mark of the pod says that it gets other CPU and memory first.
+func notesResize(pod *corev1.Pod) bool {
+	return strings.Contains(pod.Annotations[moveAnnotation], `"resize":`)
+}
+
+// asCreated reports whether the pod has had no update: it is where it was created, with the images that admission gave it then.
+func (j *judge) asCreated(pod *corev1.Pod) bool {
+	born := j.born[pod.UID]
+	return placeOf(born) == placeOf(pod) && maps.Equal(imagesOf(born.Spec), imagesOf(pod.Spec))
+}
+
+// agreement checks that owner, hash label and spec of a live pod agree. If the pod is partially patched, its images may be ahead of its
+// owner's. So may be labels that variables of these containers read.
 func (j *judge) agreement(e event, pod *corev1.Pod) {
 	if e.what == watch.Deleted || !alive(pod) {
 		return
@@ -230,7 +277,7 @@ func (j *judge) agreement(e event, pod *corev1.Pod) {
 		return // garbage collection deletes owners first
 	}
 	j.hasLabels(e, pod, "under "+set.Name, set.Spec.Template)
-	if template := set.Spec.Template.Spec; gated(pod) && !hasImages(pod, j.awaited(pod, template)) {
+	if template := set.Spec.Template.Spec; !j.asCreated(pod) && !j.partial(pod) && !hasImages(pod, j.awaited(pod, template)) {
 		j.violation(e, "is under %s, but has images %v instead of %v", set.Name, imagesOf(pod.Spec), imagesOf(template))
 	}
 	j.arrival(e, pod, set.Name, set.Spec.Template.Spec)
@@ -374,7 +421,7 @@ func (j *judge) serves(pod *corev1.Pod) {
 }
 
 // hasServed reports whether the pod has been Ready in its place, with its present containers. Its kubelet may take that back in the next
-// report although nothing is wrong in the pod (readiness.Lasts). Natively, too, the status sums up earlier reports.
+// report although nothing is wrong in the pod. Natively, too, the status sums up earlier reports.
 func (j *judge) hasServed(pod *corev1.Pod) bool { return j.served[pod.UID] == lifeOf(pod) }
 
 // lifeOf returns a pod's place and its containers.
@@ -397,23 +444,16 @@ func (j *judge) outage(e event, d *appsv1.Deployment) {
 	}
 }
 
-// missing checks how many of the pods that a workload should have are available. A pod that was being drained when the workload was scaled
-// up does not count as having been available.
+// missing checks how many of the pods that a workload should have are available.
 func (j *judge) missing(e event, of metav1.Object, wanted, budget int, available []*corev1.Pod) {
-	staying, serving := 0, len(available)
-	for _, pod := range available {
-		if gateOpen(pod) {
-			staying++
-		}
-	}
-	floor := min(wanted, max(j.floor[of.GetUID()], staying))
+	floor := min(wanted, max(j.floor[of.GetUID()], len(available)))
 	j.floor[of.GetUID()] = floor
-	in, missing := j.phaseAt(e.version, called(of)), floor-serving
+	in, missing := j.phaseAt(e.version, called(of)), floor-len(available)
 	if in.rules.whole(of) {
 		budget = 0
 	}
 	in.peak = max(in.peak, missing)
-	if !in.rules.Outage && missing > budget {
-		j.violation(e, "%d of %d pods are unavailable, %d may be", missing, floor, budget)
+	if most := budget + in.rules.Spare; !in.rules.Outage && missing > most {
+		j.violation(e, "%d of %d pods are unavailable, %d may be", missing, floor, most)
 	}
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,16 +14,16 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// perKill is how many StatefulSets are being updated when the managers are killed. Each of them counts as a kill.
+// perKill is how many workloads are being updated when the managers are killed. Each of them counts as a kill.
 const perKill = 32
 
-// TestKilled kills all managers for good in the middle of updates of StatefulSets, until $KILLS updates have been in progress then. Half of
-// the StatefulSets are OrderedReady. The StatefulSet controller must end each update. The judge checks at every event that no more pods are
-// unavailable than the StatefulSet allows. $SEED repeats a test.
+// TestKilled kills all managers for good in the middle of updates, until $KILLS updates have been in progress then. The workloads are
+// Deployments, DaemonSets, and StatefulSets of both pod management policies, half of them behind Services. Within half a minute no pod is
+// out of service any more, and the native controllers end each update. The judge checks at every event that at most one pod more is
+// unavailable than the workload allows. $SEED repeats a test.
 func TestKilled(t *testing.T) {
 	seed, wanted := numberOf(t, "SEED", uint64(time.Now().Unix())), int(numberOf(t, "KILLS", 20))
 	t.Cleanup(func() { restoreManagers(t) })
@@ -46,74 +47,100 @@ func total(states map[string]int) int {
 	return sum
 }
 
-// killedAtRandom edits StatefulSets one after another, and kills the managers at a random moment. It counts the states of the updates.
+// killedAtRandom edits workloads one after another, and kills the managers at a random moment. It counts the states of the updates.
 func killedAtRandom(t *testing.T, seed uint64, states map[string]int) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	restoreManagers(t)
-	s := &group{newStatefulStage(t, with(with(stateful, drainLabel, "1s"), parallelismLabel, "0"))} // pre-pull pods take longer than updates
+	unpulled := with(stateful, parallelismLabel, "0") // pre-pull pods take longer than updates
+	s := &group{stage: newStatefulStage(t, with(unpulled, drainLabel, "2s"))}
 	s.create(random)
-	s.begin("the end by the native controller", Rules{Created: anyNumber, Deleted: anyNumber})
+	s.begin("the end by the native controllers", Rules{Created: anyNumber, Deleted: anyNumber, Spare: 1})
 	s.edit(random)
 	for _, state := range s.killManagers() {
 		states[state]++
 	}
-	s.wait("every StatefulSet to be rolled out", rolledOutAll)
+	s.noneStaysOut(time.Now())
+	s.rollOut()
 }
 
-// group is a namespace with many StatefulSets.
+// group is a namespace with many workloads.
 type group struct {
 	*stage
+	names []string
 }
 
-func nameInGroup(i int) string { return fmt.Sprintf("db-%02d", i) }
-
-// create creates the StatefulSets. Their pods take up to 4 s to stop and to become ready, so that each state of a move lasts in some of
-// them.
+// create creates workloads of each kind in turns. Their pods take up to 4 s to stop and to become ready, so that each state of a move lasts
+// in some of them.
 func (s *group) create(random *rand.Rand) {
 	s.Helper()
 	for i := range perKill {
-		policy := []statefulKnob{policies["OrderedReady"], policies["Parallel"]}[i%2]
-		lasting := func(d *appsv1.Deployment) {
-			named(nameInGroup(i))(d)
-			stopsAfter([]string{"0s", "2s", "4s"}[random.IntN(3)], 10)(d)
-			readyAfter("app", []string{"0s", "2s", "4s"}[random.IntN(3)])(d)
+		name := fmt.Sprintf("app-%02d", i)
+		delays := []string{"0s", "2s", "4s"}
+		knobs := []knob{named(name), stopsAfter(delays[random.IntN(3)], 10), readyAfter("app", delays[random.IntN(3)])}
+		s.names = append(s.names, s.submitOne(i%4, name, knobs))
+		if i%8 < 4 {
+			s.service(s.names[i], corev1.ServiceInternalTrafficPolicyCluster)
 		}
-		sts := db(2, policy, ofTemplate(lasting))
-		sts.Name, sts.Spec.ServiceName = nameInGroup(i), nameInGroup(i)
-		s.submitStatefulSet(sts)
 	}
-	s.wait("every pod to be Ready", rolledOutAll)
+	s.rollOut()
 }
 
-// rolledOutAll returns nil if all StatefulSets are rolled out and every pod is Ready.
-func rolledOutAll(now world) error {
-	if len(now.statefulSets) != perKill {
-		return fmt.Errorf("there are %d StatefulSets", len(now.statefulSets))
+// submitOne creates a workload of one of the kinds, and returns its name.
+func (s *group) submitOne(kind int, name string, knobs []knob) string {
+	s.Helper()
+	policy := policies["OrderedReady"]
+	switch kind {
+	case 0:
+		d := web(2, knobs...)
+		s.submit(d)
+		return called(d)
+	case 1:
+		ds := agent(allTemplated(knobs)...)
+		s.submitDaemonSet(ds)
+		return called(ds)
+	case 2:
+		policy = policies["Parallel"]
 	}
-	for _, sts := range now.statefulSets {
-		if done, why := membersRolledOut(sts); !done {
-			return fmt.Errorf("%s: %s", sts.Name, why)
-		}
-		for _, pod := range now.members(sts) {
-			if !ready(pod) || !hasImages(pod, sts.Spec.Template.Spec) {
-				return fmt.Errorf("pod %s is %v and runs %v", pod.Name, pod.Status.Conditions, imagesOf(pod.Spec))
+	sts := db(2, append(allOfTemplate(knobs), policy)...)
+	sts.Spec.ServiceName = name
+	s.submitStatefulSet(sts)
+	return called(sts)
+}
+
+// rollOut waits until all workloads are rolled out and every pod is Ready.
+func (s *group) rollOut() {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), removalPatience)
+	defer cancel()
+	err := s.recorder.until(ctx, func(now world) error {
+		for _, name := range s.names {
+			found, err := now.workload(name)
+			if err == nil {
+				err = found.complete()
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		s.Fatalf("waited in vain for every workload to be rolled out: %v", err)
 	}
-	return nil
 }
 
-// edit changes the image of all StatefulSets, and waits for at most the time that most of the updates take.
+// edit changes the image of all workloads, and waits for at most the time that most of the updates take.
 func (s *group) edit(random *rand.Rand) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, appImage("v2"))
-	for i := range perKill {
-		if _, err := clients.AppsV1().StatefulSets(s.namespace).Patch(s.Context(), nameInGroup(i), types.StrategicMergePatchType, patch,
-			metav1.PatchOptions{}); err != nil {
+	for _, name := range s.names {
+		kind, short, _ := strings.Cut(ref(name), "/")
+		request := clients.AppsV1().RESTClient().Patch(types.StrategicMergePatchType).Namespace(s.namespace).Resource(kind + "s").Name(short)
+		if err := request.Body(patch).Do(s.Context()).Error(); err != nil {
 			s.Fatal(err)
 		}
 	}
-	time.Sleep(time.Duration(random.Int64N(int64(8 * time.Second))))
+	time.Sleep(time.Duration(random.Int64N(int64(10 * time.Second))))
 }
 
 // killManagers kills the managers before they can end anything, and keeps them away. It returns the states of the updates in progress.
@@ -136,9 +163,9 @@ func (s *group) states() []string {
 	s.Helper()
 	var states []string
 	err := s.recorder.until(s.Context(), func(now world) error {
-		for _, sts := range now.statefulSets {
-			if state := stateOf(now, sts); state != "updated; updated" && state != "old; old" {
-				states = append(states, string(sts.Spec.PodManagementPolicy)+": "+state)
+		for _, of := range now.workloads() {
+			if state := stateOf(of); state != "" {
+				states = append(states, state)
 			}
 		}
 		return nil
@@ -149,30 +176,45 @@ func (s *group) states() []string {
 	return states
 }
 
-// stateOf describes the states of the pods, highest ordinal first.
-func stateOf(now world, sts *appsv1.StatefulSet) string {
+// stateOf describes the states of the pods of a workload. It is empty if its update has not begun, or is over.
+func stateOf(of workload) string {
 	var states []string
-	for _, pod := range slices.Backward(now.members(sts)) {
-		states = append(states, stateOfMember(sts, pod, now.updateRevisionOf(sts)))
+	for _, pod := range of.pods {
+		states = append(states, stateOfPod(of, pod))
 	}
-	return strings.Join(states, "; ")
+	slices.Sort(states)
+	if each := slices.Compact(slices.Clone(states)); len(each) == 1 && (each[0] == "old" || each[0] == "updated") {
+		return ""
+	}
+	return kindOfWorkloadOf(of) + ": " + strings.Join(states, "; ")
 }
 
-// stateOfMember describes the state of a pod in its move.
-func stateOfMember(sts *appsv1.StatefulSet, pod *corev1.Pod, target *appsv1.ControllerRevision) string {
-	patched, moved := hasImages(pod, sts.Spec.Template.Spec), isMemberOf(pod, target)
+// kindOfWorkloadOf returns the kind of a workload, or the pod management policy of a StatefulSet.
+func kindOfWorkloadOf(of workload) string {
+	switch object := of.Object.(type) {
+	case *appsv1.DaemonSet:
+		return "DaemonSet"
+	case *appsv1.StatefulSet:
+		return string(object.Spec.PodManagementPolicy)
+	}
+	return "Deployment"
+}
+
+// stateOfPod describes the state of a pod in its move.
+func stateOfPod(of workload, pod *corev1.Pod) string {
+	patched := imagesOf(pod.Spec)["app"] == appImage("v2")
 	state := map[bool]string{true: "patched", false: "old"}[patched]
-	if moved {
+	if of.updated(pod) {
 		state = "updated"
 	}
 	var also []string
-	if !gateOpen(pod) {
-		also = append(also, "gate closed")
-	}
 	if patched && !runsWhatItSays(pod) {
 		also = append(also, "the old container runs")
 	}
-	if !ready(pod) {
+	switch {
+	case isOut(pod):
+		also = append(also, "out of service")
+	case !ready(pod):
 		also = append(also, "not Ready")
 	}
 	if len(also) > 0 {

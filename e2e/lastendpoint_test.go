@@ -10,20 +10,18 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/tools/cache"
 )
 
 // unending is the longest possible drain. It is longer than every wait of the tests.
 var unending = with(labelled, drainLabel, "10m")
 
 // drains checks that a pod of a Service with other pods waits until those have taken over, and that a pod of a Service without other pods
-// does not wait.
+// serves until its containers stop.
 func drains(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"the last endpoint":           lastEndpoint,
 		"the last endpoint of a node": lastOfNodes,
-		"a stale replica":             staleReplica,
+		"a stale leader":              staleLeader,
 	})
 }
 
@@ -57,7 +55,6 @@ func daemonNamed(name string) daemonKnob {
 // labels.
 func (s *stage) drainsBut(shared, alone string, traffic corev1.ServiceInternalTrafficPolicy, shorten func()) {
 	s.Helper()
-	s.followSlices()
 	s.service(shared, corev1.ServiceInternalTrafficPolicyCluster)
 	s.service(alone, traffic)
 	s.offered(shared)
@@ -74,19 +71,11 @@ func (s *stage) drainsBut(shared, alone string, traffic corev1.ServiceInternalTr
 	s.completes(shared)
 
 	s.offered(shared)
-	s.patchedOnlyWhen(shared, outOfService)
-	s.patchedOnlyWhen(alone, takenOut)
+	s.patchedOnlyWhen(shared, unoffered)
+	s.patchedOnlyWhen(alone, inService)
+	s.neverOut(alone)
 	s.kept(shared, before, once)
 	s.kept(alone, beforeAlone, once)
-}
-
-// followSlices makes the Recorder follow EndpointSlices as well. catchUp does not wait for them; only offered does.
-func (s *stage) followSlices() {
-	s.Helper()
-	slices := cache.NewListWatchFromClient(clients.DiscoveryV1().RESTClient(), "endpointslices", s.namespace, fields.Everything())
-	if err := s.recorder.follow(s.Context(), "endpointslices", slices); err != nil {
-		s.Fatalf("watching EndpointSlices: %v", err)
-	}
 }
 
 // offered waits until EndpointSlices list every pod of a workload as ready.
@@ -153,18 +142,50 @@ func repatched(before *corev1.Pod, e event) bool {
 	return is && !maps.Equal(imagesOf(before.Spec), imagesOf(pod.Spec))
 }
 
-// takenOut returns nil if the gate is closed, and the kubelet has seen that.
-func takenOut(_ world, pod *corev1.Pod) error {
-	if gateOpen(pod) || ready(pod) {
+// unoffered returns nil if the pod is out of service, and no EndpointSlice lists it as ready.
+func unoffered(w world, pod *corev1.Pod) error {
+	switch {
+	case w.offers(pod):
+		return errors.New("was offered by an EndpointSlice")
+	case !isOut(pod):
 		return errors.New("was in service: " + describePod(pod))
 	}
 	return nil
 }
 
-// outOfService also checks that no EndpointSlice lists the pod as ready.
-func outOfService(w world, pod *corev1.Pod) error {
-	if w.offers(pod) {
-		return errors.New("was offered by an EndpointSlice")
+// inService returns nil if the pod is Ready, and an EndpointSlice lists it as ready.
+func inService(w world, pod *corev1.Pod) error {
+	if !ready(pod) || !w.offers(pod) {
+		return errors.New("did not serve: " + describePod(pod))
 	}
-	return takenOut(w, pod)
+	return nil
+}
+
+// everOut returns the pods of a workload that were out of service at any time.
+func (s *stage) everOut(name string) map[string]bool {
+	s.Helper()
+	w, out := newWorld(), map[string]bool{}
+	for _, e := range s.recorder.inOrder() {
+		w.apply(e)
+		if pod, is := e.object.(*corev1.Pod); is && isOut(pod) && w.workloadOf(pod) == name {
+			out[pod.Name] = true
+		}
+	}
+	return out
+}
+
+// neverOut checks that no pod of a workload has been out of service so far.
+func (s *stage) neverOut(name string) {
+	s.Helper()
+	if out := s.everOut(name); len(out) > 0 {
+		s.Errorf("pods of %s were out of service: %v", name, out)
+	}
+}
+
+// allWereOut checks that each pod of a workload has been out of service.
+func (s *stage) allWereOut(name string) {
+	s.Helper()
+	if out, pods := s.everOut(name), s.pods(name); len(out) != len(pods) {
+		s.Errorf("of the %d pods of %s only these were out of service: %v", len(pods), name, out)
+	}
 }

@@ -17,22 +17,19 @@ type step struct {
 	knobs []knob
 }
 
-// stepsOfLeader are all phases. The kubelet alone decides how long a pod stays Ready after its gate closed. The kill follows within
-// milliseconds.
+// stepsOfLeader are all phases. The kill follows within milliseconds.
 var stepsOfLeader = []step{
-	{gateClosed, "5s", nil},
 	{drained, "5s", nil},
 	{patched, "2s", []knob{stopping}},
 	{running, "2s", []knob{slow}},
 }
 
 // leaderKilled kills the leader at a phase of a pod's update. The next leader finds the pod in that phase. As in managerKilled, native
-// writes may bypass the dead webhook. The update completes in any case, and no gate stays closed. StatefulSets of both pod management
-// policies are updated at the same time.
+// writes may bypass the dead webhook. The update completes in any case, and no pod stays out of service. StatefulSets of both pod
+// management policies are updated at the same time.
 func leaderKilled(t *testing.T, step step) {
 	long(t)
 	s := meeting{newStatefulStage(t, with(stateful, drainLabel, step.drain)), []string{"web", members, caches}}
-	s.followSlices()
 	s.submit(web(4, step.knobs...))
 	s.submitPolicies(2, allOfTemplate(step.knobs)...)
 	s.each(s.completes)

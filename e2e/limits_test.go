@@ -72,7 +72,7 @@ func countsOutOfService(t *testing.T, most int, since uint64, stages ...*stage) 
 		}
 		out := 0
 		for _, pod := range w.pods {
-			if isOut(pod) {
+			if !ready(pod) {
 				out++
 			}
 		}

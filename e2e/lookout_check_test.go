@@ -70,14 +70,3 @@ func TestLookoutCountsPodsOutOfService(t *testing.T) {
 		}
 	}
 }
-
-func TestAPodIsOutOfServiceFromTheClosingOfItsGate(t *testing.T) {
-	pod := aPod("a", "set", "v1", true)
-	if isOut(pod) {
-		t.Error("a Ready pod is out of service")
-	}
-	conditionOf(pod, servingGate).Status = corev1.ConditionFalse
-	if !isOut(pod) {
-		t.Error("a pod whose gate is closed serves, although its kubelet has not seen that yet")
-	}
-}

@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 // lookout follows many Deployments and their pods, and keeps no events: there would be too many.
@@ -47,7 +46,7 @@ func (l *lookout) take(e event) {
 		}
 	case *corev1.Pod:
 		l.takePod(object.UID, unavailable(e, object), e.at)
-		l.count(object.UID, e.what != watch.Deleted && alive(object) && isOut(object))
+		l.count(object.UID, unavailable(e, object))
 	}
 }
 

@@ -138,7 +138,7 @@ func (c inPlaceChange) begin(s *stage, name string) {
 
 // partial returns nil in the middle of the update: one pod has the change and is Ready, the kubelet of a second pod has reported it as not
 // ready with the change, and a third is untouched. At one pod at a time Stayput begins with no other pod while the second pod's container
-// becomes ready. Its gate may already be open: see docs/explanation/limits.md.
+// becomes ready.
 func (c inPlaceChange) partial(now workload) error {
 	var done, begun, untouched int
 	for _, pod := range now.pods {
@@ -147,7 +147,7 @@ func (c inPlaceChange) partial(now workload) error {
 			done++
 		case taken && patchSeen(pod):
 			begun++
-		case !taken && gateOpen(pod) && ready(pod):
+		case !taken && ready(pod):
 			untouched++
 		}
 	}
@@ -261,7 +261,7 @@ func gather(t *testing.T) gathering {
 	return c
 }
 
-// partial makes all changes and waits until all updates are in the middle at the same time, and no gate is closed.
+// partial makes all changes and waits until all updates are in the middle at the same time, and no pod waits for its patch.
 func (c gathering) partial() {
 	c.Helper()
 	c.begin("half-way", inPlace)
@@ -269,7 +269,7 @@ func (c gathering) partial() {
 	c.wait("all to be in the middle of their updates", func(w world) error {
 		var missing error
 		for _, name := range c.names {
-			if err := errors.Join(of(name, c.changes[name].partial)(w), of(name, allOpen)(w)); err != nil {
+			if err := errors.Join(of(name, c.changes[name].partial)(w), of(name, noneOut)(w)); err != nil {
 				missing = errors.Join(missing, fmt.Errorf("%s: %w", name, err))
 			}
 		}
@@ -277,11 +277,11 @@ func (c gathering) partial() {
 	})
 }
 
-// allOpen returns nil if no pod has its gate closed.
-func allOpen(now workload) error {
+// noneOut returns nil if no pod is out of service.
+func noneOut(now workload) error {
 	for _, pod := range now.pods {
-		if !gateOpen(pod) {
-			return fmt.Errorf("the gate of %s is closed", pod.Name)
+		if isOut(pod) {
+			return fmt.Errorf("%s is out of service", pod.Name)
 		}
 	}
 	return nil

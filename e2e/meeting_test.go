@@ -38,6 +38,7 @@ func disturbances(t *testing.T) {
 	t.Run("every manager gone, one pod", requestWithoutManagers)
 	t.Run("leader killed, pods left behind", leftWithoutLeader)
 	t.Run("every manager killed", everyManagerKilled)
+	t.Run("one pod drains", readyIsTakenBack)
 	t.Run("every manager gone, StatefulSets", membersWithoutManagers)
 	t.Run("node tainted", func(t *testing.T) {
 		long(t)
@@ -232,7 +233,7 @@ func webhookDown(t *testing.T) {
 	portWebhooks(t, 9)
 	m.each(m.unmanaged)
 	// Outage: Stayput and the DaemonSet controller may each make a pod of a DaemonSet unavailable before they see that the other has.
-	m.phase("webhook down", recreated, Rules{Created: some, Deleted: some, Outage: true})
+	m.phase("webhook down", Rules{Created: some, Deleted: some, Spare: 1}, Rules{Created: some, Deleted: some, Outage: true})
 	m.setImages("v2")
 	m.end("v2")
 	m.tells("web", "was not held", "begun a rollout with new pods")
@@ -256,7 +257,7 @@ func controllerManagerRestarted(t *testing.T) {
 // of Stayput affects the pods. Two pods of a StatefulSet take as long as the other updates, up to the moment when Stayput is uninstalled.
 func uninstalled(t *testing.T) {
 	m := meeting{newDaemonStage(t, stateful), slices.Concat(both, []string{members, caches})}
-	m.submit(web(3, outlasting))
+	m.submit(web(6, outlasting)) // the update must outlast the start of the Job, also where that takes long
 	m.submitDaemonSet(agent(templated(outlasting)))
 	m.submitPolicies(2, ofTemplate(outlasting))
 	m.each(m.completes)

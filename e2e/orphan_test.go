@@ -5,76 +5,84 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// everyManagerKilled kills all managers while a pod restarts. The pod's gate is closed, and only the API server is left to open it. The pod
-// becomes Ready again. The native controllers, which count it as unavailable until then, finish the update.
+// everyManagerKilled kills all managers while a pod is out of service, before it is patched and afterwards. Nothing of Stayput is left to
+// put it back: its own kubelet does. The native controllers, which count it as unavailable until then, finish the update.
 func everyManagerKilled(t *testing.T) {
-	mutates(t) // without the policy the API server asks a manager
-	saysReady(t)
-	t.Run("Deployment", func(t *testing.T) {
-		long(t)
-		orphaned(t, "web", func(s *stage) { s.create(web(4, stopping)) })
-	})
-	t.Run("DaemonSet", func(t *testing.T) { orphaned(t, agents, func(s *stage) { s.install(agent(templated(stopping))) }) })
-}
-
-// saysReady checks which part of the API server's admission sets Ready and opens gates: a policy where the release has mutating policies,
-// else a webhook, and never both.
-func saysReady(t *testing.T) {
-	t.Helper()
-	want := "mutatingwebhookconfiguration.admissionregistration.k8s.io/stayput-ready"
-	kinds := "mutatingwebhookconfigurations"
-	if servesMutatingPolicies(t) {
-		want, kinds = "mutatingadmissionpolicybinding.admissionregistration.k8s.io/stayput-ready", kinds+",mutatingadmissionpolicybindings"
+	kinds := map[string]func(*stage, ...knob) string{
+		"Deployment": func(s *stage, knobs ...knob) string { return s.deploy(web(4, knobs...)) },
+		"DaemonSet":  func(s *stage, knobs ...knob) string { return s.deploy(agent(allTemplated(knobs)...)) },
 	}
-	found, _, err := kubectl(t.Context(), "", "get", kinds, "--field-selector=metadata.name=stayput-ready", "-o", "name")
-	if got := strings.TrimSpace(found); err != nil || got != want {
-		t.Fatalf("installed is %q instead of %s: %v", got, want, err)
+	for policy, order := range policies {
+		kinds["StatefulSet, "+policy] = func(s *stage, knobs ...knob) string {
+			return s.deploy(db(2, append(allOfTemplate(knobs), order)...))
+		}
+	}
+	for kind, create := range kinds {
+		for phase, drain := range map[podPhase]string{drained: "10m", patched: "500ms"} {
+			t.Run(kind+", "+string(phase), func(t *testing.T) {
+				if kind != "DaemonSet" {
+					long(t)
+				}
+				killedWhen(t, phase, drain, create)
+			})
+		}
 	}
 }
 
-// mutates skips a test that needs a MutatingAdmissionPolicy.
-func mutates(t *testing.T) {
-	t.Helper()
-	if !servesMutatingPolicies(t) {
-		t.Skip("this cluster serves no MutatingAdmissionPolicy, as Kubernetes 1.36 does")
-	}
-}
-
-func servesMutatingPolicies(t *testing.T) bool {
-	t.Helper()
-	served, err := clients.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == "mutatingadmissionpolicies" })
-}
-
-func orphaned(t *testing.T, name string, create func(*stage)) {
-	s := newDaemonStage(t, labelled)
-	create(s)
+// killedWhen kills all managers when a pod is in that phase. Its containers take seconds to stop.
+func killedWhen(t *testing.T, phase podPhase, drain string, create func(*stage, ...knob) string) {
+	s := newDaemonStage(t, with(stateful, drainLabel, drain))
+	name := create(s, stopping)
+	s.service(name, corev1.ServiceInternalTrafficPolicyCluster) // without a Service no pod waits for its drain
+	s.offered(name)
 	t.Cleanup(func() { restoreManagers(t) })
 	before, managing := s.pods(name), s.managerProcesses()
-	s.begin("killed", anyChurn)
+	s.begin("killed", Rules{Created: anyNumber, Deleted: anyNumber, Spare: 1})
 	s.setImage(name, "app=v2")
-	orphan := s.shutOut(name, before)
+	s.wait("a pod that is "+string(phase), of(name, func(now workload) error {
+		for _, pod := range now.pods {
+			if was := before[pod.UID]; was != nil && isOut(pod) && phaseOf(was, pod, now.updated(pod)) == phase {
+				return nil
+			}
+		}
+		return errors.New(now.tally().String())
+	}))
 	for _, process := range managing {
 		kill(s, process)
 	}
 	removeManagers(s)
-	s.wait(orphan.Name+" to serve again", func(w world) error { return serves(w.pods[orphan.UID]) })
+	s.noneStaysOut(time.Now())
 	s.rollsOut(name)
 	s.runs(name, "v2")
 	restoreManagers(t)
 	s.completes(name)
+}
+
+// takenBack is how long a pod may stay out of service if no manager answers. Its kubelet looks every ten seconds.
+const takenBack = 30 * time.Second
+
+// noneStaysOut waits until no pod is out of service: each is Ready, or its container restarts, or a native controller has deleted it. It
+// checks that this takes no longer since that moment than kubelets need.
+func (s *stage) noneStaysOut(since time.Time) {
+	s.Helper()
+	s.wait("kubelets to put pods back into service", func(w world) error {
+		for _, pod := range w.pods {
+			if alive(pod) && isOut(pod) {
+				return fmt.Errorf("pod %s is out of service", pod.Name)
+			}
+		}
+		return nil
+	})
+	took := time.Since(since).Round(time.Second / 10)
+	if s.Logf("no pod was out of service after %s", took); took > takenBack {
+		s.Errorf("a pod was out of service for %s although no manager answered", took)
+	}
 }
 
 // managerProcesses returns the processes of all managers, so that a few signals are enough to kill them.
@@ -96,55 +104,15 @@ func (s *stage) managerProcesses() []int {
 	return found
 }
 
-// shutOut waits for a patched pod that stops behind its closed gate and that its controller wants to keep. Before its ReplicaSet is scaled
-// up, the ReplicaSet controller would delete it.
-func (s *stage) shutOut(name string, before map[types.UID]*corev1.Pod) *corev1.Pod {
-	s.Helper()
-	var found *corev1.Pod
-	s.wait("a pod that is "+string(patched)+" and has its gate closed", func(w world) error {
-		now, err := w.workload(name)
-		if err != nil {
-			return err
-		}
-		for _, pod := range now.pods {
-			was := before[pod.UID]
-			if was != nil && !gateOpen(pod) && phaseOf(was, pod, now.updated(pod)) == patched && w.wanted(pod) {
-				found = pod
-				return nil
-			}
-		}
-		return errors.New(now.tally().String())
-	})
-	return found
-}
-
-// wanted reports whether the pod's controller wants to keep the pod: the ReplicaSet asks for as many pods as it has, or the DaemonSet's
-// status counts the pod as updated. Otherwise a DELETE may be on its way. The status of before the edit does not count.
-func (w world) wanted(pod *corev1.Pod) bool {
-	if ds := w.daemonSetOf(pod); ds != nil {
-		return ds.Status.ObservedGeneration == ds.Generation && int(ds.Status.UpdatedNumberScheduled) >= w.livePods(placeOf(pod))
-	}
-	set := w.ownerOf(pod)
-	return set == nil || set.Status.ObservedGeneration == set.Generation && int(*set.Spec.Replicas) >= w.livePods(set.UID)
-}
-
-func serves(pod *corev1.Pod) error {
-	switch {
-	case pod == nil:
-		return errors.New("it is gone")
-	case !gateOpen(pod):
-		return errors.New("its gate is closed")
-	case !ready(pod):
-		return errors.New("it is not Ready")
-	}
-	return nil
-}
-
 // leftBehind deletes a workload without its pods, while one pod is being drained for a restart. The restart will not come. The orphaned pod
-// becomes Ready again, and no object of Stayput is left.
+// becomes Ready again, and no object of Stayput is left. A pod of a DaemonSet has no controller then, and its kubelet puts it back at once,
+// however long its drain is. One of a Deployment still has its ReplicaSet, so it comes back when its drain has taken too long.
 func leftBehind(t *testing.T, name string, rules Rules, create func(*stage), meanwhile ...func(*stage)) {
-	s := newStage(t, unending)
-	s.followSlices()
+	labels := noticeably
+	if isDaemonSet(name) {
+		labels = unending
+	}
+	s := newStage(t, labels)
 	create(s)
 	s.service(name, corev1.ServiceInternalTrafficPolicyCluster) // without a Service no pod waits for a drain
 	s.offered(name)
@@ -157,10 +125,13 @@ func leftBehind(t *testing.T, name string, rules Rules, create func(*stage), mea
 		happens(s)
 	}
 	s.kubectl("", "delete", ref(name), "--cascade=orphan", "--timeout=1m")
-	s.wait("every pod to serve", func(w world) error {
+	if isDaemonSet(name) {
+		s.noneStaysOut(time.Now())
+	}
+	s.wait("every pod to be Ready", func(w world) error {
 		for _, pod := range w.pods {
-			if err := serves(pod); err != nil {
-				return fmt.Errorf("pod %s: %w", pod.Name, err)
+			if !ready(pod) {
+				return fmt.Errorf("pod %s is not", pod.Name)
 			}
 		}
 		if len(w.pods) == 0 {

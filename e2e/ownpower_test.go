@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -171,8 +172,18 @@ func status(field string, value any) map[string]any {
 	return map[string]any{"status": map[string]any{field: value}}
 }
 
-func withCondition(kind, value, reason string) map[string]any {
-	return status("conditions", []map[string]string{{"type": kind, "status": value, "reason": reason}})
+func withCondition(kind, value, reason, message string) map[string]any {
+	return status("conditions", []map[string]string{{"type": kind, "status": value, "reason": reason, "message": message}})
+}
+
+// withReady returns a change of a pod's Ready.
+func withReady(value, reason, message string) map[string]any {
+	return withCondition(string(corev1.PodReady), value, reason, message)
+}
+
+// takingOut is the Ready that takes a pod out of service.
+func takingOut() map[string]any {
+	return withReady("False", outReason, outMessage(time.Now().Add(time.Minute)))
 }
 
 // stranger returns a reference to an owner that does not exist. The garbage collector deletes objects whose owners do not exist.
@@ -211,17 +222,16 @@ func withInit(d *appsv1.Deployment) {
 
 // powerWithoutLabel checks that without the label only the writes are left that an update needs to fall back.
 func powerWithoutLabel(t *testing.T) {
-	e := newEstate(t, unlabelled, withGate)
+	e := newEstate(t, unlabelled)
+	e.unowned().putsBack()
 	e.granted(map[string]error{
-		"opening a gate":                   e.mergeStatus(e.pod, withCondition(servingGate, "True", "Serving")),
 		"the mark of a ReplicaSet":         e.merge(e.set, metadata("labels", map[string]string{renewedLabel: "1"})),
 		"the mark of a ControllerRevision": e.merge(e.revision, metadata("labels", map[string]string{renewedLabel: "1"})),
 		"what a ReplicaSet notes of others": e.merge(e.set,
 			metadata("annotations", map[string]string{"deployment.kubernetes.io/max-replicas": "2"})),
 	})
 	e.denied(map[string]error{
-		"closing a gate":       e.mergeStatus(e.pod, withCondition(servingGate, "False", "UpdatingInPlace")),
-		"a word at a gate":     e.mergeStatus(e.pod, withCondition(servingGate, "True", "AnyReason")),
+		"taking a pod out":     e.mergeStatus(e.pod, takingOut()),
 		"an image":             e.patch(e.pod, firstImage, appImage("v2")),
 		"a label":              e.patch(e.pod, anyLabel, "x"),
 		"annotations":          e.patch(e.pod, annotations, anything),
@@ -253,9 +263,62 @@ func powerWithoutLabel(t *testing.T) {
 	})
 }
 
-// withGate creates the pods with Stayput's gate. Nothing opens it, because the pods do not run.
-func withGate(d *appsv1.Deployment) {
-	d.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: servingGate}}
+// onNoNode creates pods that no node takes, so that no kubelet writes their status.
+func onNoNode(d *appsv1.Deployment) { d.Spec.Template.Spec.SchedulerName = "none" }
+
+// unowned returns the estate with a pod that no workload owns and no node runs, so that neither the leader nor a kubelet writes its status.
+func (e *estate) unowned() *estate {
+	e.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "unowned"}, Spec: web(1, onNoNode).Spec.Template.Spec}
+	created, err := clients.CoreV1().Pods(e.namespace).Create(e.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		e.Fatal(err)
+	}
+	with := *e
+	with.pod = created
+	return &with
+}
+
+// putsBack checks that a pod may only be put back into service that is out of service, and only as far as its kubelet would: to what its
+// containers and its gates say.
+func (e *estate) putsBack() {
+	e.Helper()
+	const reason, message = "ContainersNotReady", "containers with unready status: [app]"
+	ready, unready := withReady("True", "", ""), withReady("False", reason, message)
+	e.denied(map[string]error{"Ready of a pod that serves": e.mergeStatus(e.pod, ready)})
+	e.stored(takingOut())
+	e.granted(map[string]error{"putting back a pod that has not started": e.mergeStatus(e.pod, withReady("False", "", ""))})
+	e.denied(map[string]error{
+		"Ready before its containers start": e.mergeStatus(e.pod, ready),
+		"a reason that its kubelet lacks":   e.mergeStatus(e.pod, unready),
+	})
+	e.stored(withCondition(string(corev1.ContainersReady), "False", reason, message))
+	e.granted(map[string]error{"putting back a pod that is not ready": e.mergeStatus(e.pod, unready)})
+	e.denied(map[string]error{
+		"Ready without its containers": e.mergeStatus(e.pod, ready),
+		"another message":              e.mergeStatus(e.pod, withReady("False", reason, "any")),
+		"containers that are ready":    e.mergeStatus(e.pod, withCondition(string(corev1.ContainersReady), "True", "", "")),
+	})
+	e.stored(withCondition(string(corev1.ContainersReady), "True", "", ""))
+	e.granted(map[string]error{"putting back a pod that is ready": e.mergeStatus(e.pod, ready)})
+	e.denied(map[string]error{
+		"not Ready for no reason": e.mergeStatus(e.pod, withReady("False", "", "")),
+		"Ready for a reason":      e.mergeStatus(e.pod, withReady("True", "AnyReason", "")),
+		"Ready is unknown":        e.mergeStatus(e.pod, withReady("Unknown", "", "")),
+	})
+}
+
+// stored changes the status of the pod, as its kubelet or Stayput would.
+func (e *estate) stored(change any) {
+	e.Helper()
+	body, err := json.Marshal(change)
+	if err != nil {
+		e.Fatal(err)
+	}
+	if _, err := clients.CoreV1().Pods(e.namespace).Patch(e.Context(), e.pod.Name, types.StrategicMergePatchType, body,
+		metav1.PatchOptions{}, "status"); err != nil {
+		e.Fatal(err)
+	}
 }
 
 // markPod marks the pod as patched to the revision with this hash, with the present image of its container. Its image before was another
@@ -291,15 +354,19 @@ func (e *estate) resize(change any) error {
 
 // powerOverStatus checks writes of subresources, which can change metadata as well.
 func powerOverStatus(t *testing.T) {
-	e := newEstate(t, labelled)
+	e := newEstate(t, labelled, onNoNode)
 	e.granted(map[string]error{
-		"closing a gate":       e.mergeStatus(e.pod, withCondition(servingGate, "False", "UpdatingInPlace")),
+		"taking a pod out":     e.mergeStatus(e.pod, takingOut()),
 		"nothing":              e.mergeStatus(e.pod, map[string]any{}),
 		"a Deployment's state": e.mergeStatus(e.deployment, status("observedGeneration", 1)),
 	})
 	e.denied(map[string]error{
-		"another condition":         e.mergeStatus(e.pod, withCondition("Ready", "Unknown", "")), // the kubelet never reports that by itself
-		"a foreign condition":       e.mergeStatus(e.pod, withCondition("example.com/any", "True", "")),
+		"Ready":                     e.mergeStatus(e.pod, withReady("True", "", "")),
+		"Ready is unknown":          e.mergeStatus(e.pod, withReady("Unknown", outReason, outMessage(time.Now()))),
+		"another reason":            e.mergeStatus(e.pod, withReady("False", "AnyReason", outMessage(time.Now()))),
+		"another message":           e.mergeStatus(e.pod, withReady("False", outReason, "at most until I say so")),
+		"a pod of no workload":      e.mergeStatus(e.stray(), takingOut()),
+		"a foreign condition":       e.mergeStatus(e.pod, withCondition("example.com/any", "True", "", "")),
 		"a phase":                   e.mergeStatus(e.pod, status("phase", "Failed")),
 		"a pod's label":             e.mergeStatus(e.pod, metadata("labels", anything)),
 		"a pod's annotation":        e.mergeStatus(e.pod, metadata("annotations", anything)),
@@ -308,6 +375,18 @@ func powerOverStatus(t *testing.T) {
 		"a Deployment's annotation": e.mergeStatus(e.deployment, metadata("annotations", anything)),
 		"a Deployment's finalizer":  e.mergeStatus(e.deployment, metadata("finalizers", []string{"example.com/stays"})),
 	})
+}
+
+// stray returns a pod of no workload.
+func (e *estate) stray() *corev1.Pod {
+	e.Helper()
+	of := web(1, onNoNode).Spec.Template.Spec
+	pod, err := clients.CoreV1().Pods(e.namespace).Create(e.Context(),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stray"}, Spec: of}, metav1.CreateOptions{})
+	if err != nil {
+		e.Fatal(err)
+	}
+	return pod
 }
 
 func powerOverRevisions(t *testing.T) {

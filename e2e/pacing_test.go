@@ -91,7 +91,6 @@ func (s *stage) watchedFor(long time.Duration) {
 // selects, completes while the first pod that is listed waits.
 func sliceByHand(t *testing.T) {
 	s := newStage(t, noticeably)
-	s.followSlices()
 	s.create(web(2), web(1, named("worker")))
 	s.listByHand("web")
 	s.watchedFor(noticeable)
@@ -123,12 +122,11 @@ func (s *stage) listByHand(name string) {
 // preStopCounts checks that a container with a preStop sleep as long as the drain is patched at once.
 func preStopCounts(t *testing.T) {
 	s := newStage(t, with(labelled, drainLabel, preStopSleep.String()))
-	s.followSlices()
 	s.create(web(2, sleepingFor(preStopSleep)))
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	s.patchedOnlyWhen("web", outOfService)
+	s.patchedOnlyWhen("web", unoffered)
 	s.patchedWithin("web", preStopSleep)
 }
 
@@ -144,15 +142,15 @@ func sleepingFor(pause time.Duration) knob {
 	}
 }
 
-// patchedWithin replays the events, and checks that pods of a workload were patched within limit after their gates had closed.
+// patchedWithin replays the events, and checks that pods of a workload were patched within limit after they were taken out of service.
 func (s *stage) patchedWithin(name string, limit time.Duration) {
 	s.Helper()
 	w := newWorld()
 	for _, e := range s.recorder.inOrder() {
 		before := w.pods[e.object.GetUID()]
 		if before != nil && w.workloadOf(before) == name && repatched(before, e) {
-			if waited := e.at.Sub(conditionOf(before, servingGate).LastTransitionTime.Time); waited >= limit {
-				s.Errorf("pod %s was patched %s after its gate had closed", before.Name, waited.Round(time.Second))
+			if waited := e.at.Sub(conditionOf(before, corev1.PodReady).LastTransitionTime.Time); waited >= limit {
+				s.Errorf("pod %s was patched %s after it was taken out of service", before.Name, waited.Round(time.Second))
 			}
 		}
 		w.apply(e)

@@ -6,26 +6,23 @@ import corev1 "k8s.io/api/core/v1"
 type podPhase string
 
 const (
-	untouched  podPhase = "untouched"
-	gateClosed podPhase = "gate closed" // still Ready: the kubelet has not seen it
-	drained    podPhase = "drained"     // not Ready any more
-	patched    podPhase = "patched"     // the old containers still run
-	running    podPhase = "running"     // the new containers run, but the pod is not Ready
-	applied    podPhase = "arrived"
+	untouched podPhase = "untouched"
+	drained   podPhase = "drained" // out of service
+	patched   podPhase = "patched" // the old containers still run
+	running   podPhase = "running" // the new containers run, but the pod is not Ready
+	applied   podPhase = "arrived"
 )
 
 // phaseOf returns the phase of a pod of which all containers restart. was is the pod before the update.
 func phaseOf(was, is *corev1.Pod, updated bool) podPhase {
 	switch {
-	case !updated && gateOpen(is):
-		return untouched
-	case !updated && ready(is):
-		return gateClosed
-	case !updated:
+	case !updated && isOut(is):
 		return drained
+	case !updated:
+		return untouched
 	case !allRestarted(was, is):
 		return patched
-	case !gateOpen(is) || !ready(is):
+	case !ready(is):
 		return running
 	}
 	return applied

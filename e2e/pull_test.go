@@ -29,9 +29,6 @@ var spared = Rules{Created: none, Deleted: none, Whole: true}
 // pulled checks that images are on the nodes before containers stop. The judge checks that no pre-pull pod outlives its update, runs what
 // it pulls, or is counted by a workload.
 func pulled(t *testing.T) {
-	if minor := serverMinor(t); minor < 35 {
-		t.Skipf("Kubernetes 1.%d has no image volumes (1.35 has): images are not pulled before containers stop", minor)
-	}
 	scenarios := map[string]func(*testing.T){
 		"once on each node":             pulledOnce,
 		"none at a time":                pulledNever,
@@ -57,19 +54,6 @@ func pulled(t *testing.T) {
 	}
 	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time", "nothing but pulled",
 		"missing image, push", "missing image of a DaemonSet, undo", "missing image of a DaemonSet, push"))
-}
-
-func serverMinor(t *testing.T) int {
-	t.Helper()
-	version, err := clients.Discovery().ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
-	minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
-	if err != nil {
-		t.Fatalf("the API server's minor version is %q", version.Minor)
-	}
-	return minor
 }
 
 // missing updates to an image that does not exist. It checks that no pod is affected and that users are told, and that the update continues

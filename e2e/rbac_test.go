@@ -39,12 +39,6 @@ var maybeUnseen = map[right]string{
 	{"events.k8s.io", "events", "patch"}:      "only when an event of ours repeats itself within minutes",
 	{"coordination.k8s.io", "leases", "list"}: "managers that were there before the suite have listed already",
 	{"apps", "controllerrevisions", "get"}:    "only after the API server has refused to patch one",
-
-	{"", "serviceaccounts", "list"}:                              "only from API servers before 1.34, which do not stream first lists",
-	{"rbac.authorization.k8s.io", "roles", "list"}:               "the same",
-	{"rbac.authorization.k8s.io", "rolebindings", "list"}:        "the same",
-	{"rbac.authorization.k8s.io", "clusterroles", "list"}:        "the same",
-	{"rbac.authorization.k8s.io", "clusterrolebindings", "list"}: "the same",
 }
 
 // TestRightsAreUsed checks that RBAC grants no right that Stayput does not use: a thief could use it. It runs after the scenarios, because

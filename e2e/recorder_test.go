@@ -21,8 +21,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Recorder watches the workloads, their revisions and the pods of one namespace from its beginning, and keeps every event. Tests wait for
-// states that it has seen. When the test ends, the judge checks its events in the order in which they happened.
+// Recorder watches the workloads, their revisions, the pods and the EndpointSlices of one namespace from its beginning, and keeps every
+// event. Tests wait for states that it has seen. When the test ends, the judge checks its events in the order in which they happened.
 type Recorder struct {
 	namespace string
 	lists     map[string]*cache.ListWatch
@@ -57,14 +57,19 @@ func record(t *testing.T, namespace string) *Recorder {
 		waiting:   map[*waiter]bool{},
 		passed:    map[string]uint64{},
 		live:      newWorld(),
-		// A kubelet may report a new pod as Ready and take that back in its next report (readiness.Lasts). At creation there is no update yet
-		// that could wait for it.
+		// A kubelet may report a new pod as Ready and take that back in its next report. At creation there is no update yet that could wait
+		// for it.
 		phases: []phase{{name: "creation", rules: Rules{Created: anyNumber, Deleted: anyNumber, Outage: true}}},
 	}
 	for kind, list := range r.lists {
 		if err := r.follow(ctx, kind, list); err != nil {
 			t.Fatalf("watching %s: %v", kind, err)
 		}
+	}
+	// catchUp does not wait for slices; only offered does.
+	offers := cache.NewListWatchFromClient(clients.DiscoveryV1().RESTClient(), "endpointslices", namespace, fields.Everything())
+	if err := r.follow(ctx, "endpointslices", offers); err != nil {
+		t.Fatalf("watching EndpointSlices: %v", err)
 	}
 	return r
 }

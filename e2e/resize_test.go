@@ -451,11 +451,7 @@ func resizeRestarts(t *testing.T) {
 		s.expectIn(s.setResources("web", "--requests=cpu=20m"), "in place: resizes app, restarts app")
 	})
 	s.sized("web", "20m")
-	for _, pod := range s.pods("web") {
-		if gate := podCondition(pod, servingGate); gate == nil || gate.Reason != "ServingAgain" {
-			t.Errorf("pod %s restarted without being taken out of service: %v", pod.Name, gate)
-		}
-	}
+	s.allWereOut("web")
 	s.inPlace("web", once, func() { s.rollout("undo", "web") })
 	s.sized("web", "10m")
 }
@@ -474,4 +470,5 @@ func resizeBornBefore(t *testing.T) {
 	s.managed("web")
 	s.inPlace("web", once, func() { s.patchApp("web", `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`) })
 	s.sized("web", "20m")
+	s.allWereOut("web")
 }

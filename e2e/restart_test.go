@@ -244,7 +244,7 @@ func restartAlwaysPulled(t *testing.T) {
 	s.recreated("web", func() { s.expectIn(s.rollout("restart", "web"), "recreate: container app is always pulled anew") })
 }
 
-// restartOfPodsBornBefore restarts pods without Stayput's gate.
+// restartOfPodsBornBefore restarts pods that are older than the namespace's label.
 func restartOfPodsBornBefore(t *testing.T) {
 	s := newStage(t, unlabelled)
 	s.create(web(2))
@@ -252,6 +252,7 @@ func restartOfPodsBornBefore(t *testing.T) {
 	s.label(restartLabel + "=in-place")
 	s.managed("web")
 	s.inPlace("web", once, func() { s.rollout("restart", "web") })
+	s.allWereOut("web")
 }
 
 // restartForVariable checks that a container restarts with the new value of a label that its variable reads, and no other container
@@ -269,8 +270,8 @@ func restartForVariable(t *testing.T, of kindOfWorkload) {
 	s.haveRead(of.name, "null")
 }
 
-// restartForVariableOfPodsBornBefore does the same with pods without Stayput's gate: they keep their identity while containers restart. It
-// also undoes the edit when the first pod has been patched.
+// restartForVariableOfPodsBornBefore does the same with pods that are older than the namespace's label. It also undoes the edit when the
+// first pod has been patched.
 func restartForVariableOfPodsBornBefore(t *testing.T) {
 	s := newStage(t, unlabelled)
 	s.create(web(2, withSide, readsTier))
@@ -325,16 +326,15 @@ func (s *stage) haveRead(name, tier string) {
 // restartAfterCrash checks that containers that fail while their pod is drained start as before, and are restarted nevertheless.
 func restartAfterCrash(t *testing.T) {
 	s := newStage(t, with(restarting, drainLabel, "3s"))
-	s.followSlices()
 	s.create(web(2))
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")
 	before := s.pods("web")
 	s.begin("crash", Rules{Created: none, Deleted: none, Outage: true})
 	s.rollout("restart", "web")
-	s.wait("a closed gate", of("web", func(now workload) error {
+	s.wait("a pod to be out of service", of("web", func(now workload) error {
 		for _, pod := range now.pods {
-			if !gateOpen(pod) {
+			if isOut(pod) {
 				return nil
 			}
 		}
@@ -360,7 +360,7 @@ func processesOf(s *stage, pod *corev1.Pod) []int {
 	})
 }
 
-// restartOfTheStubborn checks that the gate opens for the new container, however long the old one takes to stop.
+// restartOfTheStubborn checks that a pod is back in service with the new container, however long the old one takes to stop.
 func restartOfTheStubborn(t *testing.T) {
 	s := newStage(t, restarting)
 	s.create(web(2, stopping))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -27,26 +28,40 @@ type serving struct {
 	strategy string // for the table
 	labels   map[string]string
 	rules    Rules
-	workload any // *appsv1.Deployment or *appsv1.DaemonSet
+	workload any // *appsv1.Deployment, *appsv1.DaemonSet or *appsv1.StatefulSet
 	brief    bool
+	older    bool // the pods are older than the namespace's label
 }
 
 func servings() []serving {
 	half, zeroTwo := rolling("50%", "25%"), rolling("0", "2")
-	return []serving{
-		{"6 replicas", "default", labelled, inPlace, web(6, realistic), true},
-		{"6 replicas, preStop", "default, preStop 1s", labelled, inPlace, web(6, realistic, preStop), false},
-		{"6 replicas, half at a time", "maxUnavailable 50%", labelled, inPlace, web(6, realistic, half), false},
-		{"6 replicas, half at a time, preStop", "maxUnavailable 50%, preStop 1s", labelled, inPlace,
-			web(6, realistic, preStop, half), false},
-		{"6 replicas, half at a time, slow", "maxUnavailable 50%, start 2s, stop 1s", labelled, inPlace,
-			web(6, takes("2s", "1s"), half), false},
-		{"1 replica, with a surge pod", "default", surging, surge(1), web(1, realistic), true},
-		{"2 replicas, with a surge pod", "default", surging, surge(1), web(2, realistic), false},
-		{"3 replicas, with a surge pod", "default", surging, surge(1), web(3, realistic), false},
-		{"4 replicas, with 2 surge pods", "maxUnavailable 0, maxSurge 2", surging, surge(2), web(4, realistic, zeroTwo), false},
-		{"DaemonSet", "maxUnavailable 1", labelled, inPlace, agent(templated(realistic)), false},
+	all := []serving{
+		{name: "6 replicas", strategy: "default", labels: labelled, rules: inPlace, workload: web(6, realistic), brief: true},
+		{name: "6 replicas, preStop", strategy: "default, preStop 1s", labels: labelled, rules: inPlace, workload: web(6, realistic, preStop)},
+		{name: "6 replicas, half at a time", strategy: "maxUnavailable 50%", labels: labelled, rules: inPlace,
+			workload: web(6, realistic, half)},
+		{name: "6 replicas, half at a time, preStop", strategy: "maxUnavailable 50%, preStop 1s", labels: labelled, rules: inPlace,
+			workload: web(6, realistic, preStop, half)},
+		{name: "6 replicas, half at a time, slow", strategy: "maxUnavailable 50%, start 2s, stop 1s", labels: labelled, rules: inPlace,
+			workload: web(6, takes("2s", "1s"), half)},
+		{name: "6 replicas, older than the label", strategy: "default", rules: inPlace, workload: web(6, realistic), older: true},
+		{name: "1 replica, with a surge pod", strategy: "default", labels: surging, rules: surge(1), workload: web(1, realistic), brief: true},
+		{name: "2 replicas, with a surge pod", strategy: "default", labels: surging, rules: surge(1), workload: web(2, realistic)},
+		{name: "3 replicas, with a surge pod", strategy: "default", labels: surging, rules: surge(1), workload: web(3, realistic)},
+		{name: "4 replicas, with 2 surge pods", strategy: "maxUnavailable 0, maxSurge 2", labels: surging, rules: surge(2),
+			workload: web(4, realistic, zeroTwo)},
+		{name: "DaemonSet", strategy: "maxUnavailable 1", labels: labelled, rules: inPlace, workload: agent(templated(realistic))},
+		{name: "DaemonSet, preStop", strategy: "maxUnavailable 1, preStop 1s", labels: labelled, rules: inPlace,
+			workload: agent(templated(realistic), templated(preStop))},
 	}
+	for policy, knob := range policies {
+		all = append(all,
+			serving{name: "StatefulSet, " + policy, strategy: "3 replicas", labels: stateful, rules: inPlace,
+				workload: db(3, knob, ofTemplate(realistic))},
+			serving{name: "StatefulSet, " + policy + ", preStop", strategy: "3 replicas, preStop 1s", labels: stateful, rules: inPlace,
+				workload: db(3, knob, ofTemplate(realistic), ofTemplate(preStop))})
+	}
+	return all
 }
 
 // realistic makes the application start as slowly as one that loads data first.
@@ -68,9 +83,10 @@ func preStop(d *appsv1.Deployment) {
 }
 
 // TestServing updates under load, one scenario after another, because the load needs the machine. No request may be lost. With -short it
-// runs one scenario in place and one with surge pods.
+// runs one scenario in place, one with surge pods, and that of the last endpoint.
 func TestServing(t *testing.T) {
 	var rows []string
+	t.Run("the last endpoint", func(t *testing.T) { rows = append(rows, lastEndpointServes(t)) })
 	for _, scenario := range servings() {
 		t.Run(scenario.name, func(t *testing.T) {
 			if testing.Short() && !scenario.brief {
@@ -89,6 +105,10 @@ func TestServing(t *testing.T) {
 func (of serving) run(t *testing.T) string {
 	s := newStage(t, asShipped(of.labels))
 	name := s.deploy(of.workload)
+	if of.older {
+		s.label(updateLabel + "=in-place")
+		s.managed(name)
+	}
 	before := s.pods(name)
 	l := s.load(s.expose(name))
 	s.begin("under load", of.rules)
@@ -104,9 +124,65 @@ func (of serving) run(t *testing.T) string {
 	if count.Versions["v1"]+count.Versions["v2"] != count.OK || count.Versions["v2"] == 0 {
 		t.Errorf("not answered by v1 and then v2: %s", count)
 	}
-	row := fmt.Sprintf("%-36s %-38s %8d %6d %8.1f", of.name, of.strategy, count.Sent, count.Lost, seconds)
+	return rowOfLoad(t, of.name, of.strategy, count, seconds)
+}
+
+func rowOfLoad(t *testing.T, name, strategy string, count load.Traffic, seconds float64) string {
+	row := fmt.Sprintf("%-36s %-38s %8d %6d %8.1f", name, strategy, count.Sent, count.Lost, seconds)
 	t.Log(row)
 	return row
+}
+
+// lastEndpointServes updates the only pod of a Service, whose container sleeps for some seconds before it stops. No request may be lost
+// before it has stopped, and until then the Service offers the pod. Afterwards nothing can answer until the new container does.
+func lastEndpointServes(t *testing.T) string {
+	s := newStage(t, asShipped(labelled))
+	s.create(web(1, realistic, sleepingFor(preStopSleep)))
+	l := s.load(s.expose("web"))
+	s.offered("web")
+	pod, before, since := s.onlyPod("web"), s.pods("web"), lastVersion(s)
+	s.begin("under load", inPlace)
+	from := time.Now()
+	s.setImage("web", "app=v2")
+	s.completes("web")
+	seconds := time.Since(from).Seconds()
+	count := s.unload(l)
+	s.kept("web", before, once)
+	s.servedUntilStopped(pod, since)
+	// A container's times are whole seconds.
+	stopped := s.onlyPod("web").Status.ContainerStatuses[0].LastTerminationState.Terminated.FinishedAt.Time
+	if first := count.FirstLost; !first.IsZero() && first.Before(stopped.Add(-time.Second)) {
+		t.Errorf("a request was lost %s before the container stopped at %s: %s", stopped.Sub(first), stopped, count)
+	}
+	if slept := stopped.Sub(from); slept < preStopSleep-time.Second {
+		t.Errorf("the container stopped %s after the edit, and should have slept for %s", slept, preStopSleep)
+	}
+	return rowOfLoad(t, "1 replica, the last endpoint", "default, preStop "+preStopSleep.String(), count, seconds)
+}
+
+// servedUntilStopped replays the events since that version, and checks that the Service of the pod offered it until its container stopped.
+func (s *stage) servedUntilStopped(was *corev1.Pod, since uint64) {
+	s.Helper()
+	w, patched := newWorld(), false
+	for _, e := range s.recorder.inOrder() {
+		w.apply(e)
+		pod := w.pods[was.UID]
+		if e.version <= since || pod == nil {
+			continue
+		}
+		if !stillRuns(was, pod) {
+			if !patched {
+				s.Errorf("the container of pod %s stopped before its patch", pod.Name)
+			}
+			return
+		}
+		patched = patched || !maps.Equal(imagesOf(was.Spec), imagesOf(pod.Spec))
+		if err := inService(w, pod); err != nil {
+			s.Errorf("the container of pod %s has not stopped, and at version %d it %v", pod.Name, e.version, err)
+			return
+		}
+	}
+	s.Errorf("the container of pod %s has not stopped", was.Name)
 }
 
 // deploy creates a workload of any kind, waits until it is rolled out, and returns its name.
@@ -144,7 +220,7 @@ func (s *stage) expose(name string) string {
 // service creates a Service for a workload.
 func (s *stage) service(name string, traffic corev1.ServiceInternalTrafficPolicy) *corev1.Service {
 	s.Helper()
-	app := strings.TrimPrefix(name, daemonSetPrefix)
+	app := name[strings.LastIndex(name, "/")+1:]
 	created, err := clients.CoreV1().Services(s.namespace).Create(s.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
 		Spec: corev1.ServiceSpec{

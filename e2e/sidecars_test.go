@@ -142,9 +142,6 @@ func sidecarBrokenTogether(t *testing.T, on meshWorkload) {
 
 // sidecarPulledFirst checks that a missing image stops no container where images are pulled first.
 func sidecarPulledFirst(t *testing.T, on meshWorkload) {
-	if minor := serverMinor(t); minor < 35 {
-		t.Skipf("Kubernetes 1.%d has no image volumes (1.35 has): images are not pulled before containers stop", minor)
-	}
 	s, name := on(t, labelled)
 	before, tag := s.pods(name), s.unique()
 	s.begin("missing", spared)
@@ -157,13 +154,14 @@ func sidecarPulledFirst(t *testing.T, on meshWorkload) {
 	s.kept(name, before, sidecarOnce)
 }
 
-// sidecarBornBefore updates pods without the readiness gate.
+// sidecarBornBefore updates pods that are older than the namespace's label.
 func sidecarBornBefore(t *testing.T, on meshWorkload) {
 	s, name := on(t, unlabelled)
 	s.label("stayput.dev/update=in-place")
 	s.managed(name)
 	s.inPlace(name, sidecarOnce, func() { s.setImage(name, sidecar+"=v2") })
 	s.runsIn(sidecar, name, "v2")
+	s.allWereOut(name)
 }
 
 func sidecarBornBeforeUndone(t *testing.T, on meshWorkload) {

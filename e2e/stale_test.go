@@ -13,15 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// staleReplica tests a manager whose cache still shows a pod as it was created. It opens the gate that the leader has closed since. The
-// test makes every such write itself, as the manager would make it.
-func staleReplica(t *testing.T) {
+// staleLeader tests a manager that still thinks that it leads, and whose cache is behind. It puts a pod back into service that the leader
+// has taken out since, or takes one out that is back. The test makes every such write itself, as the manager would make it.
+func staleLeader(t *testing.T) {
 	s := newStage(t, unending)
-	s.followSlices()
 	s.create(web(2))
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")
@@ -29,39 +27,51 @@ func staleReplica(t *testing.T) {
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
 	s.wait("a pod to be out of its Service", draining("web"))
-	s.opensNewPods()
+	s.refusesStaleWrites()
 	s.wait("a pod to be still out of its Service", draining("web"))
 	s.kubectl("", "label", ref("web"), drainLabel+"=500ms")
 	s.completes("web")
+	s.refusesStaleWrites()
 	s.kept("web", before, once)
 }
 
-// opensNewPods makes the write that opens the gate, for every pod in every state in which any manager may open it, and checks that each is
-// refused.
-func (s *stage) opensNewPods() {
+// refusesStaleWrites makes both writes of Ready for every pod in every state that it has left, and checks that each is refused.
+func (s *stage) refusesStaleWrites() {
 	s.Helper()
-	tried := 0
+	left, newest := []*corev1.Pod{}, map[types.UID]*corev1.Pod{}
 	for _, e := range s.recorder.inOrder() {
 		pod, is := e.object.(*corev1.Pod)
-		if !is || !readiness.Unopened(pod) {
+		if !is || pulls(pod) || len(pod.Status.Conditions) == 0 {
 			continue
 		}
-		tried++
-		if err := s.patchStatus(podstate.OpenGate(pod, false, time.Now())); !apierrors.IsConflict(err) {
-			s.Errorf("opening the gate of pod %s at version %s: %v instead of a conflict", pod.Name, pod.ResourceVersion, err)
+		if before := newest[pod.UID]; before != nil {
+			left = append(left, before)
 		}
+		newest[pod.UID] = pod
 	}
-	if tried == 0 {
-		s.Fatal("no pod was seen before its gate was opened")
+	if len(left) == 0 {
+		s.Fatal("no pod has left a state")
+	}
+	for _, pod := range left {
+		for what, step := range map[string]steps.SetReady{
+			"taking out":   podstate.TakeOut(pod, time.Minute, time.Now(), "a test"),
+			"putting back": podstate.PutBack(pod, time.Now()),
+		} {
+			if err := s.patchStatus(step); !apierrors.IsConflict(err) {
+				s.Errorf("%s pod %s at version %s: %v instead of a conflict", what, pod.Name, pod.ResourceVersion, err)
+			}
+		}
 	}
 }
 
-func (s *stage) patchStatus(step steps.SetGate) error {
+// patchStatus makes the write in a dry run.
+func (s *stage) patchStatus(step steps.SetReady) error {
 	s.Helper()
 	body, err := json.Marshal(step.Operations)
 	if err != nil {
 		s.Fatal(err)
 	}
-	_, err = clients.CoreV1().Pods(s.namespace).Patch(s.Context(), step.Pod.Name, types.JSONPatchType, body, metav1.PatchOptions{}, "status")
+	_, err = clients.CoreV1().Pods(s.namespace).Patch(s.Context(), step.Pod.Name, types.JSONPatchType, body,
+		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, "status")
 	return err
 }

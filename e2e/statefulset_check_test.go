@@ -58,12 +58,13 @@ func membersBegun() *story {
 	return s
 }
 
-// movesMember adds events in which a pod is patched, restarts, and is counted by its StatefulSet a moment later.
+// movesMember adds events in which a pod is drained, patched, restarts, and is counted by its StatefulSet a moment later.
 func (s *story) movesMember(pod string, current, updated int32) {
-	behind := aMember(pod, inBetween, "v2", true)
+	s.tell(watch.Modified, takesOut(aMember(pod, "old", "v1", true)))
+	behind := takesOut(aMember(pod, "new", "v2", true))
 	behind.Status.ContainerStatuses[0].Image = "v1"
 	s.tell(watch.Modified, behind)
-	s.tell(watch.Modified, aMember(pod, inBetween, "v2", false))
+	s.tell(watch.Modified, aMember(pod, "new", "v2", false))
 	s.tell(watch.Modified, aMember(pod, "new", "v2", true))
 	s.later += time.Second
 	s.tell(watch.Modified, aStatefulSet("v2", 2, current, updated))
@@ -101,6 +102,7 @@ func TestJudgeFindsWhatIsWrongWithAStatefulSet(t *testing.T) {
 		"image behind":         {func(s *story) { s.tell(watch.Modified, aMember("d-1", "new", "v1", true)) }, "has images"},
 		"container behind":     {containerBehind, "is Ready and of new, but runs map[app:v1] instead of map[app:v2]"},
 		"revision of nothing":  {func(s *story) { s.tell(watch.Modified, aMember("d-1", "other", "v2", true)) }, "of no revision"},
+		"between, and drained": {betweenAndDrained, `has the hash "updating-in-place" of no revision`},
 		"label of another":     {mislabelledMember, "its label app is"},
 		"too many at a time":   {bothMembersUnready, "2 of 2 pods are unavailable, 1 may be"},
 		"early success":        {func(s *story) { s.movesMember("d-1", 0, 2) }, "rolled out before pod d-0"},
@@ -150,6 +152,22 @@ func TestJudgeGrantsMaxUnavailable(t *testing.T) {
 	}
 }
 
+func betweenAndDrained(s *story) {
+	s.tell(watch.Modified, takesOut(aMember("d-1", "old", "v1", true)))
+	s.tell(watch.Modified, takesOut(aMember("d-1", inBetween, "v2", true)))
+}
+
+// Where managers are killed, a kubelet's report may say Ready before the old container has stopped.
+func TestJudgeGrantsAKubeletsReport(t *testing.T) {
+	s := membersBegun()
+	s.tell(watch.Modified, takesOut(aMember("d-1", "old", "v1", true)))
+	s.tell(watch.Modified, takesOut(aMember("d-1", "new", "v2", true)))
+	containerBehind(s)
+	if decision := s.verdictUnder(anyChurn); decision != "" {
+		t.Error(decision)
+	}
+}
+
 func containerBehind(s *story) {
 	pod := aMember("d-1", "new", "v2", true)
 	pod.Status.ContainerStatuses[0].Image = "v1"
@@ -176,6 +194,7 @@ func successWithoutPods(s *story) {
 
 // countsLate adds an update of a pod that the status counts this way for more than ten seconds.
 func (s *story) countsLate(current, updated int32) {
+	s.tell(watch.Modified, takesOut(aMember("d-1", "old", "v1", true)))
 	s.tell(watch.Modified, aMember("d-1", "new", "v2", true))
 	s.tell(watch.Modified, aStatefulSet("v2", 2, current, updated))
 	s.later = 11 * time.Second

@@ -30,7 +30,6 @@ func statefulSets(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"OrderedReady, not Ready at the current revision": membersWaitForTheUnready,
 		"OrderedReady, bad image at the first deployment": membersBootstrapped,
-		"OrderedReady, preStop":                           membersDrainWhileStopping,
 		"without the opt-in":                              membersUntouched,
 		"in-place-only":                                   membersOnlyInPlace,
 		"in-place-only, lost revision":                    membersOfALostRevision,
@@ -55,14 +54,15 @@ func statefulSets(t *testing.T) {
 			"undo":                     membersUndone,
 			"undo of a crashing image": membersUndoCrashing,
 			"native partition":         membersAtPartition,
+			"behind a Service":         membersDrain,
 		} {
 			scenarios[policy+", "+name] = func(t *testing.T) { scenario(t, knob) }
 		}
 	}
 	maps.Copy(scenarios, membersHalfway)
 	together(t, lengthy(scenarios, "OrderedReady, minReadySeconds", "Parallel, minReadySeconds", "Parallel, one of two containers",
-		"Parallel, label only", "Parallel, undo", "Parallel, native partition", "asked for by itself", "OnDelete", "environment",
-		"edited half-way", "edited beyond possibility half-way", "waiting for minutes",
+		"Parallel, behind a Service", "Parallel, label only", "Parallel, undo", "Parallel, native partition", "asked for by itself",
+		"OnDelete", "environment", "edited half-way", "edited beyond possibility half-way", "waiting for minutes",
 		"OrderedReady, not Ready at the current revision", "pods lost half-way", "label removed half-way", "partition moved half-way"))
 }
 
@@ -199,25 +199,15 @@ func membersUpdated(t *testing.T, policy statefulKnob) {
 	s.history(members, "1", "2")
 }
 
-// membersDrainWhileStopping checks that each pod is out of service while its preStop hook sleeps, as natively after its deletion. The judge
-// checks the rest.
-func membersDrainWhileStopping(t *testing.T) {
-	mutates(t)
+// membersDrain checks that each pod is patched only when no client is sent to it any more. The judge checks that it gets its revision with
+// that patch.
+func membersDrain(t *testing.T, policy statefulKnob) {
 	s := newStatefulStage(t, stateful)
-	s.form(db(2, ofTemplate(sleepingFor(3*time.Second))))
+	s.form(db(2, policy))
+	s.service(members, corev1.ServiceInternalTrafficPolicyCluster)
+	s.offered(members)
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-	for _, pod := range s.pods(members) {
-		if !ever(s.recorder, func(was *corev1.Pod) bool { return was.UID == pod.UID && drainsWhileStopping(was) }) {
-			t.Errorf("pod %s serves until its container has stopped", pod.Name)
-		}
-	}
-}
-
-// drainsWhileStopping reports whether the pod is not Ready for its gate alone: it is patched, and its old container serves.
-func drainsWhileStopping(pod *corev1.Pod) bool {
-	serves := func(status corev1.ContainerStatus) bool { return status.Ready && status.RestartCount == 0 }
-	return pod.Labels[daemonHashLabel] == inBetween && !gateOpen(pod) && !ready(pod) &&
-		slices.ContainsFunc(pod.Status.ContainerStatuses, serves)
+	s.patchedOnlyWhen(members, unoffered)
 }
 
 func membersUpdatedSlowly(t *testing.T, policy statefulKnob) {
@@ -373,11 +363,7 @@ func membersUntouched(t *testing.T) {
 	if decision := sts.GetAnnotations()[decisionAnnotation]; decision != "" {
 		t.Errorf("a decision is recorded: %s", decision)
 	}
-	for _, pod := range sts.pods {
-		if gated(pod) {
-			t.Errorf("pod %s has a gate", pod.Name)
-		}
-	}
+	s.neverOut(members)
 }
 
 // recreatedMembers is recreated, with an outage that is also possible natively: the controller takes the next pod as soon as the last one
@@ -529,7 +515,7 @@ func membersWithoutManagers(t *testing.T) {
 			"one pod done": func(now workload, _ map[types.UID]*corev1.Pod) error { return partly.isNow(now) },
 			"one pod on its way": func(now workload, before map[types.UID]*corev1.Pod) error {
 				for _, pod := range now.pods {
-					if !now.updated(pod) && (imagesOf(pod.Spec)["app"] == appImage("v2") || !gateOpen(pod)) && before[pod.UID] != nil {
+					if isOut(pod) && before[pod.UID] != nil {
 						return nil
 					}
 				}
@@ -542,7 +528,7 @@ func membersWithoutManagers(t *testing.T) {
 				s.form(db(3, knob, ofTemplate(slow)))
 				before := s.pods(members)
 				t.Cleanup(func() { restoreManagers(t) })
-				s.begin("native", Rules{Created: some, Deleted: some})
+				s.begin("native", Rules{Created: some, Deleted: some, Spare: 1})
 				s.setImage(members, "app=v2")
 				s.wait("the update to have "+state, of(members, func(now workload) error { return holds(now, before) }))
 				removeManagers(s)

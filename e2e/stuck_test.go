@@ -34,7 +34,7 @@ func replicaSetsRefused(t *testing.T) {
 	s.recreated("web", func() { s.setImage("web", "app=v2") })
 	s.runs("web", "v2")
 	s.tells("web", "Pods are recreated", asTheyAre)
-	s.neverClosed()
+	s.neverOut("web")
 	lift()
 	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
 }
@@ -47,7 +47,7 @@ func controllerRevisionsRefused(t *testing.T) {
 	s.recreatedUnder(recreatedDaemons, agents, func() { s.setImage(agents, "app=v2") })
 	s.runs(agents, "v2")
 	s.tells(agents, "Pods are recreated", asTheyAre)
-	s.neverClosed()
+	s.neverOut(agents)
 	lift()
 	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
 }

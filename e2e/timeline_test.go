@@ -117,9 +117,9 @@ func describePod(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		ending = " terminating"
 	}
-	return fmt.Sprintf("under=%s hash=%s on=%s gen=%d/%d ready=%s containers=%s gate=%s restarts=%v %s%s%s",
+	return fmt.Sprintf("under=%s hash=%s on=%s gen=%d/%d ready=%s containers=%s restarts=%v %s%s%s",
 		owner, cmp.Or(pod.Labels[hashLabel], pod.Labels[daemonHashLabel]), pod.Spec.NodeName, pod.Generation, pod.Status.ObservedGeneration,
-		short(pod, corev1.PodReady), short(pod, corev1.ContainersReady), short(pod, servingGate), restartsOf(pod),
+		short(pod, corev1.PodReady), short(pod, corev1.ContainersReady), restartsOf(pod),
 		shortImages(pod.Spec), waiting(pod), ending)
 }
 
@@ -127,6 +127,9 @@ func short(pod *corev1.Pod, kind corev1.PodConditionType) string {
 	condition := conditionOf(pod, kind)
 	if condition == nil {
 		return "-"
+	}
+	if condition.Reason == outReason {
+		return "out"
 	}
 	return string(condition.Status[0])
 }

@@ -57,6 +57,3 @@ func worst(events []event, old []types.UID) (unready, fewer float64) {
 	}
 	return unready, fewer
 }
-
-// isOut reports whether the limits of restarting pods count the pod: from the closing of its gate until it is Ready.
-func isOut(pod *corev1.Pod) bool { return !gateOpen(pod) || !ready(pod) }

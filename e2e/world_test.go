@@ -28,7 +28,6 @@ const (
 	currentLabel       = "stayput.dev/current"
 	decisionAnnotation = "stayput.dev/decision"
 	moveAnnotation     = "stayput.dev/move"
-	servingGate        = "stayput.dev/serving"
 	parallelismLabel   = "stayput.dev/pre-pull-parallelism"
 	surgeLabel         = "stayput.dev/surge"
 	auxiliaryList      = "stayput.dev/auxiliary"
@@ -74,7 +73,7 @@ type world struct {
 	revisions    map[types.UID]*appsv1.ControllerRevision
 	pods         map[types.UID]*corev1.Pod
 	prePullPods  map[types.UID]*corev1.Pod
-	slices       map[types.UID]*discoveryv1.EndpointSlice // only where the scenario follows EndpointSlices: see offers
+	slices       map[types.UID]*discoveryv1.EndpointSlice
 }
 
 func newWorld() world {
@@ -260,20 +259,13 @@ func availableOf(pods []*corev1.Pod, minReadySeconds int32, at time.Time) []*cor
 	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !available(pod, minReadySeconds, at) })
 }
 
-// gated reports whether the pod was created with Stayput's gate.
-func gated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
-		return g.ConditionType == servingGate
-	})
-}
+// outReason is the reason of the condition Ready of a pod that Stayput has taken out of service.
+const outReason = "UpdatingInPlace"
 
-// gateOpen is also true of pods without the gate.
-func gateOpen(pod *corev1.Pod) bool {
-	if !gated(pod) {
-		return true
-	}
-	condition := conditionOf(pod, servingGate)
-	return condition != nil && condition.Status == corev1.ConditionTrue
+// isOut reports whether Stayput has taken the pod out of service. It has not if the pod is not Ready by itself.
+func isOut(pod *corev1.Pod) bool {
+	condition := conditionOf(pod, corev1.PodReady)
+	return condition != nil && condition.Status == corev1.ConditionFalse && condition.Reason == outReason
 }
 
 // offers reports whether a Service of the namespace sends clients to the pod.
@@ -401,7 +393,7 @@ func maxUnavailable(d *appsv1.Deployment) int {
 // tally counts the pods of a workload by their state.
 type tally struct {
 	done      int // of the update revision and Ready
-	midway    int // of the update revision, not Ready, gate open: the kubelet's turn
+	midway    int // of the update revision, not Ready by itself: the kubelet's turn
 	moving    int // anything in between, also drained pods of an old ReplicaSet or revision
 	untouched int // not of the update revision, Ready
 }
@@ -414,7 +406,7 @@ func (of workload) tally() tally {
 		switch updated := of.updated(pod); {
 		case updated && ready(pod):
 			count.done++
-		case updated && gateOpen(pod) && patchSeen(pod):
+		case updated && !isOut(pod) && patchSeen(pod):
 			count.midway++
 		case !updated && ready(pod):
 			count.untouched++
@@ -483,8 +475,8 @@ func follows(pod *corev1.Pod, template corev1.PodTemplateSpec) error {
 	switch {
 	case !hasImages(pod, template.Spec):
 		return fmt.Errorf("has images %v", imagesOf(pod.Spec))
-	case !gateOpen(pod):
-		return fmt.Errorf("has its gate closed")
+	case isOut(pod):
+		return fmt.Errorf("is out of service")
 	case !ready(pod):
 		return fmt.Errorf("is not Ready")
 	}

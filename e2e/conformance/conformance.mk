@@ -17,7 +17,7 @@ conformance: conformance-build cluster install conformance-images ## Kubernetes'
 	@mkdir -p $(CONFORMANCE_REPORTS); rm -f $(CONFORMANCE_REPORTS)/*
 	@$(conformance_storage); $(call conformance_run,native) || true; \
 		$(call conformance_run,in-place) $(addprefix --namespace-label ,$(CONFORMANCE_LABELS)) || true
-	@$(CONFORMANCE_BIN)/verdict -kubernetes $(KUBERNETES_VERSION) $(if $(filter-out .,$(RUN)),-some) \
+	@$(CONFORMANCE_BIN)/verdict $(if $(filter-out .,$(RUN)),-some) \
 		$(addprefix $(CONFORMANCE_REPORTS)/,native.json in-place.json)
 
 CONFORMANCE_LABELS := stayput.dev/update=in-place stayput.dev/statefulsets=in-place

@@ -13,14 +13,13 @@ import (
 )
 
 func main() {
-	kubernetes := flag.String("kubernetes", "", "the cluster's release, such as v1.36.3")
 	some := flag.Bool("some", false, "only some of the tests were asked for")
 	flag.Parse()
-	if flag.NArg() != 2 || *kubernetes == "" {
-		fmt.Fprintln(os.Stderr, "conformance takes -kubernetes and two of ginkgo's JSON reports: of the native run, and of that in place")
+	if flag.NArg() != 2 {
+		fmt.Fprintln(os.Stderr, "conformance takes two of ginkgo's JSON reports: of the native run, and of that in place")
 		os.Exit(2)
 	}
-	runs, err := verdict.Read(*kubernetes, flag.Arg(0), flag.Arg(1))
+	runs, err := verdict.Read(flag.Arg(0), flag.Arg(1))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)

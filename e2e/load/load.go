@@ -42,6 +42,7 @@ type Load struct {
 // Traffic is the outcome of the requests.
 type Traffic struct {
 	Sent, OK, Lost int
+	FirstLost      time.Time      // when the first of the lost requests was sent
 	Versions       map[string]int // answers by their text, the version of the test application
 	Failures       []string       // the first few, with their times
 	Seconds        float64        // during which requests were sent
@@ -95,6 +96,9 @@ func (l *Load) send(number int) {
 		return
 	}
 	l.count.Lost++
+	if l.count.FirstLost.IsZero() || from.Before(l.count.FirstLost) {
+		l.count.FirstLost = from
+	}
 	if len(l.count.Failures) < failuresListed {
 		l.count.Failures = append(l.count.Failures, fmt.Sprintf("%s (%.2fs after the start, took %.2fs), %s connection: %v",
 			from.Format("15:04:05.000"), from.Sub(l.Started).Seconds(), time.Since(from).Seconds(), kind, err))

@@ -50,6 +50,24 @@ func TestLoadDoesNotWaitForSlowAnswers(t *testing.T) {
 	}
 }
 
+// TestLoadKnowsTheFirstLoss: a slow answer that is lost comes after later ones that are, too.
+func TestLoadKnowsTheFirstLoss(t *testing.T) {
+	var number atomic.Int64
+	began := time.Now()
+	count, _ := underLoad(t, func(w http.ResponseWriter, _ *http.Request) {
+		switch now := number.Add(1); {
+		case now == rate/4:
+			time.Sleep(time.Second / 2)
+		case now < rate/2:
+			return
+		}
+		http.Error(w, "too busy", http.StatusServiceUnavailable)
+	})
+	if first := count.FirstLost.Sub(began); first < time.Second/8 || first > time.Second/2 {
+		t.Errorf("the first loss was sent after %s: %s", first, count)
+	}
+}
+
 func TestLoadCountsWhatIsLost(t *testing.T) {
 	var number atomic.Int64
 	count, _ := underLoad(t, func(w http.ResponseWriter, _ *http.Request) {

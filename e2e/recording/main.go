@@ -80,7 +80,6 @@ func session() ([]line, error) {
 	}
 	defer func() { _ = silently("", "delete", "namespace", "shop", "--wait=false") }()
 	err := errors.Join(
-		// Before the workload: pods that are created in a labelled namespace get the readiness gate, so that they can be drained.
 		silently("", "label", "namespace", "shop", "stayput.dev/update=in-place"),
 		silently(workload, "create", "-f", "-"),
 		silently("", "-n", "shop", "rollout", "status", "deployment/web", "--timeout=90s"),

@@ -5,22 +5,18 @@ type cause = string
 
 const (
 	refusing cause = "refusing"
-	lasting  cause = "lasting"
 	ends     cause = "ends"
 	planning cause = "planning"
 	draining cause = "draining"
 	caches   cause = "caches"
 
-	confirming cause = "confirming" // no pod may be unavailable
-	billing    cause = "billing"    // what the whole cluster pays
-	queueing   cause = "queueing"   // many workloads at once
-	admitting  cause = "admitting"  // CREATE of pods
+	borrowing cause = "borrowing" // no pod may be unavailable
+	billing   cause = "billing"   // what the whole cluster pays
+	queueing  cause = "queueing"  // many workloads at once
+	admitting cause = "admitting" // CREATE of pods
 
 	unknown cause = "unknown"
 )
-
-// lasts is the constant readiness.Lasts, in seconds.
-const lasts = 0.06
 
 // missed is what the page says about missed goals.
 type missed struct {
@@ -28,13 +24,13 @@ type missed struct {
 	Crowded bool             // 3,000 pods were measured
 	Largest string           // how long an update of 10,000 pods takes; empty if that was not measured
 
-	Lasts, ThreeLasts, FourLasts, FourEnds string
-	Daemons, Four, Claim, ClaimFloor       measures
-	Twenty, TwentyFloor                    measures
-	Served, ServedNative                   measures // 20 pods behind a Service
-	Few, Large, LargeNative                measures // 300 and 3,000 pods
-	Fleet, FleetNative                     measures // 1,000 pods of a DaemonSet
-	Lingering, LingeringFloor              measures // two pods that take 10 s to stop
+	FourEnds                         string
+	Daemons, Four, Claim, ClaimFloor measures
+	Twenty, TwentyFloor              measures
+	Served, ServedNative             measures // 20 pods behind a Service
+	Few, Large, LargeNative          measures // 300 and 3,000 pods
+	Fleet, FleetNative               measures // 1,000 pods of a DaemonSet
+	Lingering, LingeringFloor        measures // two pods that take 10 s to stop
 }
 
 // measures are figures of one way.
@@ -54,9 +50,8 @@ func missedIn(f figures) *missed {
 	few, large, fleet := simulatedDeployment(300), simulatedDeployment(3000), simulatedDaemonSet(1000)
 	return &missed{
 		Goals: goals, Crowded: known(f.value(large, inPlace, seconds)), Largest: largest(f),
-		Lasts: number(lasts), ThreeLasts: number(3 * lasts), FourLasts: number(4 * lasts), FourEnds: told(endsOfFour(f)),
-		Daemons: measuresOf(f, daemonSet, inPlace),
-		Four:    measuresOf(f, four, inPlace), Claim: measuresOf(f, claimed, inPlace), ClaimFloor: measuresOf(f, claimed, floor),
+		FourEnds: told(endsOfFour(f)), Daemons: measuresOf(f, daemonSet, inPlace),
+		Four: measuresOf(f, four, inPlace), Claim: measuresOf(f, claimed, inPlace), ClaimFloor: measuresOf(f, claimed, floor),
 		Twenty: measuresOf(f, twenty, inPlace), TwentyFloor: measuresOf(f, twenty, floor),
 		Served: measuresOf(f, twentyServed, inPlace), ServedNative: measuresOf(f, twentyServed, native),
 		Few: measuresOf(f, few, inPlace), Large: measuresOf(f, large, inPlace), LargeNative: measuresOf(f, large, native),
@@ -89,9 +84,9 @@ func (g goal) knownCauses() []cause {
 	return g.causes
 }
 
-// endsOfFour returns the duration of an update of four pods, one at a time, without their own updates and the waits between them.
+// endsOfFour returns the duration of an update of four pods, one at a time, without their own updates.
 func endsOfFour(f figures) float64 {
-	return f.value(four, inPlace, seconds) - 4*(f.value(four, inPlace, step)+lasts)
+	return f.value(four, inPlace, seconds) - 4*f.value(four, inPlace, step)
 }
 
 // largest returns how long an update of 10,000 pods takes; empty if that is not known.

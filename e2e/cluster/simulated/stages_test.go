@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/lifecycle"
 )
 
-const gate = "stayput.dev/serving"
+const gate = "example.com/checked"
 
 func TestNewPodBecomesReady(t *testing.T) {
 	pod := newPlayer(t).settle(newPod(), "pod-start")
@@ -112,10 +112,74 @@ func TestReadyFollowsTheGate(t *testing.T) {
 	}
 }
 
+// takenOut returns a copy of pod that Stayput has taken out of service.
+func takenOut(pod *corev1.Pod) *corev1.Pod {
+	result := pod.DeepCopy()
+	for i := range result.Status.Conditions {
+		if c := &result.Status.Conditions[i]; c.Type == corev1.PodReady {
+			*c = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "UpdatingInPlace", Message: "for a moment",
+				ObservedGeneration: pod.Generation, LastTransitionTime: metav1.Now()}
+		}
+	}
+	return result
+}
+
+func TestForeignReadyIsTakenBack(t *testing.T) {
+	player := newPlayer(t)
+	pod := takenOut(player.settle(newPod(), "pod-start"))
+	if got := player.delay(pod); got != 10*time.Second {
+		t.Errorf("it is taken back after %s, want 10s", got)
+	}
+	if pod = player.settle(pod, "pod-sync"); !isTrue(pod, corev1.PodReady) {
+		t.Errorf("conditions %v, want Ready", pod.Status.Conditions)
+	}
+	expectNoWord(t, pod)
+}
+
+func TestPodOutOfServiceRestarts(t *testing.T) {
+	player := newPlayer(t)
+	pod := takenOut(player.settle(newPod(), "pod-start"))
+	pod.Generation++
+	pod.Spec.Containers[0].Image = "app:v2"
+	stopped := player.step(pod, "pod-stop")
+	if isTrue(stopped, corev1.PodReady) {
+		t.Errorf("conditions %v of the stopped pod, want not Ready", stopped.Status.Conditions)
+	}
+	expectNoWord(t, stopped)
+	if pod = player.settle(stopped, "pod-start"); !isTrue(pod, corev1.PodReady) {
+		t.Errorf("conditions %v, want Ready", pod.Status.Conditions)
+	}
+	expectNoWord(t, pod)
+}
+
+// expectNoWord checks that nothing is left of the Ready that took the pod out of service.
+func expectNoWord(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	for _, c := range pod.Status.Conditions {
+		if c.Reason == "UpdatingInPlace" || c.Message != "" {
+			t.Errorf("condition %+v", c)
+		}
+	}
+}
+
+// A kubelet looks at the Ready of a pod with readiness gates at once.
+func TestGatesAreNotWaitedFor(t *testing.T) {
+	player := newPlayer(t)
+	gated := newPod()
+	gated.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
+	pod := player.settle(withGate(player.settle(gated, "pod-start"), corev1.ConditionTrue), "pod-sync")
+	if got := player.delay(takenOut(pod)); got != 0 {
+		t.Errorf("a foreign Ready is taken back after %s, want at once", got)
+	}
+}
+
 func TestGenerationIsObserved(t *testing.T) {
 	player := newPlayer(t)
 	pod := player.settle(newPod(), "pod-start")
 	pod.Generation++
+	if got := player.delay(takenOut(pod)); got != 0 {
+		t.Errorf("a new generation is observed after %s, want at once", got)
+	}
 	if pod = player.settle(pod, "pod-sync"); pod.Status.ObservedGeneration != pod.Generation {
 		t.Errorf("observedGeneration %d, want %d", pod.Status.ObservedGeneration, pod.Generation)
 	}
@@ -144,9 +208,8 @@ func TestDelayCanBeAsked(t *testing.T) {
 		if asked != "" {
 			pod.Annotations = map[string]string{"simulated.stayput.dev/start-delay": asked}
 		}
-		got, _, err := player.match(pod).Delay(t.Context(), event(pod), time.Now())
-		if err != nil || got != want {
-			t.Errorf("delay %s, error %v for annotation %q; want %s", got, err, asked, want)
+		if got := player.delay(pod); got != want {
+			t.Errorf("delay %s for annotation %q; want %s", got, asked, want)
 		}
 	}
 }
@@ -228,6 +291,20 @@ func (p player) match(pod *corev1.Pod) *lifecycle.Stage {
 		p.t.Fatal(err)
 	}
 	return stage
+}
+
+// delay returns how long the next stage waits.
+func (p player) delay(pod *corev1.Pod) time.Duration {
+	p.t.Helper()
+	stage := p.match(pod)
+	if stage == nil {
+		p.t.Fatalf("no stage is next for status %+v", pod.Status)
+	}
+	delay, _, err := stage.Delay(p.t.Context(), event(pod), time.Now())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return delay
 }
 
 func event(pod *corev1.Pod) *lifecycle.Event {

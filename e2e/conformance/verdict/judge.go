@@ -54,7 +54,7 @@ func (r *Runs) faults() []string {
 func (r *Runs) fault(test string) string {
 	native, ranNatively := r.native.tests[test]
 	inPlace, ranInPlace := r.inPlace.tests[test]
-	promise, excepted := r.exceptions[test]
+	promise, excepted := exceptions[test]
 	switch {
 	case !ranNatively:
 		return test + ": ran in place only"
@@ -63,20 +63,20 @@ func (r *Runs) fault(test string) string {
 	case !native.passed:
 		return fmt.Sprintf("%s: fails natively, so the cluster or what stands in for the images is wrong: %s", test, native.failure)
 	case excepted:
-		return promise.fault(inPlace)
+		return promise.fault(test, inPlace)
 	case !inPlace.passed:
 		return fmt.Sprintf("%s: fails in place: %s", test, inPlace.failure)
 	}
 	return ""
 }
 
-func (e exception) fault(inPlace outcome) string {
+func (e exception) fault(test string, inPlace outcome) string {
 	switch {
 	case inPlace.passed:
-		return fmt.Sprintf("%s: passes in place, so %q is not kept, or it is no exception", e.Test, e.Contradicts)
+		return fmt.Sprintf("%s: passes in place, so %q is not kept, or it is no exception", test, e.Contradicts)
 	case inPlace.events[e.Event] == 0:
 		return fmt.Sprintf("%s: fails in place, but for something else than %q, since there is no event %s: %s",
-			e.Test, e.Contradicts, e.Event, inPlace.failure)
+			test, e.Contradicts, e.Event, inPlace.failure)
 	}
 	return ""
 }
@@ -85,7 +85,7 @@ func (e exception) fault(inPlace outcome) string {
 // pass.
 func (r *Runs) missing() []string {
 	var faults []string
-	for test := range r.exceptions {
+	for test := range exceptions {
 		if _, ran := r.inPlace.tests[test]; !ran {
 			faults = append(faults, test+": is an exception, and there is no such test")
 		}
@@ -116,7 +116,7 @@ func (r *Runs) ranInPlace(kind string) (ran, updated bool) {
 // excepted counts the exceptions among the tests that ran.
 func (r *Runs) excepted() int {
 	count := 0
-	for test := range r.exceptions {
+	for test := range exceptions {
 		if _, ran := r.inPlace.tests[test]; ran {
 			count++
 		}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/onsi/ginkgo/v2/types"
-	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // Event is the name of the report entries that hold the reason of an event that Controller, Stayput, emitted in a test's namespace.
@@ -21,11 +20,8 @@ const (
 	Controller = "stayput"
 )
 
-// Runs are the results of the tests in a cluster of one release.
-type Runs struct {
-	exceptions      map[string]exception
-	native, inPlace run
-}
+// Runs are the results of the tests in a cluster.
+type Runs struct{ native, inPlace run }
 
 // run has the outcome of each test that ran, and the failures outside of tests.
 type run struct {
@@ -43,17 +39,13 @@ type outcome struct {
 }
 
 // Read reads the JSON reports of both runs.
-func Read(kubernetes, native, inPlace string) (*Runs, error) {
-	release, err := version.ParseGeneric(kubernetes)
+func Read(native, inPlace string) (*Runs, error) {
+	before, err := read(native)
 	if err != nil {
-		return nil, fmt.Errorf("-kubernetes: %w", err)
-	}
-	runs := &Runs{exceptions: exceptionsOf(release)}
-	if runs.native, err = read(native); err != nil {
 		return nil, err
 	}
-	runs.inPlace, err = read(inPlace)
-	return runs, err
+	after, err := read(inPlace)
+	return &Runs{native: before, inPlace: after}, err
 }
 
 func read(file string) (run, error) {

@@ -34,7 +34,7 @@ func ended(in run, test string) string {
 }
 
 func (r *Runs) endedInPlace(test string) string {
-	if promise, excepted := r.exceptions[test]; excepted && promise.fault(r.inPlace.tests[test]) == "" {
+	if promise, excepted := exceptions[test]; excepted && promise.fault(test, r.inPlace.tests[test]) == "" {
 		return "excepted"
 	}
 	return ended(r.inPlace, test)
@@ -50,9 +50,9 @@ func (o outcome) said() string {
 
 // promises prints why exceptions are exceptions.
 func (r *Runs) promises(out io.Writer) {
-	for _, test := range slices.Sorted(maps.Keys(r.exceptions)) {
+	for _, test := range slices.Sorted(maps.Keys(exceptions)) {
 		if r.endedInPlace(test) == "excepted" {
-			fmt.Fprintf(out, "\nexcepted: %s\n  It %s.\n  Stayput promises: %q.\n", test, r.exceptions[test].How, r.exceptions[test].Contradicts)
+			fmt.Fprintf(out, "\nexcepted: %s\n  It %s.\n  Stayput promises: %q.\n", test, exceptions[test].How, exceptions[test].Contradicts)
 		}
 	}
 }
