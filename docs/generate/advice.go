@@ -76,7 +76,7 @@ var adviceOnReasons = map[string]string{
 	inplace.CodeRefused:         "See [policies](../how-to/policies.md)",
 	inplace.CodeNotResized:      "Make room on the node, or ask for less: [CPU and memory](../how-to/resources.md)",
 	inplace.CodeInjected:        "Nothing: the new pods get what admission adds. See [service meshes](../how-to/service-meshes.md)",
-	inplace.CodeOldKubelet:      "Upgrade the node's kubelet to 1.32 or newer",
+	inplace.CodeVirtualNode:     "Nothing to do; pods on virtual nodes (virtual-kubelet) are always replaced",
 	inplace.CodeFailing:         "Look at the manager's log and at the API server",
 	inplace.CodeHoldExpired:     "Look at the managers: does one lead?",
 	inplace.CodeUninstalled:     "Nothing: native controllers go on",
@@ -108,15 +108,10 @@ type condition struct{ Of, Type, Status, Reason, Doc string }
 
 // writtenConditions returns the conditions with the names that the code has for them.
 func writtenConditions() []condition {
-	gate, progressing := string(inplace.ConditionServing), "Progressing"
-	yes, no, unknown := string(corev1.ConditionTrue), string(corev1.ConditionFalse), string(corev1.ConditionUnknown)
+	progressing, unknown := "Progressing", string(corev1.ConditionUnknown)
 	return []condition{
-		{"pod", gate, yes, readiness.ReasonCreated, "The gate was opened for the first time"},
-		{"pod", gate, no, readiness.ReasonUpdating, "The gate is closed: the pod has its turn"},
-		{"pod", gate, no, readiness.ReasonRestarting, "The gate is closed: the pod of a StatefulSet with `OrderedReady` was patched, and its " +
-			"containers are about to stop"},
-		{"pod", gate, yes, readiness.ReasonReopened, "The gate was opened again after the pod's turn"},
-		{"pod", gate, yes, readiness.ReasonNodeUnknown, "The gate was opened while the pod's node was unreachable"},
+		{"pod", string(corev1.PodReady), string(corev1.ConditionFalse), readiness.ReasonUpdating,
+			"The pod is out of service: its containers restart next, or it is removed as a surge pod"},
 		{"Deployment", progressing, unknown, deployments.ReasonPartition, "Only the partition stops the rollout"},
 		{"Deployment", progressing, unknown, deployments.ReasonWindow, "Only a closed maintenance window stops the rollout"},
 	}

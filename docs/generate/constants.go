@@ -20,18 +20,12 @@ type constant struct {
 	file, kind       string
 }
 
-// Sort returns what the constant names on an object: a label, a readiness gate, a finalizer or an annotation.
+// Sort returns what the constant names on an object: a label or an annotation.
 func (c constant) Sort() string {
-	switch {
-	case strings.HasPrefix(c.Name, "Label"):
+	if strings.HasPrefix(c.Name, "Label") {
 		return "label"
-	case strings.HasPrefix(c.Name, "Condition"):
-		return "readiness gate"
-	case strings.HasPrefix(c.Name, "Finalizer"):
-		return "finalizer"
-	default:
-		return "annotation"
 	}
+	return "annotation"
 }
 
 // in returns a function that chooses constants by the prefixes of their names, in one file, or in all files if file is empty.

@@ -82,6 +82,6 @@ func readValues() ([]values.Value, error) {
 
 // readNames returns the names that Stayput itself sets on objects.
 func readNames() (marks []constant, err error) {
-	err = constants("inplace", in("names.go", "Label", "Annotation", "Condition", "Finalizer"), &marks)
+	err = constants("inplace", in("names.go", "Label", "Annotation"), &marks)
 	return marks, err
 }
