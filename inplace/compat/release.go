@@ -3,7 +3,7 @@ package compat
 import versions "k8s.io/apimachinery/pkg/util/version"
 
 // Least is the oldest release of Kubernetes that Stayput supports.
-var Least = versions.MustParseGeneric("1.34")
+var Least = versions.MustParseGeneric("1.35")
 
 // Supported reports whether an API server of that version is new enough for Stayput.
 func Supported(apiServer string) bool { return !olderThan(Least, apiServer) }
