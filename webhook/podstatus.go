@@ -2,13 +2,11 @@ package webhook
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -30,8 +28,7 @@ func mutatePodStatus(_ context.Context, req admission.Request) (answer, error) {
 	if ready == nil {
 		return allow(), nil
 	}
-	conditions := readiness.WithCondition(slices.Clone(sent.Status.Conditions), *ready)
-	operations := patches.SetConditions(sent.Status.Conditions, conditions)
+	operations := readiness.SetReady(sent, *ready)
 	if len(operations) == 0 {
 		return allow(), nil
 	}

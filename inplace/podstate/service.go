@@ -1,7 +1,6 @@
 package podstate
 
 import (
-	"slices"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -36,8 +35,7 @@ func whyPutBack(pod *corev1.Pod) string {
 }
 
 func setReady(pod *corev1.Pod, ready corev1.PodCondition) []jsonpatch.Operation {
-	conditions := readiness.WithCondition(slices.Clone(pod.Status.Conditions), ready)
-	return patches.Guarded(pod, patches.SetConditions(pod.Status.Conditions, conditions)...)
+	return patches.Guarded(pod, readiness.SetReady(pod, ready)...)
 }
 
 // PutAllBack puts pods back into service that have no turn, as soon as that is safe. The status of a pod on an unreachable node says

@@ -5,10 +5,12 @@ import (
 	"strings"
 	"time"
 
+	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/patches"
 )
 
 // ReasonUpdating is the reason of the Ready of a pod that Stayput has taken out of service: see the package's comment.
@@ -127,6 +129,11 @@ func (m Move) MayGoBack(last, pod *corev1.Pod, now time.Time) (bool, time.Durati
 		return false, wait
 	}
 	return ProvedStarted(pod, now)
+}
+
+// SetReady returns the operations that give the pod that Ready.
+func SetReady(pod *corev1.Pod, ready corev1.PodCondition) []jsonpatch.Operation {
+	return patches.SetConditions(pod.Status.Conditions, WithCondition(slices.Clone(pod.Status.Conditions), ready))
 }
 
 // WithCondition returns the conditions with set in the place of the one of its type.
