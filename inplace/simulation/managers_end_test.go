@@ -104,7 +104,7 @@ func TestDaemonManagersEnd(t *testing.T) {
 	})
 }
 
-// endNatively demands that the native controller ends the rollout, although nobody removes marks.
+// endNatively demands that the native controller ends the rollout, although no manager removes marks.
 func (w *daemonWorld) endNatively() {
 	w.kubelet.short = false
 	w.editDaemons("ends with something that works", func(d *apps.DaemonSet) { d.Spec.Template = fixture.App{Image: "v9"}.Template() })

@@ -1055,7 +1055,9 @@ func (w *world) resync() {
 func (w *world) checkInService() {
 	for _, pod := range sorted(w.pods.objects) {
 		said, known := w.kubelet.said[pod.Name]
-		if readiness.Live(pod) && pod.Spec.NodeName != "" && (readiness.Out(pod) || known && isTrue(said, corev1.PodReady) != apps.IsTrue(pod, corev1.PodReady)) {
+		runs := readiness.Live(pod) && pod.Spec.NodeName != ""
+		differs := known && isTrue(said, corev1.PodReady) != apps.IsTrue(pod, corev1.PodReady)
+		if runs && (readiness.Out(pod) || differs) {
 			w.violated("%s is out of service, and no manager is left", pod.Name)
 		}
 	}
