@@ -21,12 +21,7 @@ import (
 func staleLeader(t *testing.T) {
 	s := newStage(t, unending)
 	s.create(web(2))
-	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
-	s.offered("web")
-	before := s.pods("web")
-	s.begin("in place", inPlace)
-	s.setImage("web", "app=v2")
-	s.wait("a pod to be out of its Service", draining("web"))
+	before := s.takesOneOut()
 	s.refusesStaleWrites()
 	s.wait("a pod to be still out of its Service", draining("web"))
 	s.kubectl("", "label", ref("web"), drainLabel+"=500ms")
@@ -74,4 +69,16 @@ func (s *stage) patchStatus(step steps.SetReady) error {
 	_, err = clients.CoreV1().Pods(s.namespace).Patch(s.Context(), step.Pod.Name, types.JSONPatchType, body,
 		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, "status")
 	return err
+}
+
+// takesOneOut updates the pods of web behind a Service, and waits until one of them is out of it. It returns the pods of before.
+func (s *stage) takesOneOut() map[types.UID]*corev1.Pod {
+	s.Helper()
+	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
+	s.offered("web")
+	before := s.pods("web")
+	s.begin("in place", inPlace)
+	s.setImage("web", "app=v2")
+	s.wait("a pod to be out of its Service", draining("web"))
+	return before
 }
