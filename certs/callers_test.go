@@ -20,7 +20,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/stayput/stayput/port"
+	"github.com/stayput/stayput/internal/port"
 )
 
 // authority signs client certificates.

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/stayput/stayput/port"
+	"github.com/stayput/stayput/internal/port"
 )
 
 func TestWatchNamesWhatIsMissing(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace/deployments"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // cluster is an API server with an update in progress.

@@ -15,7 +15,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // protected is a cluster whose namespace asks for PodDisruptionBudgets. One of them requires so many of the three pods.

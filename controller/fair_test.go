@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/stayput/stayput/watchdog"
+	"github.com/stayput/stayput/internal/watchdog"
 )
 
 // TestTenantWaitsForItself has more workloads of one namespace hang than there are workers, with the controllers' own

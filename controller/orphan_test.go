@@ -17,7 +17,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // TestOrphansAreConfirmed has a cache that lacks the pod's workload. The API server has it.

@@ -22,8 +22,8 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/observe"
-	"github.com/stayput/stayput/tracing"
+	"github.com/stayput/stayput/internal/observe"
+	"github.com/stayput/stayput/internal/tracing"
 )
 
 // lookAgain is after what time a workload is looked at again if the cache is outdated. Normally the event that it waits

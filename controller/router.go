@@ -25,7 +25,7 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // relabelled passes namespaces that appear with Stayput's label, and namespaces whose labels or maintenance window change. If the label was

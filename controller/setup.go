@@ -32,9 +32,9 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/concurrency"
-	"github.com/stayput/stayput/observe"
-	"github.com/stayput/stayput/tracing"
-	"github.com/stayput/stayput/watchdog"
+	"github.com/stayput/stayput/internal/observe"
+	"github.com/stayput/stayput/internal/tracing"
+	"github.com/stayput/stayput/internal/watchdog"
 )
 
 // A failed reconcile is retried after 50 ms, doubled each time up to 30 s. While it fails, native writes may be held.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/tracing"
+	"github.com/stayput/stayput/internal/tracing"
 )
 
 // Reconcile looks at one workload, in a span of its own. The spans of the snapshot, the plan and each write are within it.

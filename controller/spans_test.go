@@ -9,7 +9,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/stayput/stayput/tracing"
+	"github.com/stayput/stayput/internal/tracing"
 )
 
 // told returns each span as its name and its attributes, in order of names.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
-	"github.com/stayput/stayput/watchdog"
+	"github.com/stayput/stayput/internal/watchdog"
 )
 
 func TestReconcileThatHangsIsNoticed(t *testing.T) {

@@ -16,7 +16,7 @@ KO_DEFAULTBASEIMAGE ?= gcr.io/distroless/static-debian12:nonroot
 # Version, commit and date of the build, for `stayput version`. Outside of a git repository the binary says that it does not know them. The
 # date is the commit's, so that the same source makes the same binary.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
-BUILD := github.com/stayput/stayput/version
+BUILD := github.com/stayput/stayput/internal/version
 LDFLAGS = -s -w -X $(BUILD).version=$(VERSION) -X $(BUILD).commit=$(shell git rev-parse HEAD 2>/dev/null) \
 	-X $(BUILD).date=$(shell git log -1 --format=%cI 2>/dev/null)
 KO := KO_DEFAULTBASEIMAGE=$(KO_DEFAULTBASEIMAGE) go run github.com/google/ko@v0.19.1

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 	"github.com/stayput/stayput/webhook"
 )
 

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
-	"github.com/stayput/stayput/bynamespace"
 	_ "github.com/stayput/stayput/controller" // registers controller-runtime's metrics
 	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/internal/bynamespace"
 	_ "github.com/stayput/stayput/webhook" // registers its metrics
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // daemonSetController is the user of the native controller of DaemonSets.

@@ -28,8 +28,8 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/observe"
-	"github.com/stayput/stayput/watchdog"
+	"github.com/stayput/stayput/internal/observe"
+	"github.com/stayput/stayput/internal/watchdog"
 )
 
 const (

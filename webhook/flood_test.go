@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/port"
+	"github.com/stayput/stayput/internal/port"
 )
 
 // TestAnnouncedBodiesTakeNoCapacity: an unknown client announces the largest bodies on ten connections, and sends next to nothing of

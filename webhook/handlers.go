@@ -9,8 +9,8 @@ import (
 	"golang.org/x/time/rate"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/stayput/stayput/tracing"
-	"github.com/stayput/stayput/watchdog"
+	"github.com/stayput/stayput/internal/tracing"
+	"github.com/stayput/stayput/internal/watchdog"
 )
 
 // Handlers answers the requests of all webhooks. Its fields are what it reads and asks.

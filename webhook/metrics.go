@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/stayput/stayput/bynamespace"
+	"github.com/stayput/stayput/internal/bynamespace"
 )
 
 // decision is the value of the metric label under which a decided request is counted.

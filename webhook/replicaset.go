@@ -15,7 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // nativeWrites answers the requests of native controllers that are held while Stayput updates a workload.

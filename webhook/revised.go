@@ -10,7 +10,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // revised returns what the webhooks do for a kind whose revisions are ControllerRevisions, besides what is special about it. Its native

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/tracing"
+	"github.com/stayput/stayput/internal/tracing"
 )
 
 // TestNamesOfStrangersAreCut: names are in spans and logs, and only API servers keep to the lengths that names have.

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace/controllerrevisions"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // statefulSetController is the user of the native controller of StatefulSets.

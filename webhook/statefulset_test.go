@@ -15,7 +15,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // statefulSet returns a StatefulSet that is updated in place.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // TestCompletionHeld has a Deployment whose last pod is still moving: both ReplicaSets look as if the rollout were done.

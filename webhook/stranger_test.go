@@ -25,7 +25,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/port"
+	"github.com/stayput/stayput/internal/port"
 )
 
 // The port answers every client that reaches it. In these tests that is an unknown client.

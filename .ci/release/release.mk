@@ -13,7 +13,7 @@ RELEASE_TOOLS := $(addprefix $(BIN)/release/,ko crane cosign)
 RELEASE_CHART := $(wildcard charts/stayput/Chart.yaml)
 REPOSITORY ?= $(if $(DRY_RUN),$(REGISTRY)/release,ghcr.io/stayput)
 # What the binary prints as its version. The date is the commit's, so that the same source makes the same binary.
-RELEASE_PACKAGE := github.com/stayput/stayput/version
+RELEASE_PACKAGE := github.com/stayput/stayput/internal/version
 RELEASE_LDFLAGS = -s -w -X $(RELEASE_PACKAGE).version=$(RELEASE_VERSION) -X $(RELEASE_PACKAGE).commit=$(shell git rev-parse HEAD) \
 	-X $(RELEASE_PACKAGE).date=$(shell git log -1 --format=%cI)
 

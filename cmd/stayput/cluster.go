@@ -24,7 +24,7 @@ import (
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // connection returns the configuration of this process's connection to the API server.

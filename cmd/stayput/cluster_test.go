@@ -23,7 +23,7 @@ import (
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // keeping returns a CacheForm of a cluster whose only labelled namespace is shop.

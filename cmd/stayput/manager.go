@@ -22,11 +22,11 @@ import (
 	"github.com/stayput/stayput/controller"
 	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/observe"
-	"github.com/stayput/stayput/port"
-	"github.com/stayput/stayput/tracing"
-	"github.com/stayput/stayput/version"
-	"github.com/stayput/stayput/watchdog"
+	"github.com/stayput/stayput/internal/observe"
+	"github.com/stayput/stayput/internal/port"
+	"github.com/stayput/stayput/internal/tracing"
+	"github.com/stayput/stayput/internal/version"
+	"github.com/stayput/stayput/internal/watchdog"
 	admission "github.com/stayput/stayput/webhook"
 )
 

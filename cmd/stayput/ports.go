@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/stayput/stayput/port"
+	"github.com/stayput/stayput/internal/port"
 )
 
 // mostScrapes is how many requests of metrics are answered at a time.

@@ -7,7 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/stayput/stayput/version"
+	"github.com/stayput/stayput/internal/version"
 )
 
 // tellVersion prints the version and the commit of this build.

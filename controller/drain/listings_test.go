@@ -20,7 +20,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // worker returns a pod with a label. No client is sent to it unless a test says so.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // revised returns the kind whose updates move pods from one ControllerRevision to another. Its workloads control their pods

@@ -4,7 +4,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // StatefulSets is the kind whose pods have ordinals.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/stayput/stayput/bynamespace"
 	"github.com/stayput/stayput/inplace/concurrency"
+	"github.com/stayput/stayput/internal/bynamespace"
 )
 
 // inProgress are the updates in progress of all kinds, as metrics. They are counted whenever they are read.

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/stayput/stayput/bynamespace"
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/internal/bynamespace"
 )
 
 // Metrics has the metrics of updates in place. Durations are in seconds. Each metric has the label bynamespace.Label, unless it is about

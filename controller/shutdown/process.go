@@ -12,7 +12,7 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // OfProcess runs in a manager whose webhooks no longer answer. A manager that is told to stop still holds writes until

@@ -21,7 +21,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // TestProcessShutdownAsksLittle checks the number of requests, because a process that stops has only seconds, even in a

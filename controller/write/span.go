@@ -6,7 +6,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/tracing"
+	"github.com/stayput/stayput/internal/tracing"
 )
 
 // written says what a step writes, in words of the Kubernetes API.

@@ -26,7 +26,7 @@ import (
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
-	"github.com/stayput/stayput/tracing"
+	"github.com/stayput/stayput/internal/tracing"
 )
 
 // FieldOwner is the field manager of Stayput's writes in managedFields.

@@ -12,9 +12,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/stayput/stayput/bynamespace"
 	"github.com/stayput/stayput/controller/report"
-	"github.com/stayput/stayput/version"
+	"github.com/stayput/stayput/internal/bynamespace"
+	"github.com/stayput/stayput/internal/version"
 	_ "github.com/stayput/stayput/webhook" // registers its metrics
 )
 

@@ -37,8 +37,8 @@ import (
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/observe"
-	"github.com/stayput/stayput/watchdog"
+	"github.com/stayput/stayput/internal/observe"
+	"github.com/stayput/stayput/internal/watchdog"
 	admission "github.com/stayput/stayput/webhook"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/statefulsets"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // workload is a Deployment, DaemonSet or StatefulSet without its template.

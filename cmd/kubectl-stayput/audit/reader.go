@@ -21,7 +21,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // pageSize is how many objects an answer of the API server has at most. One more page is read while the audit works on one.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // overview reads and prints what Stayput does in a cluster.

@@ -19,7 +19,7 @@ import (
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // restartFlags are the flags of the command restart.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/stayput/stayput/version"
+	"github.com/stayput/stayput/internal/version"
 )
 
 // streams are the standard input, output and error of a command.

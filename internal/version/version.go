@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Set by the linker (manifests/install.mk): -X github.com/stayput/stayput/version.version=v1.2.3. Empty where the linker was told
+// Set by the linker (manifests/install.mk): -X github.com/stayput/stayput/internal/version.version=v1.2.3. Empty where the linker was told
 // nothing.
 var version, commit, date string
 
