@@ -138,7 +138,7 @@ func (c *changer) replaceUnreachable() {
 // controllers have seen all of that, it scales, or ends the update.
 func (c *changer) movePods() {
 	plan, moving := c.update.Plan, false
-	c.takeOutAgain()
+	(&surger{observed: c.observed, turns: c.turns}).takeOutSurplus()
 	for _, s := range c.sets.All {
 		moving = moving || len(c.leaving[s]) > 0
 		c.moveFrom(s)

@@ -139,12 +139,22 @@ func (r *surger) removePod(m *Pod) {
 	}
 }
 
-// takeOutAgain takes surge pods out of service that their kubelets have put back after replicas were lowered for them: only those that are
-// out of service may be deleted.
-func (c *changer) takeOutAgain() {
-	for _, m := range c.sets.Pods {
-		if m.Removing && m.Ready() && m.Owner.Surplus() > 0 {
-			c.update.TakeOut(&m.State, "it is a surge pod to remove")
+// takeOutSurplus takes surge pods out of service for which there are no replicas any more, as far as others serve: only those that are out
+// of service may be deleted. Their kubelets may have put them back. Or a pod has moved to their ReplicaSet, and takes over a replica.
+func (r *surger) takeOutSurplus() {
+	budget := r.budget().Available
+	for _, s := range r.sets.All {
+		marked, beyond := s.SurgePods(), max(0, s.Available()-s.Size()) // the budget does not count those
+		for _, m := range marked[:min(len(marked), s.Surplus())] {
+			if !m.Removing || !m.Ready() || r.isAwaited(m, budget+beyond) {
+				continue
+			}
+			if m.Available && beyond > 0 {
+				beyond--
+			} else if m.Available {
+				budget--
+			}
+			r.update.TakeOut(&m.State, "it is a surge pod to remove")
 		}
 	}
 }

@@ -139,3 +139,16 @@ func TestSurgePodIsTakenOutUntilItIsDeleted(t *testing.T) {
 		})
 	}
 }
+
+// TestSurgePodServesWhileOthersArrive: a pod that moves to the new ReplicaSet takes over the replica of a surge pod, which serves until
+// another pod does.
+func TestSurgePodServesWhileOthersArrive(t *testing.T) {
+	r := oneAndSurge(fixture.Unready, removing, "b")
+	b := r.UpdateRevision()
+	r.Deployment.Spec.Replicas, b.Status.Replicas = new(int32(2)), 2
+	arrived := func(pod *corev1.Pod) { pod.Annotations = map[string]string{inplace.AnnotationMove: `{"hash":"b"}`} }
+	fixture.PodOf(r, "arrived", b, arrived, fixture.Out)
+	if planned := fixture.Brief(r.Plan().Steps); strings.Contains(planned, "out surge") {
+		t.Errorf("the only pod that serves goes: %s", planned)
+	}
+}
