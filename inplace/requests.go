@@ -7,7 +7,7 @@ const (
 	// the running pods, and no other one. It needs no label `stayput.dev/restart`.
 	AnnotationRestartPrefix = "restart.stayput.dev/"
 	// AnnotationRestartContainers asks that these containers and sidecars of the pod restart one after the other, in that order. Stayput notes
-	// the time of each restart in it, and removes it at the end.
+	// the time of each restart in it, and removes it at the end. In a template it has no effect.
 	//
 	// See podstate/request.go.
 	AnnotationRestartContainers = "stayput.dev/restart-containers"

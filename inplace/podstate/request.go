@@ -106,13 +106,16 @@ type Asking struct {
 	// Next is the pod as one whose next container has yet to restart, and which needs nothing else; nil if the request has a flaw, or if the
 	// pod has no such container.
 	Next *State
-	// none: the request was withdrawn.
+	// none: the request was withdrawn, or a new pod has it from its template, and runs anew anyway.
 	none bool
 }
 
 // AskingOf returns the pod with its request.
 func AskingOf(s *State) Asking {
 	r, has := RequestOf(s.Pod)
+	if has && s.TemplateAnnotations[inplace.AnnotationRestartContainers] == s.Pod.Annotations[inplace.AnnotationRestartContainers] {
+		return Asking{Pod: s, none: true}
+	}
 	if !has || r.flaw != "" || edit.Named(&s.Pod.Spec, r.Container()) == nil {
 		return Asking{Request: r, Pod: s, none: !has}
 	}
