@@ -18,7 +18,7 @@ import (
 )
 
 // perKill is how many workloads are being updated when the managers are killed. Each of them counts as a kill.
-const perKill = 32
+const perKill = 48
 
 // TestKilled kills all managers for good in the middle of updates, until $KILLS updates have been in progress then. The workloads are
 // Deployments, DaemonSets, and StatefulSets of both pod management policies, half of them behind Services. Within half a minute no pod is
