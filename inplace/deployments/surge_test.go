@@ -11,6 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -96,6 +97,21 @@ func TestSurgePodsLetMorePodsRestart(t *testing.T) {
 				t.Errorf("planned %q, want %q", planned, test.want)
 			}
 		})
+	}
+}
+
+// TestOnePodServesOn: where all pods may be unavailable, the last one of a plan serves until its containers stop, as natively.
+func TestOnePodServesOn(t *testing.T) {
+	r := fixture.New(3, fixture.App{Image: "v2"})
+	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(3))
+	a, b := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 3), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+	a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
+	r.Seen.Endpoints = podstate.Endpoints{}
+	for _, pod := range []string{"1", "2", "3"} {
+		r.Seen.Endpoints[fixture.PodOf(r, pod, a).UID] = podstate.Endpoint{Listed: true}
+	}
+	if planned, want := fixture.Brief(r.Plan().Steps), "status, move 3, out 1, out 2"; planned != want {
+		t.Errorf("planned %q, want %q", planned, want)
 	}
 }
 

@@ -120,12 +120,14 @@ func (u *Update) restart(r podstate.Asking, turns podstate.Turns) bool {
 // start takes the pod out of service first if it can be drained.
 func (u *Update) start(r podstate.Asking, turns podstate.Turns) {
 	u.Plan.Result.OnRequest = true
+	r.Next.StaysIn = r.Pod.StaysIn
 	if !r.Next.Drains() {
 		u.Plan.Step(r.Restart(false, u.seen.Now))
 		return
 	}
 	turns[r.Pod] = true
 	u.Plan.Step(r.TakeOut(u.drainTakes(), u.seen.Now))
+	u.leaves(r.Pod)
 }
 
 // drain has the pod keep its turn, and restarts the container once the drain is over.

@@ -45,7 +45,9 @@ type Update struct {
 	budgets disruption.Budgets
 	// order is the order of pods that the user asks for.
 	order order
-	seen  *Snapshot
+	// out are the pods that this plan takes out of service.
+	out  map[*podstate.State]bool
+	seen *Snapshot
 }
 
 // Object is a workload as the API server has it.
@@ -155,6 +157,29 @@ func (u *Update) TakeOut(s *podstate.State, why string) {
 		takes += readiness.GracePeriod(s.Pod)
 	}
 	u.Plan.Step(podstate.TakeOut(s.Pod, takes, u.seen.Now, why))
+	u.leaves(s)
+}
+
+// leaves notes that the pod leaves its Services with this plan. The last pod of the workload that serves then stays until its containers stop:
+// when the plan began, each of them could be replaced by the others.
+func (u *Update) leaves(s *podstate.State) {
+	if u.out == nil {
+		u.out = map[*podstate.State]bool{}
+	}
+	u.out[s] = true
+	var serving []*podstate.State
+	for _, s := range u.States {
+		if s.Ready() && !u.out[s] {
+			serving = append(serving, s)
+		}
+	}
+	if len(serving) != 1 {
+		return
+	}
+	last := serving[0]
+	if _, offered := u.seen.Endpoints[last.Pod.UID]; offered && len(u.hooks.On(last.Pod)) == 0 {
+		last.StaysIn = cmp.Or(last.StaysIn, "it is the last pod that serves")
+	}
 }
 
 // DrainState returns how far the pod is in its drain. The plan says which hooks a pod with a turn still has.

@@ -56,19 +56,19 @@ type Endpoint struct {
 }
 
 // EndpointsOf returns what the EndpointSlices of the namespace say about the pods that are out of service, and about those that serve as
-// the last endpoint of a Service. The native rule is podToEndpoint of k8s.io/endpointslice, utils.go: an endpoint is ready as long as its
+// endpoints of a Service. The native rule is podToEndpoint of k8s.io/endpointslice, utils.go: an endpoint is ready as long as its
 // pod is Ready and not terminating. The EndpointSlices of a Service that publishes addresses that are not ready say nothing about
 // readiness.
 func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, services []corev1.Service) Endpoints {
-	endpoints, offers := Endpoints{}, offersOf(slices, services)
+	endpoints, offers := Endpoints{}, offersOf(slices, services, notReady(pods))
 	for _, pod := range pods {
 		out := readiness.Out(pod)
 		if !out && !apps.IsTrue(pod, corev1.PodReady) {
 			continue
 		}
-		endpoint := endpointOf(pod, pods, offers)
+		endpoint, offered := endpointOf(pod, pods, offers)
 		endpoint.NoClientSent = out && !SentTo(pod, slices, services)
-		if out || endpoint.LastOf != "" {
+		if out || offered {
 			endpoints[pod.UID] = endpoint
 		}
 	}
@@ -170,21 +170,22 @@ func sameAddress(a, b string) bool {
 	return a == b || err == nil && otherErr == nil && one.Unmap() == other.Unmap()
 }
 
-// endpointOf returns what the Services offer of the pod, one of those pods. LastOf is the first of the Services of which the pod is the
+// endpointOf returns what the Services offer of the pod, one of those pods, and whether it is an endpoint of any. LastOf is the first of the Services of which the pod is the
 // last endpoint. A Ready pod counts as listed: if it is not listed yet, it may be in a moment.
-func endpointOf(pod *corev1.Pod, pods []*corev1.Pod, offers []*offer) Endpoint {
-	endpoint := Endpoint{Listed: apps.IsTrue(pod, corev1.PodReady)}
+func endpointOf(pod *corev1.Pod, pods []*corev1.Pod, offers []*offer) (endpoint Endpoint, offered bool) {
+	endpoint = Endpoint{Listed: apps.IsTrue(pod, corev1.PodReady)}
 	for _, o := range offers {
 		known, ready := o.own(pod)
 		if !known {
 			continue
 		}
+		offered = true
 		endpoint.Listed = endpoint.Listed || ready > 0
 		if o.others(pod, ready) == 0 && !slices.ContainsFunc(pods, func(other *corev1.Pod) bool { return o.replaces(other, pod) }) {
 			endpoint.LastOf = cmp.Or(endpoint.LastOf, o.service)
 		}
 	}
-	return endpoint
+	return endpoint, offered
 }
 
 // offer is a Service with its endpoints. Each endpoint counts once, however many addresses and ports it has.
@@ -194,15 +195,17 @@ type offer struct {
 	of *corev1.Service
 	// local says that the Service keeps traffic on the node where it arrives.
 	local bool
-	// ready has every endpoint, by identity, and whether it is ready. total and onNode count the ready ones.
+	// ready has every endpoint, by identity, and whether it is ready. total and onNode count the ready ones whose pods are not known to have
+	// left since.
 	ready  map[string]bool
 	total  int
 	onNode map[string]int
 }
 
 // offersOf returns the Services whose EndpointSlices follow the readiness of pods, sorted by name. A Service that was not read
-// counts as well: the wait for it is bounded.
-func offersOf(all []discoveryv1.EndpointSlice, services []corev1.Service) []*offer {
+// counts as well: the wait for it is bounded. The argument left has the endpoints whose pods are not Ready, by identity: the slices may not
+// show that yet.
+func offersOf(all []discoveryv1.EndpointSlice, services []corev1.Service, left map[string]bool) []*offer {
 	byName, offers := map[string]*corev1.Service{}, map[string]*offer{}
 	for i := range services {
 		byName[services[i].Name] = &services[i]
@@ -217,7 +220,7 @@ func offersOf(all []discoveryv1.EndpointSlice, services []corev1.Service) []*off
 			offers[name] = &offer{service: name, of: service, local: isLocal(service), ready: map[string]bool{}, onNode: map[string]int{}}
 		}
 		for _, endpoint := range all[i].Endpoints {
-			offers[name].add(endpoint)
+			offers[name].add(endpoint, left)
 		}
 	}
 	return slices.SortedFunc(maps.Values(offers), func(a, b *offer) int { return strings.Compare(a.service, b.service) })
@@ -234,11 +237,22 @@ func isLocal(service *corev1.Service) bool {
 		service.Spec.InternalTrafficPolicy != nil && *service.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal)
 }
 
-func (o *offer) add(endpoint discoveryv1.Endpoint) {
+// notReady returns the pods that are not Ready, by the identities of their endpoints.
+func notReady(pods []*corev1.Pod) map[string]bool {
+	identities := map[string]bool{}
+	for _, pod := range pods {
+		if !apps.IsTrue(pod, corev1.PodReady) {
+			identities[string(pod.UID)], identities["name "+pod.Name] = true, true
+		}
+	}
+	return identities
+}
+
+func (o *offer) add(endpoint discoveryv1.Endpoint, left map[string]bool) {
 	// An absent condition means true: EndpointConditions in k8s.io/api/discovery/v1.
 	ready := endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready
 	key := identity(endpoint)
-	if ready && !o.ready[key] {
+	if ready && !o.ready[key] && !left[key] {
 		o.total++
 		if endpoint.NodeName != nil {
 			o.onNode[*endpoint.NodeName]++
@@ -277,8 +291,12 @@ func (o *offer) replaces(other, pod *corev1.Pod) bool {
 	return selected && apps.IsTrue(other, corev1.PodReady) && (!o.local || other.Spec.NodeName == pod.Spec.NodeName)
 }
 
-// others returns the number of ready endpoints that can replace the pod.
+// others returns the number of ready endpoints that can replace the pod, which has that many itself. A pod that is not Ready is counted in
+// none.
 func (o *offer) others(pod *corev1.Pod, own int) int {
+	if !apps.IsTrue(pod, corev1.PodReady) {
+		own = 0
+	}
 	if o.local {
 		return o.onNode[pod.Spec.NodeName] - own
 	}

@@ -157,9 +157,21 @@ func TestEndpointsOfPodsThatServe(t *testing.T) {
 	got := podstate.EndpointsOf(r.Seen.Pods, []discoveryv1.EndpointSlice{
 		fixture.Slice("a", fixture.Endpoint("serves", true), fixture.Endpoint("unready", true), fixture.Endpoint("out", true)),
 		fixture.Slice("b", fixture.Endpoint("last", true), fixture.Endpoint("unready", false))}, nil)
-	want := podstate.Endpoints{"last": {Listed: true, LastOf: "b"}, "out": {Listed: true}}
+	want := podstate.Endpoints{"serves": {Listed: true, LastOf: "a"}, "last": {Listed: true, LastOf: "b"}, "out": {Listed: true}}
 	if !maps.Equal(got, want) {
 		t.Errorf("endpoints are %v, not %v", got, want)
+	}
+}
+
+// TestPodsThatLeaveReplaceNone: a slice may still offer a pod that has just been taken out of service.
+func TestPodsThatLeaveReplaceNone(t *testing.T) {
+	r := fixture.New(2, fixture.App{Image: "v1"})
+	rs := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2)
+	fixture.PodOf(r, "p", rs)
+	fixture.PodOf(r, "other", rs, fixture.Out)
+	slice := fixture.Slice("a", fixture.Endpoint("p", true), fixture.Endpoint("other", true))
+	if got := podstate.EndpointsOf(r.Seen.Pods, []discoveryv1.EndpointSlice{slice}, nil); got["p"].LastOf != "a" || !got["other"].Listed {
+		t.Errorf("endpoints are %v", got)
 	}
 }
 
