@@ -2,6 +2,6 @@
 //
 // cert-manager issues the certificate (manifests/base/certificates.yaml), and cainjector writes its CA into the webhook configurations.
 // This package never creates, signs or stores a certificate: that is done in package generate, where there is no cert-manager. It watches
-// the mounted files, so that a renewed certificate is served without a restart. Whether the certificate is
-// still valid is one of the checks that make a manager ready.
+// the mounted files, so that a renewed certificate is served without a restart. Whether the certificate is still valid
+// is one of the checks that make a manager ready.
 package certs
