@@ -90,7 +90,7 @@ func TestOnlyCallersOfTheCA(t *testing.T) {
 	server := port.New(webhook.Options{Host: "127.0.0.1", Port: address.Port, TLSOpts: []func(*tls.Config){TLS(watcher), callers}})
 	server.Register("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "answer") }))
 	start(t, server)
-	eventually(t, "it is ready", func() bool { return Ready(watcher, server)(nil) == nil })
+	eventually(t, "it is ready", func() bool { return server.StartedChecker()(nil) == nil })
 	for name, test := range map[string]struct {
 		shows *tls.Certificate
 		want  string

@@ -8,10 +8,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,26 +37,6 @@ func TestLoadedRefusesAnExpiredCertificate(t *testing.T) {
 	err := Loaded(watch(t, dir))(nil)
 	if err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("Loaded = %v, want an error that says expired", err)
-	}
-}
-
-func TestReadyOnceTheSocketAnswersAndFurtherChecksPass(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, 1, time.Now().Add(time.Hour))
-	watcher := watch(t, dir)
-	server, _ := newServer(t, watcher)
-	notYet := errors.New("not yet")
-	further := func(*http.Request) error { return notYet }
-	ready := Ready(watcher, server, further)
-
-	if err := ready(nil); err == nil || errors.Is(err, notYet) {
-		t.Errorf("before the server starts: %v, want the server's own error", err)
-	}
-	start(t, server)
-	eventually(t, "the socket answers", func() bool { return errors.Is(ready(nil), notYet) })
-	notYet = nil
-	if err := ready(nil); err != nil {
-		t.Errorf("with everything there: %v, want ready", err)
 	}
 }
 

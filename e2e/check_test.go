@@ -44,7 +44,6 @@ const (
 	deployment  = "deployment/" + ownName
 	service     = "service/stayput-webhook"
 	certificate = "certificate/stayput-webhook"
-	injectFrom  = "cert-manager.io/inject-ca-from"
 	marks       = "stayput-marks"
 )
 
@@ -188,71 +187,52 @@ const again = "install Stayput again"
 // breakages are by name, so they run in any order.
 var breakages = map[string]breakage{
 	"managers scaled to 0": {[]string{deployment}, func(c *checkup) { dismissManagers(c.stage) },
-		check.Finding{Level: check.Error, About: check.Managers, Problem: "is scaled to 0", Remedy: "scale deployment stayput --replicas=2"}},
+		check.Finding{Level: check.Error, About: "managers", Problem: "is scaled to 0", Remedy: "scale deployment stayput --replicas=2"}},
 	"an image that is missing": {[]string{deployment}, func(c *checkup) {
 		c.kubectl("", "set", "image", inOwn, deployment, "manager="+registry+"stayput:missing")
-	}, check.Finding{Level: check.Warning, About: check.Managers, Problem: "cannot pull image", Remedy: "image.repository"}},
+	}, check.Finding{Level: check.Warning, About: "managers", Problem: "ImagePull", Remedy: "describe pods"}},
 	"managers that a policy refuses": {[]string{deployment}, patches(deployment,
 		`{"spec":{"template":{"spec":{"hostNetwork":true}}}}`),
-		check.Finding{Level: check.Warning, About: check.Managers, Problem: "violates PodSecurity", Remedy: "policy or quota"}},
+		check.Finding{Level: check.Warning, About: "managers", Problem: "violates PodSecurity", Remedy: "mend what this says"}},
 
 	"a right that was taken": {[]string{"clusterrole/" + ownName}, takesRight(rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}),
-		check.Finding{Level: check.Error, About: check.Rights, Problem: "patch pods", Remedy: "ClusterRole"}},
+		check.Finding{Level: check.Error, About: "rights", Problem: "patch pods", Remedy: "ClusterRole"}},
 	"no ConfigMap": {[]string{"configmap/stayput-fallbacks"}, deletes("configmap/stayput-fallbacks"),
-		check.Finding{Level: check.Error, About: check.Rights, Problem: "no ConfigMap stayput-system/stayput-fallbacks", Remedy: again}},
-	"no FlowSchema": {[]string{"flowschema/" + ownName}, deletes("flowschema/" + ownName),
-		check.Finding{Level: check.Warning, About: check.Rights, Problem: "FlowSchema stayput is missing", Remedy: again}},
+		check.Finding{Level: check.Error, About: "rights", Problem: "no ConfigMap stayput-system/stayput-fallbacks", Remedy: again}},
 
 	"no webhook configuration": {[]string{mutating}, deletes(mutating),
-		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "no MutatingWebhookConfiguration", Remedy: again}},
+		check.Finding{Level: check.Error, About: "webhooks", Problem: "lack mutating webhook edits.stayput.dev, mutating", Remedy: again}},
 	"one webhook is missing":       withoutWebhook(validating, "replicasets.stayput.dev"),
 	"kubelets' reports go unasked": withoutWebhook(mutating, "kubelet-reports.stayput.dev"),
 	"webhooks of another version": {[]string{mutating},
 		patches(mutating, `[{"op":"replace","path":"/webhooks/0/clientConfig/service/path","value":"/mutate-everything"}]`),
-		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "404", Remedy: "another version than the managers"}},
+		check.Finding{Level: check.Error, About: "webhooks", Problem: "404", Remedy: "another version than the managers"}},
 	"a Service that selects nothing": {[]string{service}, patches(service, `{"spec":{"selector":{"app.kubernetes.io/name":"other"}}}`),
-		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "has no ready endpoint", Remedy: "select the managers' pods"}},
+		check.Finding{Level: check.Error, About: "webhooks", Problem: "no endpoints available", Remedy: "select the managers' pods"}},
 	"no Service": {[]string{service}, deletes(service),
-		check.Finding{Level: check.Error, About: check.Webhooks, Problem: "a Service that does not exist", Remedy: again}},
+		check.Finding{Level: check.Error, About: "webhooks", Problem: "not found", Remedy: again}},
 	"a port that is not served": {[]string{mutating, validating}, func(c *checkup) { portWebhooks(c.T, 444) },
-		check.Finding{Level: check.Error, About: check.Passing, Problem: "passed without an answer", Remedy: "failed calling webhook"}},
+		check.Finding{Level: check.Error, About: "writes", Problem: "passed without an answer", Remedy: "failed calling webhook"}},
 
 	"an issuer that does not exist": {[]string{certificate}, patches(certificate, `{"spec":{"issuerRef":{"name":"gone"}}}`),
-		check.Finding{Level: check.Error, About: check.Certificate, Problem: "issuer not found: there is no Issuer gone",
-			Remedy: "create Issuer gone"}},
-	"an issuer that was deleted": {[]string{"issuer/stayput-ca"}, deletes("issuer/stayput-ca"),
-		check.Finding{Level: check.Warning, About: check.Certificate, Problem: "cannot be renewed: issuer not found",
-			Remedy: "create Issuer stayput-ca"}},
-	"a request that was denied": {[]string{certificate}, denied,
-		check.Finding{Level: check.Error, About: check.Certificate, Problem: "denied by an approver: not here",
-			Remedy: "delete certificaterequest"}},
+		check.Finding{Level: check.Warning, About: "certificate", Problem: "stayput-webhook is not ready", Remedy: "cmctl status certificate"}},
 	"a CA that is not injected": {nil, withoutCertManager(patches(mutating, `[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)),
-		check.Finding{Level: check.Error, About: check.Certificate, Problem: "the CA has not been injected", Remedy: "cainjector runs"}},
-	"a CA that is not to be injected": {[]string{mutating}, withoutCertManager(patches(mutating,
-		`[{"op":"remove","path":"/metadata/annotations"},{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)),
-		check.Finding{Level: check.Error, About: check.Certificate, Problem: "no annotation " + injectFrom, Remedy: again}},
-	"a CA of another Certificate": {[]string{mutating},
-		patches(mutating, `{"metadata":{"annotations":{"`+injectFrom+`":"`+ownNamespace+`/gone"}}}`),
-		check.Finding{Level: check.Error, About: check.Certificate, Problem: "Certificate stayput-system/gone, which does not exist",
-			Remedy: again}},
+		check.Finding{Level: check.Error, About: "certificate", Problem: "has no caBundle", Remedy: "cainjector runs"}},
 	"another CA": {[]string{mutating}, withoutCertManager(otherCA),
-		check.Finding{Level: check.Error, About: check.Certificate, Problem: "does not trust the certificate", Remedy: "certificates.caBundle"}},
+		check.Finding{Level: check.Error, About: "writes", Problem: "it does not trust their certificate", Remedy: "certificates.caBundle"}},
 
 	"a policy is missing": {[]string{"validatingadmissionpolicy/" + marks}, deletes("validatingadmissionpolicy/" + marks),
-		check.Finding{Level: check.Error, About: check.Own, Problem: marks, Remedy: again}},
-	"a policy that only warns": {[]string{"validatingadmissionpolicybinding/" + marks},
-		patches("validatingadmissionpolicybinding/"+marks, `{"spec":{"validationActions":["Warn"]}}`),
-		check.Finding{Level: check.Error, About: check.Own, Problem: marks, Remedy: again}},
+		check.Finding{Level: check.Error, About: "policies", Problem: marks, Remedy: again}},
+	"a policy without its binding": {[]string{"validatingadmissionpolicybinding/" + marks},
+		deletes("validatingadmissionpolicybinding/" + marks),
+		check.Finding{Level: check.Error, About: "policies", Problem: marks, Remedy: again}},
 
 	"a label that is no mode": {nil, labelledWrongly,
-		check.Finding{Level: check.Warning, About: check.Namespaces, Problem: "stayput.dev/update=inplace, which is no mode",
+		check.Finding{Level: check.Warning, About: "labels", Problem: "stayput.dev/update=inplace, which is no mode",
 			Remedy: "in-place, in-place-only"}},
-	"a webhook of others without pods": {nil, guarded,
-		check.Finding{Level: check.Error, About: check.Admission, Problem: "guard/guard, which has no ready endpoint",
-			Remedy: "or delete the webhook"}},
 	"no user names for native controllers": {nil, unnamed,
-		check.Finding{Level: check.Error, About: check.Controllers, Problem: "without --use-service-account-credentials",
+		check.Finding{Level: check.Error, About: "native controllers", Problem: "without --use-service-account-credentials",
 			Remedy: "--use-service-account-credentials=true"}},
 }
 
@@ -260,29 +240,7 @@ var breakages = map[string]breakage{
 func withoutWebhook(configuration, name string) breakage {
 	return breakage{[]string{configuration}, func(c *checkup) {
 		c.kubectl("", "patch", configuration, "--type=strategic", "-p", `{"webhooks":[{"name":"`+name+`","$patch":"delete"}]}`)
-	}, check.Finding{Level: check.Error, About: check.Webhooks, Problem: "lacks " + name, Remedy: again}}
-}
-
-// denied has an approver deny the next request for the certificate. Afterwards cert-manager issues a certificate anew: a refusal is
-// remembered for an hour, and takes the place of the request that was signed.
-func denied(c *checkup) {
-	c.Cleanup(func() {
-		if _, _, err := kubectl(context.Background(), "", "delete", certificate, "secret/stayput-webhook", inOwn); err != nil {
-			c.Error(err)
-		}
-	})
-	patches(certificate, `{"spec":{"issuerRef":{"name":"gone"}}}`)(c)
-	var name string
-	c.eventually("a request that no issuer signs", func(ctx context.Context) error {
-		said, _, err := kubectl(ctx, "", "get", "certificaterequests", inOwn, "-o",
-			`jsonpath={.items[?(@.spec.issuerRef.name=="gone")].metadata.name}`)
-		if name = said; err == nil && name == "" {
-			err = fmt.Errorf("there is none")
-		}
-		return err
-	})
-	c.kubectl("", "patch", "certificaterequest", name, inOwn, "--subresource=status", "--type=merge", "-p",
-		`{"status":{"conditions":[{"type":"Denied","status":"True","reason":"policy","message":"not here"}]}}`)
+	}, check.Finding{Level: check.Error, About: "webhooks", Problem: "webhook " + name, Remedy: again}}
 }
 
 // withoutCertManager breaks what cainjector would mend: it may still be about to write a CA for an annotation that it has read before.
@@ -313,20 +271,6 @@ func labelledWrongly(c *checkup) {
 	c.eventually("the label to be accepted", func(ctx context.Context) error {
 		_, _, err := kubectl(ctx, "", "label", "namespace", namespace, updateLabel+"=inplace")
 		return err
-	})
-}
-
-// guarded adds a webhook for updates of pods that nothing serves. It is called only for the namespace of this test.
-func guarded(c *checkup) {
-	c.kubectl(fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration",
-		"metadata":{"name":"e2e-guard"},"webhooks":[{"name":"guard.example.com","admissionReviewVersions":["v1"],"sideEffects":"None",
-		"clientConfig":{"service":{"namespace":"guard","name":"guard"}},
-		"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":%q}},
-		"rules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["pods"],"operations":["UPDATE"]}]}]}`, c.namespace), "create", "-f", "-")
-	c.Cleanup(func() {
-		if _, _, err := kubectl(context.Background(), "", "delete", "validatingwebhookconfiguration", "e2e-guard"); err != nil {
-			c.Error(err)
-		}
 	})
 }
 

@@ -296,7 +296,7 @@ func hookHalfway(t *testing.T) {
 	s.tells("web", "goes on with annotation "+targetsHook+": not removed within 3s")
 }
 
-// hookLeaderKilled kills the leader while hooks hold pods of both kinds. The next leader knows since when.
+// hookLeaderKilled kills the leader while hooks hold pods of a Deployment and of a DaemonSet. The next leader knows since when.
 func hookLeaderKilled(t *testing.T) {
 	long(t)
 	m := meet(t, web(2, hooked, rolling("1", "0")), agent(templated(hooked)))

@@ -26,7 +26,7 @@ func pulledFirst(prePullPod *corev1.Pod) *story {
 	return s
 }
 
-func TestJudgeDoesNotCountPullers(t *testing.T) {
+func TestJudgeDoesNotCountPrePullPods(t *testing.T) {
 	s := pulledFirst(aPrePullPod("pull"))
 	s.moves("p1")
 	s.moves("p2")
@@ -35,7 +35,7 @@ func TestJudgeDoesNotCountPullers(t *testing.T) {
 	}
 }
 
-func TestJudgeFindsWhatIsWrongWithAPuller(t *testing.T) {
+func TestJudgeFindsWhatIsWrongWithAPrePullPod(t *testing.T) {
 	for found, spoil := range map[string]func(*corev1.Pod){
 		"has no owner": func(pod *corev1.Pod) { pod.OwnerReferences = nil },
 		"is controlled by ReplicaSet new": func(pod *corev1.Pod) {
@@ -56,7 +56,7 @@ func TestJudgeFindsWhatIsWrongWithAPuller(t *testing.T) {
 	}
 }
 
-func TestJudgeFindsAPullerThatOutlivesItsUpdate(t *testing.T) {
+func TestJudgeFindsAPrePullPodThatOutlivesItsUpdate(t *testing.T) {
 	s := begun()
 	s.tell(watch.Added, aPrePullPod("pull"))
 	s.moves("p1")
@@ -86,7 +86,7 @@ func withSurgePod() *story {
 	return s
 }
 
-func TestJudgeAcceptsABorrowedPod(t *testing.T) {
+func TestJudgeAcceptsASurgePod(t *testing.T) {
 	s := withSurgePod()
 	s.moves("p1")
 	s.moves("p2")
@@ -96,7 +96,7 @@ func TestJudgeAcceptsABorrowedPod(t *testing.T) {
 	}
 }
 
-func TestJudgeFindsWhatIsWrongWithBorrowing(t *testing.T) {
+func TestJudgeFindsWhatIsWrongWithSurgePods(t *testing.T) {
 	for found, spoil := range map[string]func(*story){
 		"1 of 2 pods are unavailable, 0 may be": bothDrained,
 		"is one of 4 pods, 3 may be there":      func(s *story) { s.tell(watch.Added, aPod("p4", "new", "v2", false)) },
@@ -110,7 +110,7 @@ func TestJudgeFindsWhatIsWrongWithBorrowing(t *testing.T) {
 	}
 }
 
-func TestJudgeExemptsWhatMayNotBorrow(t *testing.T) {
+func TestJudgeExemptsWhatMayHaveNoSurgePod(t *testing.T) {
 	if rules := surge(1); rules.whole(&metav1.ObjectMeta{Labels: map[string]string{surgeLabel: "false"}}) {
 		t.Error("a workload that may not surge is not exempt")
 	}

@@ -236,7 +236,7 @@ func (c inPlaceChange) scaled(t *testing.T) {
 	c.everywhere(s, "web")
 }
 
-// gathering is a meeting of workloads of both kinds, each with its own kind of change.
+// gathering is a meeting of Deployments and DaemonSets, each with its own kind of change.
 type gathering struct {
 	meeting
 	changes map[string]inPlaceChange // by workload

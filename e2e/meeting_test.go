@@ -55,7 +55,7 @@ func disturbances(t *testing.T) {
 	t.Run("uninstalled", uninstalled)
 }
 
-// meeting is a stage with workloads of both kinds, and the same disturbance for both. Each workload has its own rules.
+// meeting is a stage with a Deployment and a DaemonSet, and the same disturbance for both. Each workload has its own rules.
 type meeting struct {
 	*stage
 	names []string

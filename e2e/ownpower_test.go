@@ -29,7 +29,7 @@ func ownPower(t *testing.T) {
 		"pods without label": powerWithoutLabel,
 		"status":             powerOverStatus,
 		"revisions":          powerOverRevisions,
-		"pre-pull pods":      powerOverPullers,
+		"pre-pull pods":      powerOverPrePullPods,
 		"resources":          powerOverResources,
 		"system namespaces":  powerOverSystem,
 	})
@@ -425,9 +425,9 @@ func (e *estate) createSet(namespace string, replicas int32, owners []metav1.Own
 	return e.thief.Create(e.Context(), set, client.DryRunAll)
 }
 
-// powerOverPullers creates pre-pull pods. The policies permit dry runs of any pod, so these are real creations. Their node does not exist,
+// powerOverPrePullPods creates pre-pull pods. The policies permit dry runs of any pod, so these are real creations. Their node is invented,
 // so none of them runs.
-func powerOverPullers(t *testing.T) {
+func powerOverPrePullPods(t *testing.T) {
 	e := newEstate(t, labelled)
 	root := int64(0)
 	requests := map[string]error{}

@@ -26,7 +26,7 @@ func pacing(t *testing.T) {
 		"slow to stop":                       slowToStop,
 		"a volume for one node":              volumeForOneNode,
 		"a port of the node":                 portOfTheNode,
-		"no node for the surge pod":          noNodeForTheBorrowed,
+		"no node for the surge pod":          noNodeForTheSurgePod,
 		"none may be unavailable, and alone": noneUnavailableAndAlone,
 	}, "no client is sent to the agents", "a slice by hand", "no node for the surge pod", "none may be unavailable, and alone"))
 }
@@ -217,9 +217,9 @@ func takingPort(port int32) knob {
 	}
 }
 
-// noNodeForTheBorrowed tests pods with an anti-affinity that only the scheduler can evaluate. Long before the deadline they restart one at
+// noNodeForTheSurgePod tests pods with an anti-affinity that only the scheduler can evaluate. Long before the deadline they restart one at
 // a time.
-func noNodeForTheBorrowed(t *testing.T) {
+func noNodeForTheSurgePod(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, apart, progressDeadline(3600)))
 	before := s.pods("web")

@@ -20,7 +20,7 @@ const partitionLabel = "stayput.dev/partition"
 func partition(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"values that are none":    partitionRefused,
-		"surge pods":              partitionBorrows,
+		"surge pods":              partitionWithSurgePods,
 		"deadline":                partitionDeadline,
 		"a size that no node has": partitionInfeasible,
 		"paused and resumed":      partitionPaused,
@@ -225,8 +225,8 @@ func partitionRefused(t *testing.T) {
 	}
 }
 
-// partitionBorrows checks that surge pods are removed when the partition is reached.
-func partitionBorrows(t *testing.T) {
+// partitionWithSurgePods checks that surge pods are removed when the partition is reached.
+func partitionWithSurgePods(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, rolling("0", "1")))
 	before := s.pods("web")

@@ -21,7 +21,7 @@ import (
 // plugin checks what kubectl's plugin prints before and during an update, for a user who may only edit the namespace.
 func plugin(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
-		"plan of both kinds":             planned,
+		"plan of a manifest":             planned,
 		"plan of server-side apply":      plannedServerSide,
 		"plan of a namespace on its own": plannedUnlabelled,
 		"plan of in-place-only":          plannedOnlyInPlace,

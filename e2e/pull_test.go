@@ -33,7 +33,7 @@ func pulled(t *testing.T) {
 		"once on each node":             pulledOnce,
 		"none at a time":                pulledNever,
 		"quota without room":            pulledWithoutRoom,
-		"the pre-pull pods themselves":  pullersAreModest,
+		"the pre-pull pods themselves":  prePullPodsAreModest,
 		"undo half-way":                 pulledUndone,
 		"another image while missing":   pulledForward,
 		"nothing but pulled":            func(t *testing.T) { pulledOnly(t, stagedDeployment) },
@@ -350,10 +350,10 @@ func timesOf(events []corev1.Event, reason string) int {
 	return times
 }
 
-// pullersAreModest checks that a pre-pull pod may pull what the pods may pull, and has no other of their rights.
-func pullersAreModest(t *testing.T) {
+// prePullPodsAreModest checks that a pre-pull pod may pull what the pods may pull, and has no other of their rights.
+func prePullPodsAreModest(t *testing.T) {
 	s := newStage(t, labelled)
-	s.kubectl(pullerAccount, "apply", "-f", "-")
+	s.kubectl(prePullAccount, "apply", "-f", "-")
 	s.create(web(2, func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
 		spec.ServiceAccountName, spec.ImagePullSecrets = "web", []corev1.LocalObjectReference{{Name: "registry"}}
@@ -372,7 +372,7 @@ func pullersAreModest(t *testing.T) {
 	}
 }
 
-const pullerAccount = `
+const prePullAccount = `
 apiVersion: v1
 kind: ServiceAccount
 metadata:
@@ -387,7 +387,7 @@ stringData:
   .dockerconfigjson: '{"auths":{"registry.example":{"username":"e2e","password":"e2e"}}}'
 `
 
-// immodest returns the faults of a pre-pull pod of pullersAreModest.
+// immodest returns the faults of a pre-pull pod of prePullPodsAreModest.
 func immodest(prePullPod *corev1.Pod) []string {
 	var wrong []string
 	check := func(right bool, format string, arguments ...any) {

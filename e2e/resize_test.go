@@ -23,7 +23,7 @@ var resizing = with(labelled, resizeLabel, "true")
 // brief are the edits that make test makes, one of each kind of change. The unit tests of inplace/edit cover the native ones.
 var brief = []string{"cpu down", "with an image", "memory up of a DaemonSet"}
 
-// resizes changes CPU and memory of running pods, for both kinds.
+// resizes changes CPU and memory of running pods of Deployments and DaemonSets.
 func resizes(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"undo":                           resizeUndone,

@@ -12,7 +12,7 @@ const (
 	note           = "example.com/note"
 )
 
-// rules checks annotations that change in place because workloads of both kinds list them.
+// rules checks annotations that change in place because Deployments or DaemonSets list them.
 func rules(t *testing.T) {
 	scenarios := map[string]func(*testing.T){}
 	for kind, install := range bothKinds {

@@ -22,7 +22,7 @@ import (
 func surgeScenarios(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"broken new version":    surgeBroken,
-		"borrow false":          surgeNot,
+		"surge false":           surgeNot,
 		"scaled up half-way":    surgeScaledUp,
 		"scaled down half-way":  surgeScaledDown,
 		"undo half-way":         surgeUndone,
@@ -53,7 +53,7 @@ func surgeScenarios(t *testing.T) {
 			s.runs("web", "v2")
 		}
 	}
-	together(t, lengthy(scenarios, "borrow false", "scaled up half-way", "scaled down half-way", "undo half-way", "pause half-way",
+	together(t, lengthy(scenarios, "surge false", "scaled up half-way", "scaled down half-way", "undo half-way", "pause half-way",
 		"opted out half-way", "quota, an explicit 0", "nothing is left after", "nodes full half-way", "always, undo half-way",
 		"2 replicas", "3 replicas", "maxUnavailable 0, maxSurge 2", "maxUnavailable 0, minReady 3s"))
 }

@@ -38,12 +38,13 @@
 // waits, and a patch that meets newer versions asks both webhooks of edits again, five times at most. It is 1 for the reports of kubelets,
 // because a kubelet writes one after the other, and 1 for webhooks that always allow.
 //
-//	/mutate-workload      CREATE, UPDATE of apps/v1 deployments and daemonsets; reinvocationPolicy IfNeeded, as other webhooks may change
-//	                      the template later. Conditions: on CREATE the annotation inplace.AnnotationDecision is there, on UPDATE
-//	                      object.spec.template != oldObject.spec.template
+//	/mutate-workload      CREATE, UPDATE of apps/v1 deployments, daemonsets and statefulsets; reinvocationPolicy IfNeeded, as other
+//	                      webhooks may change the template later. Conditions: on CREATE the annotation inplace.AnnotationDecision is
+//	                      there, on UPDATE object.spec.template != oldObject.spec.template
 //	/validate-workload    UPDATE of the same. Condition: object.spec.template != oldObject.spec.template
 //	/validate-in-place-only
-//	                      replaces /validate-workload in namespaces with the value in-place-only; failurePolicy Fail.
+//	                      replaces /validate-workload in namespaces with the value in-place-only, for StatefulSets only if these are
+//	                      updated in place; failurePolicy Fail.
 //	/mutate-replicaset    CREATE of apps/v1 replicasets. Condition:
 //	                      request.userInfo.username == "system:serviceaccount:kube-system:deployment-controller"
 //	/validate-replicaset  UPDATE of apps/v1 replicasets and replicasets/scale, DELETE of replicasets. Conditions: the same user, and

@@ -181,7 +181,11 @@ func addComponents(
 		Watchdog: dog,
 		Tracer:   tracer,
 	})
-	return addPorts(m, o, dog.Check, certs.Ready(certificate, m.GetWebhookServer(), filled))
+	return addPorts(m, o, checks{"work-ends": dog.Check}, checks{
+		"certificate-is-valid": certs.Loaded(certificate),
+		"webhook-port-answers": m.GetWebhookServer().StartedChecker(),
+		"caches-are-filled":    filled,
+	})
 }
 
 // reader returns a reader of what package inplace needs for its decisions, with the rules of the command line.

@@ -10,8 +10,8 @@ import (
 
 // TestPorts asks the handlers of both ports as kubelets and scrapers do.
 func TestPorts(t *testing.T) {
-	well := func(*http.Request) error { return nil }
-	broken := func(*http.Request) error { return errors.New("not yet") }
+	well := checks{"all": func(*http.Request) error { return nil }}
+	broken := checks{"all": well["all"], "caches": func(*http.Request) error { return errors.New("not yet") }}
 	for _, test := range []struct {
 		handler http.Handler
 		path    string
@@ -19,9 +19,9 @@ func TestPorts(t *testing.T) {
 		says    string
 	}{
 		{healthHandler(well, broken), "/healthz", http.StatusOK, "ok"},
-		{healthHandler(well, broken), "/readyz", http.StatusInternalServerError, "webhooks"},
-		{healthHandler(well, broken), "/readyz/webhooks", http.StatusInternalServerError, "not yet"},
-		{healthHandler(broken, well), "/healthz/work-ends", http.StatusInternalServerError, "not yet"},
+		{healthHandler(well, broken), "/readyz", http.StatusInternalServerError, "[-]caches failed"},
+		{healthHandler(well, broken), "/readyz/caches", http.StatusInternalServerError, "not yet"},
+		{healthHandler(broken, well), "/healthz/caches", http.StatusInternalServerError, "not yet"},
 		{healthHandler(broken, well), "/readyz", http.StatusOK, "ok"},
 		{healthHandler(well, well), "/metrics", http.StatusNotFound, ""},
 		{metricsHandler(), "/metrics", http.StatusOK, "go_goroutines"},

@@ -106,7 +106,7 @@ func goals() []goal {
 			ratio(twentyServed, seconds, native, 1), ratio(served, seconds, native, 1)}, []cause{draining}},
 		{"the same with `stayput.dev/surge: always`", []bound{
 			between(twentyServed, seconds, surging, native, 1), between(served, seconds, surging, native, 1)}, []cause{draining}},
-		{"2 pods that take 10 s to stop, Service, drain 2 s: seconds", []bound{ratio(lingering, seconds, floor, 1.1)}, []cause{borrowing}},
+		{"2 pods that take 10 s to stop, Service, drain 2 s: seconds", []bound{ratio(lingering, seconds, floor, 1.1)}, []cause{surged}},
 		{"one replica with a ReadWriteOnce claim: deadlines passed; seconds",
 			[]bound{plain(claimed, deadlines, 0, ""), ratio(claimed, seconds, floor, 1.3)}, []cause{ends}},
 		{"three replicas with a hostPort: deadlines passed; seconds",

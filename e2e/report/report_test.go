@@ -106,7 +106,7 @@ func TestGoalsOfNothing(t *testing.T) {
 
 func TestUnmet(t *testing.T) {
 	unmet := unmet(some())
-	for why, part := range map[cause]string{borrowing: "10 s to stop", ends: "claim", planning: "of 3,000; beside", unknown: "replicas: 6"} {
+	for why, part := range map[cause]string{surged: "10 s to stop", ends: "claim", planning: "of 3,000; beside", unknown: "replicas: 6"} {
 		if !strings.Contains(unmet[why], part) {
 			t.Errorf("%q is missed for %s, which explains only %q", part, why, unmet[why])
 		}

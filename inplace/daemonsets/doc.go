@@ -8,5 +8,5 @@
 //   - maxSurge is native, and so is OnDelete without the label stayput.dev/on-delete. With it, maxUnavailable is 1.
 //   - The native controller adds tolerations and the node to each pod (places.go, dryrun.go).
 //
-// This package must not know Deployments: what both kinds need goes to a package below them.
+// This package must not know other kinds: what several kinds need goes to a package below them.
 package daemonsets

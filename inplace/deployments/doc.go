@@ -3,13 +3,13 @@
 //
 // While the update is held, only Stayput scales the ReplicaSets, and the native controllers see what happens through several watches. So
 // this package decides the order in which pods move and replicas follow, and posts each change of replicas with its cause
-// (Ledger). How a single pod is updated is in inplace/podstate, for both kinds.
+// (Ledger). How a single pod is updated is in inplace/podstate, for every kind.
 //
 // Each stage gets what the stage before has decided (planner.Proceed): which pods have their turn (pacer), what becomes of the ReplicaSets
 // (changer, surger), whether their replicas add up (Ledger), and which writes follow (patcher, status). What was observed does not
 // change meanwhile (observed).
 //
-// It must not import inplace/daemonsets: what both need is in packages that both import.
+// This package must not know other kinds: what several kinds need goes to a package below them.
 //
 // A Set is one ReplicaSet as it was observed, with its pods, and Sets are all of them. Marking are the labels that they are to have. None
 // of these depends on the whole update.

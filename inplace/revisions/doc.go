@@ -11,7 +11,7 @@
 // long.
 //
 // The holds of a workload that is being deleted are the only ones without renewal: see deployments.Rollout.Deleting and
-// controllerrevisions.Planner.HoldsDeletion.
+// controllerrevisions.Rollout.HoldsDeletion.
 //
 // # Fallback
 //

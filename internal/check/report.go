@@ -1,21 +1,10 @@
 package check
 
-// Topic is one part of what is checked.
-type Topic string
-
-// The topics, in the order in which they are checked. Those up to Admission are about the cluster, the others about the installation.
-const (
-	Kubernetes  Topic = "Kubernetes"
-	Controllers Topic = "native controllers"
-	Images      Topic = "images first"
-	Admission   Topic = "other webhooks and policies"
-	Certificate Topic = "certificate"
-	Managers    Topic = "managers"
-	Rights      Topic = "rights"
-	Webhooks    Topic = "webhooks"
-	Passing     Topic = "writes"
-	Own         Topic = "policies"
-	Namespaces  Topic = "labels"
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
 )
 
 // Level says how bad a finding is.
@@ -25,7 +14,7 @@ type Level string
 const (
 	// Error: updates are native, or are refused, until it is mended.
 	Error Level = "error"
-	// Warning: updates in place work, with less than they could have, or not everywhere.
+	// Warning: updates in place work, but not as well as they could, or not everywhere.
 	Warning Level = "warning"
 	// Unchecked: the API server did not let the check read what it needs.
 	Unchecked Level = "unchecked"
@@ -33,15 +22,16 @@ const (
 
 // Finding is one thing that is wrong.
 type Finding struct {
-	Level   Level  `json:"level"`
-	About   Topic  `json:"about"`
+	Level Level `json:"level"`
+	// About is the topic.
+	About   string `json:"about"`
 	Problem string `json:"problem"`
 	Remedy  string `json:"remedy"`
 }
 
 // Passed says what was found where nothing is wrong.
 type Passed struct {
-	About Topic  `json:"about"`
+	About string `json:"about"`
 	Says  string `json:"says"`
 }
 
@@ -54,29 +44,31 @@ type Report struct {
 }
 
 // Has reports whether there is a finding of that level.
-func (r Report) Has(level Level) bool { return r.count(level) > 0 }
+func (r Report) Has(level Level) bool {
+	return slices.ContainsFunc(r.Findings, func(each Finding) bool { return each.Level == level })
+}
 
-func (r Report) count(level Level) (n int) {
-	for _, each := range r.Findings {
-		if each.Level == level {
-			n++
-		}
+// finds reports whether there is a finding about that topic.
+func (r Report) finds(about string) bool {
+	return slices.ContainsFunc(r.Findings, func(each Finding) bool { return each.About == about })
+}
+
+// PrintText writes a line for each topic that passed, and two lines for each finding: what is wrong, and what mends it.
+func (r Report) PrintText(out io.Writer) error {
+	for _, each := range r.Passed {
+		fmt.Fprintf(out, "%-10s %s: %s\n", "ok", each.About, each.Says)
 	}
-	return n
+	for _, each := range r.Findings {
+		problem := strings.Join(strings.Fields(each.Problem), " ") // it may quote a message of several lines
+		fmt.Fprintf(out, "%-10s %s: %s\n%-10s Mend it: %s\n", each.Level, each.About, problem, "", each.Remedy)
+	}
+	last := "Nothing is wrong."
+	switch {
+	case len(r.Findings) > 0:
+		last = fmt.Sprintf("Findings: %d.", len(r.Findings))
+	case !r.Installed:
+		last = "Nothing is wrong with the cluster. Stayput is not installed."
+	}
+	_, err := fmt.Fprintln(out, last)
+	return err
 }
-
-// verdict is the result for one topic.
-type verdict struct {
-	about    Topic
-	findings []Finding
-}
-
-func (v *verdict) add(level Level, problem, remedy string) {
-	v.findings = append(v.findings, Finding{level, v.about, problem, remedy})
-}
-
-// wrong adds a finding of level Error.
-func (v *verdict) wrong(problem, remedy string) { v.add(Error, problem, remedy) }
-
-// less adds a finding of level Warning.
-func (v *verdict) less(problem, remedy string) { v.add(Warning, problem, remedy) }

@@ -34,12 +34,12 @@ func runCheck(ctx context.Context, cluster *connection, as output, std streams) 
 	if err != nil {
 		return err
 	}
-	reader, err := check.NewReader(config, cluster.own)
+	checker, err := check.New(config, cluster.own)
 	if err != nil {
 		return err
 	}
-	reader.DryRuns = true
-	report, err := reader.Check(ctx)
+	checker.DryRuns = true
+	report, err := checker.Check(ctx)
 	if err != nil {
 		return err
 	}
