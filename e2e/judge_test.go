@@ -365,13 +365,12 @@ func (j *judge) highestRevision(than *appsv1.ReplicaSet) int64 {
 var askedFor = regexp.MustCompile(
 	`"f:spec":{"f:template":{"f:metadata":{"f:annotations":{(".":{},)?"f:stayput.dev/configuration":{}}}}}`)
 
-// spec checks that only users own fields of a workload's spec, apart from what Stayput owns after an undo on stall.
+// spec checks that only users own fields of a workload's spec.
 func (j *judge) spec(e event, of metav1.Object) {
-	_, undone := of.GetAnnotations()["stayput.dev/undone"]
 	_, asks := of.GetAnnotations()[onChange]
 	for _, entry := range of.GetManagedFields() {
 		byUser := strings.HasPrefix(entry.Manager, "kubectl") || strings.HasPrefix(entry.Manager, user) ||
-			entry.Manager == "helm" || entry.Manager == "Reloader" || entry.Manager == ownName && undone
+			entry.Manager == "helm" || entry.Manager == "Reloader"
 		if byUser || entry.FieldsV1 == nil {
 			continue
 		}

@@ -15,8 +15,6 @@ var adviceOnEvents = map[string]string{
 	"InPlaceUpdateStarted":      "Nothing. `kubectl stayput status deploy/NAME` shows the progress",
 	"InPlaceUpdateCompleted":    nothing,
 	"InPlaceUpdateStalled":      "Correct what the event names, or run `kubectl rollout undo`. The update goes on by itself",
-	"InPlaceUpdateUndone":       "Correct the version before you update again: [undo on a stall](../how-to/staged-rollouts.md#undo-on-a-stall)",
-	"UndoSkipped":               "Correct what the event names, or run `kubectl rollout undo`",
 	"InPlaceUpdateAwaitsHook":   "Nothing, if the controller of the hook is at work: [hooks](../how-to/load-balancers.md#wait-for-another-controller)",
 	"PreRestartHookTimedOut":    "Look at the controller of the hook, or set a longer `stayput.dev/pre-restart-timeout`",
 	"InPlaceUpdateAtPartition":  "Look at the updated pods. Then lower the [partition](../how-to/staged-rollouts.md), or undo",

@@ -15,7 +15,7 @@ var Policies = []string{"stayput-namespaces", "stayput-workloads", "stayput-sett
 	"stayput-auxiliary", "stayput-restart-on-change", "stayput-marks", advice,
 	"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-ready", "stayput-own-resizes",
 	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-configuration",
-	"stayput-own-status", "stayput-own-undo"}
+	"stayput-own-status"}
 
 // The webhooks of both configurations in manifests.
 var (
@@ -53,7 +53,7 @@ func needed() []right {
 		cluster("", "persistentvolumeclaims", "", "get"),
 		cluster("apps", "controllerrevisions", "", "get", "list", "watch", "patch"),
 		cluster("apps", "daemonsets", "", "get", "list", "watch"),
-		cluster("apps", "deployments", "", "get", "list", "watch", "patch"),
+		cluster("apps", "deployments", "", "get", "list", "watch"),
 		cluster("apps", "deployments", "status", "patch"),
 		cluster("apps", "replicasets", "", "get", "list", "watch", "create", "patch"),
 		cluster("apps", "statefulsets", "", "get", "list", "watch"),

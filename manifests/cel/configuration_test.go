@@ -112,20 +112,3 @@ func following() *appsv1.Deployment {
 func asking(d *appsv1.Deployment) {
 	d.Annotations = map[string]string{inplace.AnnotationRestartOnChange: "*"}
 }
-
-// TestOnlyDeploymentsAreUndone checks that a workload that is never undone cannot be changed in the name of an undo: stayput-own-undo is
-// about Deployments only.
-func TestOnlyDeploymentsAreUndone(t *testing.T) {
-	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-configuration")
-	managed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}
-	for kind, refused := range map[string]bool{"Deployment": false, "DaemonSet": true, "StatefulSet": true} {
-		before := following()
-		before.Kind = kind
-		after := before.DeepCopy()
-		after.Annotations[inplace.AnnotationUndone] = "x"
-		after.Spec.Template.Spec.Containers[0].Image = "evil"
-		if why := policy.of(before, after, managed, byStayput); (why != "") != refused {
-			t.Errorf("%s: refused with %q", kind, why)
-		}
-	}
-}
