@@ -61,12 +61,6 @@ const (
 	AnnotationSurgePod = "stayput.dev/surge-pod"
 	// AnnotationNudged nudges the controller of a pod, where Stayput cannot write a revision. Its value is the time, in Unix seconds.
 	AnnotationNudged = "stayput.dev/nudged"
-	// AnnotationConfiguration says, on a workload with `stayput.dev/restart-on-change`, which version of its configuration Stayput last saw,
-	// when containers last restarted for it, and how long they do not again. In its template it changes with each restart for that, and such a
-	// change restarts the containers inside their pods.
-	//
-	// See package configuration.
-	AnnotationConfiguration = "stayput.dev/configuration"
 	// Lease is the name of the leader's Lease in Stayput's own namespace.
 	Lease = "stayput"
 	// Fallbacks is the name of the ConfigMap in that namespace that has the persisted fallbacks: see revisions.Fallbacks.

@@ -56,7 +56,7 @@ const (
 // apart from AnnotationMaintenanceWindow.
 var SettingAnnotations = []string{AnnotationInPlaceAnnotations, AnnotationRestartAnnotations, AnnotationAuxiliary,
 	AnnotationCanaryNodes, AnnotationUpdateByTopology, AnnotationUpdateLast, AnnotationPreRestartHooks,
-	AnnotationRestartOnChange, AnnotationMaintenanceWindow}
+	AnnotationMaintenanceWindow}
 
 // The defaults, and the largest value, of settings.
 const (

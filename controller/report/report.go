@@ -69,10 +69,6 @@ const (
 	EventNoDryRun = "DryRunSkipped"
 	// EventBypassed tells that a native write that a webhook should have held was not held: the API server may not reach the webhooks.
 	EventBypassed = "WebhookBypassed"
-	// EventConfiguration tells which ConfigMaps and Certificates have changed, so that containers restart, and how.
-	EventConfiguration = "ConfigurationChanged"
-	// EventNotFollowed tells why containers do not restart, or do not yet, when their configuration changes.
-	EventNotFollowed = "ConfigurationNotFollowed"
 	// EventMoved tells, on a pod, which images it was given.
 	EventMoved = "UpdatedInPlace"
 	// EventRestarts tells, on a pod, that a container restarts because an annotation of the pod asks for it.

@@ -28,8 +28,6 @@ var adviceOnEvents = map[string]string{
 	"PrePullSkipped":            "Look at the reason: [images](../how-to/images.md)",
 	"DryRunSkipped":             "Make room in the quota, or let the webhook that the event names support dry runs",
 	"WebhookBypassed":           "See the alert [StayputWebhookBypassed](alerts.md#stayputwebhookbypassed)",
-	"ConfigurationChanged":      nothing,
-	"ConfigurationNotFollowed":  "Do what the event says: [configuration reload](../how-to/configuration-reload.md#if-nothing-restarts)",
 	"UpdatedInPlace":            nothing,
 	"ContainerRestarts":         nothing,
 	"ContainerRestartWaits":     "Nothing: the containers restart when the update is over",

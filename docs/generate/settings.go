@@ -63,8 +63,6 @@ func forms() map[string]form {
 		inplace.AnnotationRestartPrefix:      {"the pod template", "any text, such as a time", "none"},
 		inplace.AnnotationRestartContainers:  {"a pod", "names of containers, comma-separated", "none"},
 		inplace.AnnotationRestartDeadline:    {"a pod", "a time in RFC 3339", "none: the request waits"},
-		inplace.AnnotationRestartOnChange: {onWorkload, quoted(inplace.AllConfiguration) + ", or " + quoted(inplace.ConfigMapPrefix+"NAME") +
-			" and " + quoted(inplace.CertificatePrefix+"NAME") + ", comma-separated", "none: nothing restarts"},
 	}
 }
 
@@ -75,7 +73,7 @@ func readSettings() (settings, error) {
 	for _, part := range []struct{ file, prefix string }{
 		{"settings.go", "Label"}, {"partition.go", "Label"}, {"ondelete.go", "Label"},
 		{"rules.go", "Annotation"}, {"auxiliary.go", "Annotation"}, {"order.go", "Annotation"}, {"hooks.go", "Annotation"},
-		{"requests.go", "Annotation"}, {"restartonchange.go", "Annotation"}, {"window.go", "Annotation"},
+		{"requests.go", "Annotation"}, {"window.go", "Annotation"},
 	} {
 		if err := constants("inplace", in(part.file, part.prefix), &found); err != nil {
 			return s, err

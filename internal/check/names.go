@@ -12,10 +12,9 @@ const (
 
 // Policies are the names of the ValidatingAdmissionPolicies in manifests.
 var Policies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
-	"stayput-auxiliary", "stayput-restart-on-change", "stayput-marks", advice,
+	"stayput-auxiliary", "stayput-marks", advice,
 	"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-ready", "stayput-own-resizes",
-	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-configuration",
-	"stayput-own-status"}
+	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-status"}
 
 // The webhooks of both configurations in manifests.
 var (
