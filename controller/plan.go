@@ -27,8 +27,7 @@ func (r *Reconciler) planOf(ctx context.Context, workload types.NamespacedName, 
 	remembered.Observe(rollout.Snapshot().Pods, time.Now())
 	seen := rollout.Snapshot()
 	seen.Endpoints, seen.TakenOut, seen.Marks, seen.Batches = endpoints, remembered.TakenOut, remembered.Marks, remembered.Batches
-	seen.Fallback, seen.RefusedUndo = remembered.KnownFallback(seen.Fallback), remembered.RefusedUndo
-	seen.Unhindered = remembered.Unhindered
+	seen.Fallback = remembered.KnownFallback(seen.Fallback)
 	if seen.Disruption, err = r.allowances.Seen(ctx, rollout); err != nil {
 		return steps.Plan{}, err
 	}
@@ -63,14 +62,10 @@ func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.Namespac
 	return rollout.Plan(), nil
 }
 
-// noteRefusal notes that a stalled update is not undone for now, or that no images are pulled in advance for an update
-// revision, and reports whether it did. If there are pre-pull pods already, a refusal of one more only says that a quota
-// is full, and is not noted. But if another pod has the name of a pre-pull pod, it is noted, because that does not change.
+// noteRefusal notes that no images are pulled in advance for an update revision, and reports whether it did. If there are
+// pre-pull pods already, a refusal of one more only says that a quota is full, and is not noted. But if another pod has the
+// name of a pre-pull pod, it is noted, because that does not change.
 func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout kinds.Rollout, done write.Outcome) (noted bool) {
-	if done.RefusedUndo.Why != "" {
-		r.memories.recall(workload).RefusedUndo = done.RefusedUndo
-		return true
-	}
 	created := slices.ContainsFunc(done.Writes, func(w write.Done) bool { return write.CreatesPrePullPod(w.Step) })
 	enough := created || len(rollout.Snapshot().Pull.PrePullPods) > 0
 	if done.Unpulled.Why == "" || enough && !done.Taken {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/controller/allowance"
-	"github.com/stayput/stayput/controller/configuration"
 	"github.com/stayput/stayput/controller/drain"
 	"github.com/stayput/stayput/controller/fair"
 	"github.com/stayput/stayput/controller/report"
@@ -44,8 +43,8 @@ const (
 )
 
 const (
-	// workers is how many requests each controller works on at a time. There are two controllers for each kind of workload,
-	// and one for orphans.
+	// workers is how many requests each controller works on at a time. There is one controller for each kind of workload, and
+	// one for orphans.
 	workers = 32
 	// share is how many workers may be busy with one namespace. They mostly wait for answers, so several are useful. Few
 	// enough must be busy that other namespaces need not wait.
@@ -91,10 +90,6 @@ func setupKinds(
 	if err := metrics.Setup(m, cached.ExcludedNamespaces.Manages); err != nil {
 		return err
 	}
-	sources, err := configuration.NewSources(m)
-	if err != nil {
-		return err
-	}
 	allowances := &allowance.Room{Cached: cached, Live: live(m, cached)}
 	load := &allowance.Load{Tell: metrics.Restarting}
 	restarts := &allowance.Restarts{Limits: limits, Load: load, Cached: cached}
@@ -107,27 +102,8 @@ func setupKinds(
 		if err := setupUpdates(m, kind, cached, updates, load, dog); err != nil {
 			return err
 		}
-		if err := setupConfiguration(m, kind, cached, sources, updates.Reporter, dog); err != nil {
-			return err
-		}
 	}
 	return nil
-}
-
-// setupConfiguration adds the controller that restarts containers of one kind's workloads when their configuration has changed, on the
-// leader.
-func setupConfiguration(
-	m manager.Manager, kind kinds.Kind, cached observe.Reader, sources *configuration.Sources, reporter *report.Reporter,
-	dog *watchdog.Watchdog,
-) error {
-	route := router{reader: cached, kind: kind}
-	restarts := &configuration.Restarts{Kind: kind.Kind, Cached: cached, Client: m.GetClient(), Sources: sources, Report: reporter}
-	return builder.ControllerManagedBy(m).Named(kind.Controller+"-configuration").
-		Watches(kind.Workload.Object(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(configuration.Asks)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
-		WatchesRawSource(sources.Of(kind.Workload.Name)).
-		WithOptions(options()).
-		Complete(watched{restarts, dog, "configuration of " + kind.Workload.Name})
 }
 
 // setupOrphans adds the controller for orphans, on the leader.

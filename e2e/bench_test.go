@@ -30,7 +30,6 @@ func TestBench(t *testing.T) {
 	t.Run("fleet", benchFleet)
 	t.Run("strangers", benchStrangers)
 	t.Run("workloads", benchWorkloads)
-	t.Run("configuration", benchConfiguration)
 	t.Run("birth", benchBirth)
 	t.Run("rest", benchRest)
 	t.Run("overload", benchOverload)

@@ -89,9 +89,9 @@ REPORT = go -C e2e/report build -o $(BIN)/report . && \
 
 # go test prints while it runs only in the folder e2e and without a package argument. The page is written also after a failure.
 .PHONY: bench
-bench: cluster install ## the cost of an update in place, natively and at the least, into docs/explanation/performance.md; RUN=pods for some benches; SIMULATED_NODES=1000 RUN='(crowd|fleet)' for thousands of pods; SIMULATED_NODES=100 WORKLOADS=300 RUN=workloads for many Deployments at once, and RUN=limits within limits; RUN=configuration RELOADER=/path/to/reloader beside Reloader; ROUNDS=1 for fewer updates
+bench: cluster install ## the cost of an update in place, natively and at the least, into docs/explanation/performance.md; RUN=pods for some benches; SIMULATED_NODES=1000 RUN='(crowd|fleet)' for thousands of pods; SIMULATED_NODES=100 WORKLOADS=300 RUN=workloads for many Deployments at once, and RUN=limits within limits; ROUNDS=1 for fewer updates
 	@mkdir -p $(BENCH_OUTPUT)
-	@measured=0; SIMULATED_NODES='$(SIMULATED_NODES)' WORKLOADS='$(WORKLOADS)' RESTING='$(RESTING)' LOAD='$(LOAD)' ROUNDS='$(ROUNDS)' RELOADER='$(RELOADER)' BENCH_OUTPUT=$(BENCH_OUTPUT) \
+	@measured=0; SIMULATED_NODES='$(SIMULATED_NODES)' WORKLOADS='$(WORKLOADS)' RESTING='$(RESTING)' LOAD='$(LOAD)' ROUNDS='$(ROUNDS)' BENCH_OUTPUT=$(BENCH_OUTPUT) \
 		go -C e2e test -tags e2e,bench -count=1 -timeout 3h -run '^TestBench$$/$(RUN)' || measured=$$?; $(REPORT); exit $$measured
 
 .PHONY: performance

@@ -344,28 +344,6 @@ func written() *appsv1.Deployment {
 	return d
 }
 
-// TestJudgeGrantsWhatIsAskedFor checks that Stayput may own one annotation of the template, where the workload asks for it.
-func TestJudgeGrantsWhatIsAskedFor(t *testing.T) {
-	const asks, refused = "*", "stayput wrote its spec"
-	for name, c := range map[string]struct{ value, owned, found string }{
-		"asked for":     {asks, `{"f:annotations":{"f:stayput.dev/configuration":{}}}`, ""},
-		"the first one": {asks, `{"f:annotations":{".":{},"f:stayput.dev/configuration":{}}}`, ""},
-		"another":       {asks, `{"f:annotations":{"f:other":{},"f:stayput.dev/configuration":{}}}`, refused},
-		"a label":       {asks, `{"f:annotations":{"f:stayput.dev/configuration":{}},"f:labels":{"f:a":{}}}`, refused},
-		"not asked for": {"", `{"f:annotations":{"f:stayput.dev/configuration":{}}}`, refused},
-	} {
-		s, d := begun(), written()
-		d.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:metadata":` + c.owned + `}}}`)
-		if c.value != "" {
-			d.Annotations = map[string]string{onChange: c.value}
-		}
-		s.tell(watch.Modified, d)
-		if decision := s.decision(); strings.Contains(decision, refused) != (c.found != "") {
-			t.Errorf("%s: %q instead of %q", name, decision, c.found)
-		}
-	}
-}
-
 // TestJudgeLooksAtSidecars checks that of a pod's init containers only the sidecars' images count.
 func TestJudgeLooksAtSidecars(t *testing.T) {
 	spec := func(setup, mesh string) corev1.PodSpec {

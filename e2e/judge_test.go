@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -361,25 +360,12 @@ func (j *judge) highestRevision(than *appsv1.ReplicaSet) int64 {
 	return highest
 }
 
-// askedFor is what Stayput owns of the spec of a workload that asks for restarts: one annotation of the template, and perhaps their map.
-var askedFor = regexp.MustCompile(
-	`"f:spec":{"f:template":{"f:metadata":{"f:annotations":{(".":{},)?"f:stayput.dev/configuration":{}}}}}`)
-
-// spec checks that only users own fields of a workload's spec, apart from what Stayput owns after an undo on stall.
+// spec checks that only users own fields of a workload's spec.
 func (j *judge) spec(e event, of metav1.Object) {
-	_, undone := of.GetAnnotations()["stayput.dev/undone"]
-	_, asks := of.GetAnnotations()[onChange]
 	for _, entry := range of.GetManagedFields() {
 		byUser := strings.HasPrefix(entry.Manager, "kubectl") || strings.HasPrefix(entry.Manager, user) ||
-			entry.Manager == "helm" || entry.Manager == "Reloader" || entry.Manager == ownName && undone
-		if byUser || entry.FieldsV1 == nil {
-			continue
-		}
-		owned := entry.FieldsV1.GetRawBytes()
-		if asks && entry.Manager == ownName {
-			owned = askedFor.ReplaceAll(owned, nil)
-		}
-		if bytes.Contains(owned, []byte(`"f:spec"`)) {
+			entry.Manager == "helm" || entry.Manager == "Reloader"
+		if !byUser && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:spec"`)) {
 			j.violation(e, "%s wrote its spec", entry.Manager)
 		}
 	}

@@ -136,7 +136,6 @@ func TestTogether(t *testing.T) {
 		"stuck":       stuck,
 		"resize":      resizes,
 		"restart":     restart,
-		"reload":      configurationReload,
 		"rules":       rules,
 		"tolerate":    tolerate,
 		"plugin":      plugin,

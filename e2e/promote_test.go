@@ -14,10 +14,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 )
-
-const onStallLabel = "stayput.dev/on-stall"
 
 // promoted promotes an update stage by stage until all pods are updated.
 func (w staged) promoted(t *testing.T) {
@@ -138,77 +135,4 @@ func promoteStalls(t *testing.T) {
 	}))
 	s.rollout("undo", "web")
 	s.completes("web")
-}
-
-// undoOnStall checks that a crashing image goes back by itself, in the same pods, and only once: put back, it stays.
-func undoOnStall(t *testing.T) {
-	s := newStage(t, with(labelled, onStallLabel, "undo"))
-	s.create(web(3, progressDeadline(10)))
-	before := s.pods("web")
-	s.begin("in place", inPlace)
-	s.setImage("web", "app=crash")
-	s.reported("Deployment", "InPlaceUpdateUndone")
-	s.completes("web")
-	s.kept("web", before, restarts{"app": anyNumber})
-	s.runs("web", "v1")
-	s.someNeverRestarted("web")
-	s.setImage("web", "app=crash")
-	s.tells("web", "The stalled update is not undone: it was undone before")
-	s.rollout("undo", "web")
-	s.completes("web")
-	s.kept("web", before, restarts{"app": anyNumber})
-	s.undoneOnce("web")
-}
-
-// undoOnStallOfTheOnlyPod checks the same where all pods have moved when the deadline passes.
-func undoOnStallOfTheOnlyPod(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(1, progressDeadline(10)))
-	before := s.pods("web")
-	s.kubectl("", "label", "deployment/web", onStallLabel+"=undo")
-	s.begin("in place", Rules{Created: none, Deleted: none, Outage: true})
-	s.setImage("web", "app=crash")
-	s.reported("Deployment", "InPlaceUpdateUndone")
-	s.completes("web")
-	s.kept("web", before, restarts{"app": anyNumber})
-	s.runs("web", "v1")
-	s.undoneOnce("web")
-}
-
-// noUndoInWaiting checks that an update which waits for a PodDisruptionBudget longer than its deadline is not undone, and goes on when the
-// budget allows it.
-func noUndoInWaiting(t *testing.T) {
-	s := newStage(t, with(with(labelled, onStallLabel, "undo"), budgetsLabel, "respect"))
-	s.create(web(2, progressDeadline(5)))
-	before := s.pods("web")
-	s.kubectl("", "create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=2")
-	s.begin("in place", inPlace)
-	s.setImage("web", "app=v2")
-	s.wait("the deadline to be exceeded", on("web", func(_ world, d *appsv1.Deployment) error {
-		if c := progressing(d); c == nil || c.Reason != "ProgressDeadlineExceeded" {
-			return fmt.Errorf("the condition is %+v", c)
-		}
-		return nil
-	}))
-	s.kubectl("", "delete", "poddisruptionbudget", "web")
-	s.completes("web")
-	s.kept("web", before, once)
-	s.runs("web", "v2")
-}
-
-func (s *stage) undoneOnce(name string) {
-	s.Helper()
-	undone := 0
-	s.eventually("the events", func(ctx context.Context) error {
-		events, err := s.eventsOn(ctx, name)
-		for _, e := range events {
-			if e.Reason == "InPlaceUpdateUndone" && e.Type == corev1.EventTypeWarning {
-				undone++
-			}
-		}
-		return err
-	})
-	if undone != 1 {
-		s.Errorf("it was undone %d times", undone)
-	}
 }

@@ -60,23 +60,21 @@ func TestRightsAreUsed(t *testing.T) {
 	}
 }
 
-// givenRights returns the rights in manifests/base, which scenarios bind in part.
+// givenRights returns the rights in manifests/base.
 func givenRights(t *testing.T) []right {
 	t.Helper()
 	var given []right
-	for _, file := range []string{"rbac.yaml", "configuration-reload.yaml"} {
-		content, err := os.ReadFile(filepath.Join(repository, "manifests", "base", file))
-		if err != nil {
+	content, err := os.ReadFile(filepath.Join(repository, "manifests", "base", "rbac.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range strings.SplitSeq(string(content), "\n---\n") {
+		var role rbacv1.Role // a ClusterRole has the same rules
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 			t.Fatal(err)
 		}
-		for document := range strings.SplitSeq(string(content), "\n---\n") {
-			var role rbacv1.Role // a ClusterRole has the same rules
-			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
-				t.Fatal(err)
-			}
-			for _, rule := range role.Rules {
-				given = append(given, rightsOf(rule)...)
-			}
+		for _, rule := range role.Rules {
+			given = append(given, rightsOf(rule)...)
 		}
 	}
 	return given

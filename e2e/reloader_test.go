@@ -1,4 +1,4 @@
-//go:build e2e && (reloader || bench)
+//go:build e2e && reloader
 
 package e2e
 

@@ -80,12 +80,17 @@ func restartIsFresh(t *testing.T, of kindOfWorkload) {
 	s.inPlace(of.name, once, func() { s.rollout("restart", of.name) })
 	for _, pod := range s.pods(of.name) {
 		for _, show := range [][]string{{"version"}, {"show", "/conf/colour"}, {"show", "/colour"}} {
-			shown := s.kubectl("", append([]string{"exec", pod.Name, "--", "/app"}, show...)...)
-			if strings.TrimSpace(shown) != "green" {
+			if shown := s.app(pod, show...); shown != "green" {
 				t.Errorf("pod %s: app %s says %q", pod.Name, strings.Join(show, " "), shown)
 			}
 		}
 	}
+}
+
+// app runs the test application in a pod.
+func (s *stage) app(pod *corev1.Pod, arguments ...string) string {
+	s.Helper()
+	return strings.TrimSpace(s.kubectl("", append([]string{"exec", pod.Name, "--", "/app"}, arguments...)...))
 }
 
 // configured uses the colour of ConfigMap conf as the version, and mounts conf in two volumes.

@@ -23,10 +23,7 @@ func undo(t *testing.T) {
 		"of a crashing image":          func(t *testing.T) { undoBroken(t, "crash", "CrashLoopBackOff") },
 		"rollover half-way":            rollover,
 		"forward from a missing image": forward,
-		"on stall":                     undoOnStall,
-		"on stall of the only pod":     undoOnStallOfTheOnlyPod,
-		"not while a budget keeps it":  noUndoInWaiting,
-	}, "after completion", "of an image that is not", "forward from a missing image", "on stall of the only pod"))
+	}, "after completion", "of an image that is not", "forward from a missing image"))
 }
 
 func undoCompleted(t *testing.T) {

@@ -34,7 +34,6 @@ const (
 	restartLabel       = "stayput.dev/restart"
 	resizeLabel        = "stayput.dev/resize"
 	prePullLabel       = "stayput.dev/pre-pull" // its value is the workload's UID
-	onChange           = "stayput.dev/restart-on-change"
 )
 
 // user is the field manager of the suite's own writes.

@@ -61,18 +61,6 @@ const (
 	AnnotationSurgePod = "stayput.dev/surge-pod"
 	// AnnotationNudged nudges the controller of a pod, where Stayput cannot write a revision. Its value is the time, in Unix seconds.
 	AnnotationNudged = "stayput.dev/nudged"
-	// AnnotationUndone names, on a Deployment, the ReplicaSet of the last update that was undone because it had stalled. That update is not
-	// undone again.
-	//
-	// See LabelOnStall. It is written with the template, so neither is there without the other. The Deployment controller and an undo copy it
-	// like any annotation: it names the ReplicaSet, so a copy of it does no harm, and deployments.Rollout.Undone keeps it.
-	AnnotationUndone = "stayput.dev/undone"
-	// AnnotationConfiguration says, on a workload with `stayput.dev/restart-on-change`, which version of its configuration Stayput last saw,
-	// when containers last restarted for it, and how long they do not again. In its template it changes with each restart for that, and such a
-	// change restarts the containers inside their pods.
-	//
-	// See package configuration.
-	AnnotationConfiguration = "stayput.dev/configuration"
 	// Lease is the name of the leader's Lease in Stayput's own namespace.
 	Lease = "stayput"
 	// Fallbacks is the name of the ConfigMap in that namespace that has the persisted fallbacks: see revisions.Fallbacks.

@@ -63,12 +63,8 @@ func (r Rules) Resizing(settings Settings) Rules {
 	return r
 }
 
-// Allows reports whether the annotation may change in place. AnnotationConfiguration always may: users ask for its changes with
-// AnnotationRestartOnChange.
+// Allows reports whether the annotation may change in place.
 func (r Rules) Allows(annotation string) bool {
-	if annotation == AnnotationConfiguration {
-		return true
-	}
 	if r.Restarts(annotation) {
 		return r.RestartInPlace
 	}
@@ -77,7 +73,7 @@ func (r Rules) Allows(annotation string) bool {
 
 // Restarts reports whether a change of the annotation asks for a restart.
 func (r Rules) Restarts(annotation string) bool {
-	return annotation == AnnotationRestartedAt || annotation == AnnotationConfiguration || covered(r.Restart, annotation)
+	return annotation == AnnotationRestartedAt || covered(r.Restart, annotation)
 }
 
 // Text returns a text that is different for different rules, for use as a key.

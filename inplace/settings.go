@@ -56,7 +56,7 @@ const (
 // apart from AnnotationMaintenanceWindow.
 var SettingAnnotations = []string{AnnotationInPlaceAnnotations, AnnotationRestartAnnotations, AnnotationAuxiliary,
 	AnnotationCanaryNodes, AnnotationUpdateByTopology, AnnotationUpdateLast, AnnotationPreRestartHooks,
-	AnnotationRestartOnChange, AnnotationMaintenanceWindow}
+	AnnotationMaintenanceWindow}
 
 // The defaults, and the largest value, of settings.
 const (
@@ -112,8 +112,6 @@ type Settings struct {
 	DisruptionBudgets bool
 	// PreRestartTimeout: see LabelPreRestartTimeout.
 	PreRestartTimeout time.Duration
-	// UndoOnStall: see LabelOnStall.
-	UndoOnStall bool
 	// Partition: see LabelPartition, which counts on a workload only.
 	Partition Partition
 	// WindowChanges is when the maintenance window opens or closes next; zero if there is none, or if it does not within a week. While the
@@ -162,7 +160,6 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 		InitContainers:     setting(labels, LabelInitContainers, onWith(InitContainersNative, InitContainersInPlace), false),
 		DisruptionBudgets:  setting(labels, LabelDisruptionBudgets, onWith(DisruptionBudgetsRespect, DisruptionBudgetsIgnore), false),
 		PreRestartTimeout:  setting(labels, LabelPreRestartTimeout, upTo(LongestPreRestartTimeout), DefaultPreRestartTimeout),
-		UndoOnStall:        setting(labels, LabelOnStall, onWith(OnStallUndo, OnStallWait), false),
 		Partition:          PartitionOf(workloadLabels),
 	}
 }

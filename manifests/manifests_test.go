@@ -235,13 +235,11 @@ func namespaceLabels(name, mode string) labels.Set {
 }
 
 // TestUninstallMayFallBack checks that uninstall may write whatever the managers may write, because they may have left it partially
-// patched. It undoes no stalled update. A test in manifests/chart checks that it may write nothing else, and that Helm's hook has the same
-// rights.
+// patched. A test in manifests/chart checks that it may write nothing else, and that Helm's hook has the same rights.
 func TestUninstallMayFallBack(t *testing.T) {
 	may := rightsOf(clusterRole(t, "uninstall/job.yaml", "stayput-uninstall"))
-	undo := right{"apps", "deployments", "patch"}
 	for right := range rightsOf(clusterRole(t, "base/rbac.yaml", "stayput")) {
-		if right != undo && (right.verb == "patch" || right.verb == "update") && right.resource != "events" && !may[right] {
+		if (right.verb == "patch" || right.verb == "update") && right.resource != "events" && !may[right] {
 			t.Errorf("make uninstall may not %s %s", right.verb, right.resource)
 		}
 	}

@@ -283,24 +283,6 @@ func TestUndoKeepsTheList(t *testing.T) {
 	}
 }
 
-// TestUndoKeepsWhatWasSeen: an undo of a restart for changed configuration does not bring back what was seen before that change. Otherwise
-// the containers would restart for it again.
-func TestUndoKeepsWhatWasSeen(t *testing.T) {
-	marked := strings.Replace(v1Template, `"labels"`, `"annotations":{"stayput.dev/configuration":"5f"},"labels"`, 1)
-	before, undone := deployment(t, marked), deployment(t, v1Template)
-	before.Annotations = map[string]string{inplace.AnnotationConfiguration: `{"configmap/web":"2"}`, inplace.AnnotationRevision: "2"}
-	undone.Annotations = map[string]string{inplace.AnnotationConfiguration: `{"configmap/web":"1"}`, inplace.AnnotationRevision: "2"}
-	first := revision(t, "web-1", v1Template, "0")
-	first.Annotations = map[string]string{inplace.AnnotationConfiguration: `{"configmap/web":"1"}`}
-	live := reader(t, namespace(inplace.ModeInPlace), before, first, revision(t, "web-2", marked, "3"))
-	req := editing(t, undone, before)
-	req.Options.Raw = []byte(`{"kind":"PatchOptions","apiVersion":"meta.k8s.io/v1"}`)
-	h := handlers(t, broken(t), live)
-	expectPatch(t, h.handle(context.Background(), req, h.templateEdits().mutateWorkload),
-		`[{"op":"add","path":"/metadata/annotations/stayput.dev~1decision","value":"in place: restarts app"},`+
-			`{"op":"add","path":"/metadata/annotations/stayput.dev~1configuration","value":"{\"configmap/web\":\"2\"}"}]`)
-}
-
 // TestUndoToNoAnnotations: the annotations that are kept do not displace the decision.
 func TestUndoToNoAnnotations(t *testing.T) {
 	before := deployment(t, v2Template)

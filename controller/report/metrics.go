@@ -28,7 +28,6 @@ type Metrics struct {
 	bypassed    *prometheus.CounterVec
 	// hooksTimedOut counts pods.
 	hooksTimedOut *prometheus.CounterVec
-	configured    *prometheus.CounterVec
 	// restarting and bound count pods of all namespaces.
 	restarting, bound prometheus.Gauge
 	// Namespaces are the series of labelled namespaces.
@@ -54,17 +53,15 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			"Updates in which a webhook did not hold a native controller's write that it should have held, by kind of workload.", "kind"),
 		hooksTimedOut: counter("pre_restart_hook_timeouts_total",
 			"Pods whose containers restarted although a pre-restart hook still held them, since the timeout had passed."),
-		configured: counter("configuration_restarts_total",
-			"Edits of templates by Stayput, because configuration changed that the workload follows."),
 		restarting: gauge("restarting_pods", "Pods that Stayput has out of service, of all namespaces."),
 		bound: gauge("restarting_pods_bound",
 			"How many pods of all namespaces may be out of service at a time by the load of the managers, besides the limits of flags."),
 	}
 	m.Namespaces = bynamespace.New(m.begin, m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable,
-		m.PrePullPods, m.pullsFailed, m.bypassed, m.hooksTimedOut, m.configured)
+		m.PrePullPods, m.pullsFailed, m.bypassed, m.hooksTimedOut)
 	m.inProgress = newInProgress(m.Namespaces)
 	registry.MustRegister(m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable,
-		m.inProgress, m.PrePullPods, m.pullsFailed, m.bypassed, m.hooksTimedOut, m.configured, m.restarting, m.bound)
+		m.inProgress, m.PrePullPods, m.pullsFailed, m.bypassed, m.hooksTimedOut, m.restarting, m.bound)
 	m.begin(bynamespace.Elsewhere)
 	return m
 }
@@ -82,7 +79,7 @@ func (m *Metrics) Setup(to manager.Manager, manages func(*corev1.Namespace) bool
 
 // begin sets the series of a namespace to zero. There are too many reasons of failures to do the same for them.
 func (m *Metrics) begin(namespace string) {
-	for _, vector := range []*prometheus.CounterVec{m.moved, m.PrePullPods, m.pullsFailed, m.hooksTimedOut, m.configured} {
+	for _, vector := range []*prometheus.CounterVec{m.moved, m.PrePullPods, m.pullsFailed, m.hooksTimedOut} {
 		vector.WithLabelValues(namespace)
 	}
 	for _, vector := range []*prometheus.HistogramVec{m.duration, m.unavailable} {

@@ -38,11 +38,6 @@ const (
 	EventCompleted = "InPlaceUpdateCompleted"
 	// EventStalled tells that progressDeadlineSeconds have passed, and what the update waits for; or what is wrong with the partition.
 	EventStalled = "InPlaceUpdateStalled"
-	// EventUndone tells that the template went back to the revision before, since the update had stalled and `stayput.dev/on-stall` asks for
-	// that.
-	EventUndone = "InPlaceUpdateUndone"
-	// EventNotUndone tells why a stalled update is not undone although `stayput.dev/on-stall` asks for that.
-	EventNotUndone = "UndoSkipped"
 	// EventPartition tells, once for each value of the partition, that all pods that may move have moved, and how many those are. If the
 	// partition keeps all pods, it tells that their nodes have pulled, and how many have the new images.
 	EventPartition = "InPlaceUpdateAtPartition"
@@ -74,10 +69,6 @@ const (
 	EventNoDryRun = "DryRunSkipped"
 	// EventBypassed tells that a native write that a webhook should have held was not held: the API server may not reach the webhooks.
 	EventBypassed = "WebhookBypassed"
-	// EventConfiguration tells which ConfigMaps and Certificates have changed, so that containers restart, and how.
-	EventConfiguration = "ConfigurationChanged"
-	// EventNotFollowed tells why containers do not restart, or do not yet, when their configuration changes.
-	EventNotFollowed = "ConfigurationNotFollowed"
 	// EventMoved tells, on a pod, which images it was given.
 	EventMoved = "UpdatedInPlace"
 	// EventRestarts tells, on a pod, that a container restarts because an annotation of the pod asks for it.
@@ -162,7 +153,6 @@ func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write
 	n.begun()
 	n.moves()
 	n.bypassed()
-	n.undone()
 	if known := n.current(); known != nil {
 		n.during(known)
 	}
@@ -180,7 +170,6 @@ func (n news) during(known *update) {
 	n.awaitsLimit(known)
 	n.waits(known)
 	n.stalled(known)
-	n.notUndone(known)
 	n.fellBack(known)
 }
 
@@ -290,7 +279,6 @@ func (n news) adopt(known *update) {
 	known.told[EventNotPulled] = n.plan.NotPulled != ""
 	known.told[EventNoDryRun] = n.plan.NoDryRun != ""
 	known.told[EventBypassed] = n.plan.Bypassed != ""
-	known.told[EventNotUndone] = n.plan.NotUndone != ""
 	known.told[n.stage()] = n.waitsAtPartition()
 }
 
@@ -524,24 +512,6 @@ func (n news) stalled(known *update) {
 	if !waits {
 		n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventStalled, n.plan.Message)
 	}
-}
-
-// undone records that a stalled update was undone.
-func (n news) undone() {
-	for _, w := range n.writes {
-		if undo, is := w.Step.(steps.UndoStalled); is {
-			n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventUndone, undo.Why)
-		}
-	}
-}
-
-// notUndone records once why a stalled update is not undone.
-func (n news) notUndone(known *update) {
-	if n.plan.NotUndone == "" || known.told[EventNotUndone] {
-		return
-	}
-	known.told[EventNotUndone] = true
-	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventNotUndone, "The stalled update is not undone: "+n.plan.NotUndone)
 }
 
 // fellBack records that an update begun in place fell back.

@@ -260,20 +260,6 @@ func TestReportOfAStall(t *testing.T) {
 	fixture.WantTold(t, s.Recorder)
 }
 
-// TestReportOfAnUndoOnStall checks that an undo is reported with its reason, and once that a stalled update is not undone.
-func TestReportOfAnUndoOnStall(t *testing.T) {
-	s := newStory(t)
-	s.begin()
-	skipped := held
-	skipped.NotUndone = "it was undone before"
-	s.report(skipped)
-	s.report(skipped)
-	fixture.WantTold(t, s.Recorder, EventNotUndone+" The stalled update is not undone: it was undone before")
-	d := s.Read.Deployment
-	s.report(held, write.Done{Step: steps.UndoStalled{Deployment: d, Why: "it has stalled"}, Before: d, After: d})
-	fixture.WantTold(t, s.Recorder, EventUndone+" it has stalled")
-}
-
 func TestReportOfAStage(t *testing.T) {
 	s := newStory(t)
 	s.begin()

@@ -33,8 +33,6 @@ func (w Writer) writtenBy(step steps.Step) written {
 		return written{"create", "Pod", "", s.Pod.Namespace, s.Pod.Name}
 	case steps.DeletePrePullPod:
 		return written{"delete", "Pod", "", s.Pod.Namespace, s.Pod.Name}
-	case steps.UndoStalled:
-		return written{"patch", "Deployment", "", s.Deployment.Namespace, s.Deployment.Name}
 	case steps.PatchStatus:
 		return written{"patch", "Deployment", "status", s.Deployment.Namespace, s.Deployment.Name}
 	default: // both steps about fallbacks

@@ -72,9 +72,7 @@ type Outcome struct {
 	// Unpulled says that the API server refused a pre-pull pod. Taken is whether that is because another pod has its name.
 	Unpulled prepull.Refused
 	Taken    bool
-	// RefusedUndo is an undo of a stalled update that failed.
-	RefusedUndo steps.RefusedUndo
-	Err         error
+	Err      error
 }
 
 // CarryOut makes the steps. Steps do not build on one another, so one that fails does not stop the others. Outdated
@@ -124,13 +122,8 @@ func (w Writer) attempt(ctx context.Context, step steps.Step) (made attempt) {
 }
 
 // fail notes a failure. A refused pre-pull pod is no error, because the update goes on without it, and neither is a pod that may not say
-// what becomes of its request. Neither is an undo that fails: if the update fell back, pods would be replaced by others that cannot become
-// Ready either.
+// what becomes of its request.
 func (o *Outcome) fail(step steps.Step, err error) {
-	if undo, ok := step.(steps.UndoStalled); ok {
-		o.RefusedUndo = steps.RefusedUndo{UpdateRevision: undo.UpdateRevision, Why: err.Error(), At: time.Now()}
-		return
-	}
 	creates, ok := step.(steps.CreatePrePullPod)
 	refused := Refusal{}
 	if patch, is := step.(steps.PatchPod); is && patch.Answers && errors.As(err, &refused) {
@@ -168,8 +161,6 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	case steps.ForgetFallback:
 		changed, err := w.updateFallbacks(ctx, func(fallbacks revisions.Fallbacks) { fallbacks.Remove(s.Workload.GetUID()) })
 		return Done{Step: s, After: changed}, err
-	case steps.UndoStalled:
-		return w.patch(ctx, s, s.Deployment, &apps.Deployment{}, s.Operations)
 	case steps.PatchStatus:
 		return w.patch(ctx, s, s.Deployment, &apps.Deployment{}, s.Operations)
 	default:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -126,29 +125,6 @@ func TestRefusedAnswerIsNoFailure(t *testing.T) {
 		if done := c.writer().CarryOut(t.Context(), []steps.Step{step}); (done.Err == nil) != answers || len(done.Writes) > 0 {
 			t.Errorf("an answer %t: %+v", answers, done)
 		}
-	}
-}
-
-// TestRefusedUndoIsNoFailure checks that an update does not fall back when the API server does not accept its undo.
-func TestRefusedUndoIsNoFailure(t *testing.T) {
-	for name, answer := range map[string]error{
-		"accepted":  nil,
-		"forbidden": apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", fixture.ErrText("no")),
-		"no answer": apierrors.NewInternalError(fixture.ErrText("no answer of a webhook")),
-		"outdated":  apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", fixture.ErrText("edited")),
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCluster(t)
-			c.Refuse = func(client.Object, string) error { return answer }
-			undo := steps.UndoStalled{Deployment: c.Snapshot().Read.Deployment, UpdateRevision: "new",
-				Operations: []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/annotations", map[string]string{"undone": "web-new"})}}
-			done := c.writer().CarryOut(t.Context(), []steps.Step{undo})
-			noted := done.RefusedUndo.UpdateRevision == "new" && strings.Contains(done.RefusedUndo.Why, name)
-			if refused := name == "forbidden" || name == "no answer"; done.Err != nil || noted != refused ||
-				done.Outdated != (name == "outdated") || (len(done.Writes) == 1) != (answer == nil) {
-				t.Errorf("%+v", done)
-			}
-		})
 	}
 }
 

@@ -51,9 +51,7 @@ func forms() map[string]form {
 			quoted(inplace.DisruptionBudgetsIgnore)},
 		inplace.LabelPreRestartTimeout: {everywhere,
 			fmt.Sprintf("`0` to `%.0fh`, in `ms`, `s`, `m` and `h`", inplace.LongestPreRestartTimeout.Hours()), "`10m`"},
-		inplace.AnnotationPreRestartHooks: {onWorkload, "names, comma-separated", "none: no pod waits"},
-		inplace.LabelOnStall: {"namespace or Deployment", quoted(inplace.OnStallUndo) + ", " + quoted(inplace.OnStallWait),
-			quoted(inplace.OnStallWait)},
+		inplace.AnnotationPreRestartHooks:    {onWorkload, "names, comma-separated", "none: no pod waits"},
 		inplace.LabelPartition:               {onWorkload, "a number, or `0percent` to `100percent`", "none: no pod stays"},
 		inplace.LabelOnDelete:                {onWorkload, quoted(inplace.OnDeleteInPlace), "none: native, you delete pods"},
 		inplace.AnnotationInPlaceAnnotations: keys,
@@ -65,8 +63,6 @@ func forms() map[string]form {
 		inplace.AnnotationRestartPrefix:      {"the pod template", "any text, such as a time", "none"},
 		inplace.AnnotationRestartContainers:  {"a pod", "names of containers, comma-separated", "none"},
 		inplace.AnnotationRestartDeadline:    {"a pod", "a time in RFC 3339", "none: the request waits"},
-		inplace.AnnotationRestartOnChange: {onWorkload, quoted(inplace.AllConfiguration) + ", or " + quoted(inplace.ConfigMapPrefix+"NAME") +
-			" and " + quoted(inplace.CertificatePrefix+"NAME") + ", comma-separated", "none: nothing restarts"},
 	}
 }
 
@@ -75,9 +71,9 @@ func readSettings() (settings, error) {
 	var s settings
 	var found []constant
 	for _, part := range []struct{ file, prefix string }{
-		{"settings.go", "Label"}, {"partition.go", "Label"}, {"ondelete.go", "Label"}, {"onstall.go", "Label"},
+		{"settings.go", "Label"}, {"partition.go", "Label"}, {"ondelete.go", "Label"},
 		{"rules.go", "Annotation"}, {"auxiliary.go", "Annotation"}, {"order.go", "Annotation"}, {"hooks.go", "Annotation"},
-		{"requests.go", "Annotation"}, {"restartonchange.go", "Annotation"}, {"window.go", "Annotation"},
+		{"requests.go", "Annotation"}, {"window.go", "Annotation"},
 	} {
 		if err := constants("inplace", in(part.file, part.prefix), &found); err != nil {
 			return s, err

@@ -82,10 +82,6 @@ var Table = []Case{
 		Decision: "recreate: annotation restart.stayput.dev/db added (the template has no container or sidecar db to restart)",
 	},
 	{
-		Name: "annotation `stayput.dev/configuration`, which Stayput changes with `stayput.dev/restart-on-change`",
-		Edit: annotation("stayput.dev/configuration", "1"), Decision: "in place: restarts app, side", Restarts: []string{App, Side},
-	},
-	{
 		Name: "image of an init container", Before: prepared,
 		Edit:     func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },
 		Decision: "recreate: image of init container prepare changed, and init containers do not run again in a live pod",

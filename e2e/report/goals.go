@@ -24,8 +24,7 @@ const (
 	resized      = "12 pods resized, default strategy"
 	resizedTight = "12 pods resized, 25 % without surge"
 
-	reconfigured = "ConfigMap of 20 pods changes, 200 requests/s"
-	limits       = "100 Deployments of 3 simulated pods, limits"
+	limits = "100 Deployments of 3 simulated pods, limits"
 
 	native  = "native"
 	inPlace = "in place"
@@ -54,10 +53,6 @@ const (
 	otherTenant = "seconds of another tenant's update, p50"
 	clusterCPU  = "milliseconds of the cluster's CPU per pod"
 	etcdWrites  = "KiB that etcd writes per pod"
-
-	byReloader       = "in place, Reloader"
-	nativeByReloader = "native, Reloader"
-	nativeRestart    = "native, rollout restart"
 
 	noLimit = "no limit"
 	limited = "at most 10"
@@ -137,24 +132,8 @@ func goals() []goal {
 	for _, count := range []int{100, 300} {
 		all = append(all, atOnce(count)...)
 	}
-	all = append(all, reloads()...)
 	all = append(all, withinLimits()...)
 	return append(all, unchanged()...)
-}
-
-// reloads returns the goals of pods whose ConfigMap changes. Native figures are those of one of two ways.
-func reloads() []goal {
-	beside := func(other string) goal {
-		return goal{"a ConfigMap of 20 pods changes, beside " + other + ": seconds; the cluster's CPU per pod", []bound{
-			ratio(reconfigured, seconds, other, none), ratio(reconfigured, clusterCPU, other, none)}, nil}
-	}
-	harmless := func(title, way string) goal {
-		return goal{"a ConfigMap of 20 pods changes, " + title + ": requests lost; pods created", []bound{
-			of(reconfigured, way, lost, 0, ""), of(reconfigured, way, created, 0, "")}, nil}
-	}
-	return []goal{
-		harmless("in place by Stayput", inPlace), harmless("in place by Reloader", byReloader), beside(nativeByReloader), beside(nativeRestart),
-	}
 }
 
 // withinLimits returns the goals of many Deployments of which ten pods may restart at a time.

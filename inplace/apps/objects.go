@@ -181,19 +181,6 @@ type ControllerRevisionList struct {
 	Items           []ControllerRevision `json:"items"`
 }
 
-// TemplateOf returns the template of a workload of any kind; an empty one for other objects.
-func TemplateOf(workload metav1.Object) Template {
-	switch w := workload.(type) {
-	case *Deployment:
-		return w.Spec.Template
-	case *DaemonSet:
-		return w.Spec.Template
-	case *StatefulSet:
-		return w.Spec.Template
-	}
-	return Template{}
-}
-
 // ControllerRef returns a reference that makes the object of that kind the controller of another.
 func ControllerRef(owner metav1.Object, kind string) *metav1.OwnerReference {
 	return metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))

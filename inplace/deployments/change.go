@@ -238,8 +238,7 @@ func (c *changer) giveUpSurge(removed Ledger) {
 // end ends the update once startup probes have run, pods that went back to their revision have restarted, and the statuses of ReplicaSets
 // show that. Before that, a pod counts as available that is not, and without Stayput's marks the Deployment controller would consider its
 // rollout complete. A pod that does not start keeps the update in progress until the deadline has passed. A pod that takes long to stop
-// keeps it in progress until it has stopped: the Deployment controller does not extend its deadline for that. So does an update that may
-// still be undone.
+// keeps it in progress until it has stopped: the Deployment controller does not extend its deadline for that.
 func (c *changer) end() {
 	if unproved, wait := c.sets.Unproved(c.Seen.Now); unproved && !Overdue(c.Deployment) {
 		c.update.Plan.Again(wait)
@@ -248,9 +247,6 @@ func (c *changer) end() {
 	var stops time.Time
 	for _, s := range c.update.States {
 		stops = inplace.Latest(stops, s.Move.StopsBy(s.Pod, c.Seen.Now))
-	}
-	if c.mayBeUndone() {
-		return
 	}
 	if c.formula().OutlastsDeadline(stops) {
 		c.update.Plan.Again(stops.Sub(c.Seen.Now))

@@ -104,7 +104,6 @@ func (p planner) AskDryRun() podstate.Turns {
 	p.update.Plan.Result.DryRun = newPodOf(newRS)
 	p.update.Plan.Result.DryRun.Claims = readiness.ClaimsOf(newRS.Spec.Template.Typed().Spec)
 	turns := p.rest()
-	p.update.Plan.Result.OnlyWaits = p.paused()
 	p.update.Plan.Result.Images = p.prePull().Images()
 	waiting := p.waiting(turns)
 	p.update.Plan.Waiting = waiting.why
@@ -127,15 +126,7 @@ func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
 // Proceed implements engine.Planner.
 func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
 	pace := p.pace(p.prePull().Advance(p.paused()))
-	changes, plan := p.changes(pace), p.update.Plan
-	plan.Result.OnlyWaits = p.onlyWaits(pace.turns)
-	undo, whyNot := p.undoOnStall()
-	if undo != nil { // the patch is guarded by the version of the Deployment, so nothing else is written to it
-		plan.Instead(*undo)
-		return p.rest(), nil
-	}
-	plan.Result.NotUndone = whyNot
-	return p.write(pace, changes)
+	return p.write(pace, p.changes(pace))
 }
 
 // pace decides which pods move. Where the templates do not allow the update in place, none does, and partially patched pods go back.

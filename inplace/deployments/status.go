@@ -39,16 +39,6 @@ func (o *observed) waiting(turns podstate.Turns) waiting {
 	return w
 }
 
-// onlyWaits returns what steps.Plan.OnlyWaits says.
-func (o *observed) onlyWaits(turns podstate.Turns) bool {
-	if o.paused() || o.anyInProgress(turns) {
-		return o.paused()
-	}
-	plan := o.update.Plan.Result
-	stage, _ := o.atPartition()
-	return plan.Refused() || o.update.Partition.Flaw(o.update.States) != "" || stage != "" && !plan.Images.Pulling
-}
-
 // atPartition returns a message that the update waits only for the partition; empty if it waits for anything else, or for nothing; and
 // whether it is the maintenance window that it waits for. Pods with their turn, and nodes that pull images, are left out.
 func (o *observed) atPartition() (message string, byWindow bool) {

@@ -265,22 +265,15 @@ func Overdue(d *apps.Deployment) bool {
 	return progressing != nil && progressing.Reason == ReasonTimedOut
 }
 
-// StaysOverdue reports whether the status says that the rollout has exceeded its progress deadline, and the next one will.
-func (f StatusFormula) StaysOverdue() bool {
-	next := *f.Deployment
-	next.Status = f.NativeStatus()
-	return Overdue(f.Deployment) && Overdue(&next)
-}
-
-// TimedOut is what the native controller says of a ReplicaSet that has exceeded the deadline.
-func TimedOut(newRS *apps.ReplicaSet) string { return subjectOf(newRS) + timedOut }
+// Stalled returns why the update has stalled, one sentence; empty if it has not.
+func (r Rollout) Stalled() string { return Stalled(r.Deployment, r.UpdateRevision()) }
 
 // Stalled returns the message of the condition by which the update to that ReplicaSet has exceeded its progress deadline; empty if it has
 // not. After a further edit the condition stays until a pod progresses. It names the ReplicaSet that it is about.
 func Stalled(d *apps.Deployment, newRS *apps.ReplicaSet) string {
 	progressing := apps.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
 	if newRS == nil || !Overdue(d) || d.Status.ObservedGeneration < d.Generation ||
-		!strings.HasPrefix(progressing.Message, TimedOut(newRS)) {
+		!strings.HasPrefix(progressing.Message, subjectOf(newRS)+timedOut) {
 		return ""
 	}
 	return progressing.Message

@@ -7,17 +7,16 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// Undone returns the changes that restore settings in annotations to their values before an edit of the Deployment, and what was undone
-// before, if that edit is an undo to one of its ReplicaSets; none if it is not. An undo replaces all annotations with those of the revision
-// (Undone), but these are not part of a revision. Neither is what was seen of the configuration: with a former one, the containers would
-// restart once more. The argument before has the Deployment's annotations before the edit.
+// Undone returns the changes that restore settings in annotations to their values before an edit of the Deployment, if that edit is an undo
+// to one of its ReplicaSets; none if it is not. An undo replaces all annotations with those of the revision (Undone), but settings are not
+// part of a revision. The argument before has the Deployment's annotations before the edit.
 func (r Rollout) Undone(before map[string]string) []patches.EntryChange {
 	newRS := r.UpdateRevision()
 	if newRS == nil || !maps.Equal(r.Deployment.Annotations, Undone(before, newRS.Annotations)) {
 		return nil
 	}
 	var changed []patches.EntryChange
-	for _, key := range append([]string{inplace.AnnotationUndone, inplace.AnnotationConfiguration}, inplace.SettingAnnotations...) {
+	for _, key := range inplace.SettingAnnotations {
 		was, had := before[key]
 		if now, has := r.Deployment.Annotations[key]; had != has || was != now {
 			changed = append(changed, patches.EntryChange{Key: key, Value: was, Removing: !had})

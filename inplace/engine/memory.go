@@ -27,8 +27,6 @@ const (
 	RefusedFor = 10 * time.Minute
 	// AskedFor is for how long the answer of a dry run counts. An update may wait for days, and policies change meanwhile.
 	AskedFor = 24 * time.Hour
-	// UndoAgain is after what time an undo that the API server did not accept is tried again.
-	UndoAgain = time.Minute
 )
 
 // Memory is what the leader remembers of one workload. The zero Memory is that of a new leader.
@@ -53,10 +51,6 @@ type Memory struct {
 	Tried types.UID
 	// PrePullRefused is the update revision for which the API server takes no pre-pull pods.
 	PrePullRefused prepull.Refused
-	// RefusedUndo is the last undo of a stalled update that the API server did not accept.
-	RefusedUndo steps.RefusedUndo
-	// Unhindered is since when the update depends on nothing but itself.
-	Unhindered Unhindered
 	// failingSince is since when every reconcile fails; zero if the last one did not.
 	failingSince time.Time
 	// notBefore is until when a large workload is left alone.
@@ -79,33 +73,6 @@ type stage struct {
 }
 
 func stageOf(partition inplace.Partition) stage { return stage{partition.Value, partition.ByWindow()} }
-
-// Unhindered is since when an update can progress all the time; zero while it only waits, or if there is none. A new leader counts anew:
-// while none led, the update could not progress either.
-type Unhindered struct {
-	UpdateRevision types.UID
-	Since          time.Time
-}
-
-// Next returns it after a plan.
-func (u Unhindered) Next(plan steps.Plan, now time.Time) Unhindered {
-	revision := plan.Decision.UpdateRevision
-	switch {
-	case !plan.Decision.Held || plan.OnlyWaits || revision == nil:
-		return Unhindered{}
-	case u.UpdateRevision == revision.GetUID():
-		return u
-	}
-	return Unhindered{UpdateRevision: revision.GetUID(), Since: now}
-}
-
-// Left returns how much of the time the update to that revision has not had yet; all of it while it only waits.
-func (u Unhindered) Left(revision types.UID, most time.Duration, now time.Time) time.Duration {
-	if u.Since.IsZero() || u.UpdateRevision != revision {
-		return most
-	}
-	return max(0, most-now.Sub(u.Since))
-}
 
 // Since returns what is known of the revision; if that is nothing, that it is asked from now on.
 func (a Asked) Since(revision types.UID, now time.Time) Asked {
@@ -153,9 +120,6 @@ func (m *Memory) Observe(pods []*corev1.Pod, now time.Time) {
 	if m.RefusedOld.Old(now) {
 		m.RefusedOld = Asked{}
 	}
-	if now.Sub(m.RefusedUndo.At) > UndoAgain {
-		m.RefusedUndo = steps.RefusedUndo{}
-	}
 }
 
 // Made advances the memory after a step.
@@ -180,7 +144,7 @@ func (m *Memory) KnownFallback(cached revisions.Fallback) revisions.Fallback {
 // Planned advances the memory after a plan. The result of a dry run is used for one update only: before the next update to the same
 // revision, policies may have changed.
 func (m *Memory) Planned(plan steps.Plan, now time.Time) {
-	m.Batches, m.Unhindered = m.Batches.Next(plan, now), m.Unhindered.Next(plan, now)
+	m.Batches = m.Batches.Next(plan, now)
 	if revision := plan.Decision.UpdateRevision; revision != nil && revision.GetUID() != m.takenOutFor {
 		m.TakenOut, m.takenOutFor = nil, revision.GetUID()
 	}

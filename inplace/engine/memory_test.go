@@ -147,56 +147,6 @@ func TestFallbackIsKnownBeforeTheCacheShowsIt(t *testing.T) {
 	}
 }
 
-// TestRefusedUndoIsTriedAgain checks that an undo that the API server has not accepted is forgotten after a while.
-func TestRefusedUndoIsTriedAgain(t *testing.T) {
-	m := Memory{RefusedUndo: steps.RefusedUndo{Why: "no", At: start}}
-	if m.Observe(nil, start.Add(UndoAgain)); m.RefusedUndo.Why != "no" {
-		t.Error("it is forgotten too early")
-	}
-	if m.Observe(nil, start.Add(UndoAgain+1)); m.RefusedUndo.Why != "" {
-		t.Error("it is not forgotten")
-	}
-}
-
-// TestUnhindered has, minute by minute, what the plan says, and since when the update depends on nothing but itself.
-func TestUnhindered(t *testing.T) {
-	b, c := &metav1.ObjectMeta{UID: "b"}, &metav1.ObjectMeta{UID: "c"}
-	goesOn := func(to metav1.Object) steps.Plan {
-		return steps.Plan{Decision: steps.Decision{Held: true, UpdateRevision: to}}
-	}
-	waits := goesOn(b)
-	waits.OnlyWaits = true
-	var m Memory
-	for at, minute := range []struct {
-		plan steps.Plan
-		want Unhindered
-	}{
-		{goesOn(b), Unhindered{"b", start}},
-		{goesOn(b), Unhindered{"b", start}},
-		{goesOn(c), Unhindered{"c", start.Add(2 * time.Minute)}},
-		{goesOn(b), Unhindered{"b", start.Add(3 * time.Minute)}},
-		{waits, Unhindered{}},
-		{waits, Unhindered{}},
-		{goesOn(b), Unhindered{"b", start.Add(6 * time.Minute)}},
-		{steps.Plan{Decision: steps.Decision{UpdateRevision: b}}, Unhindered{}},
-	} {
-		if m.Planned(minute.plan, start.Add(time.Duration(at)*time.Minute)); m.Unhindered != minute.want {
-			t.Errorf("minute %d: %v, want %v", at, m.Unhindered, minute.want)
-		}
-	}
-	u, now := Unhindered{"b", start}, start.Add(3*time.Minute)
-	for want, left := range map[time.Duration]time.Duration{
-		0:               u.Left("b", time.Minute, now),
-		7 * time.Minute: u.Left("b", 10*time.Minute, now),
-		4 * time.Minute: u.Left("c", 4*time.Minute, now),
-		5 * time.Minute: Unhindered{}.Left("b", 5*time.Minute, now),
-	} {
-		if left != want {
-			t.Errorf("%s are left, want %s", left, want)
-		}
-	}
-}
-
 // TestAnAnswerCountsForAStage: an update may wait for days, and policies change meanwhile.
 func TestAnAnswerCountsForAStage(t *testing.T) {
 	one, closed := inplace.Partition{Value: "1"}, inplace.Partition{Value: "1", Closed: "the window"}

@@ -55,10 +55,6 @@ type Snapshot struct {
 	// Disruption are the PodDisruptionBudgets that count; none unless the settings ask for them. Only a caller that carries out steps, or
 	// says what pods wait for, needs them.
 	Disruption disruption.Seen
-	// RefusedUndo is the last undo of a stalled update that the API server did not accept.
-	RefusedUndo steps.RefusedUndo
-	// Unhindered is since when the update depends on nothing but itself. Only a caller that carries out steps knows it.
-	Unhindered Unhindered
 	// Share is what limits on how many pods of all workloads restart at a time leave for this one; nil if there are none. Only a caller that
 	// carries out steps knows it.
 	Share *concurrency.Share

@@ -550,8 +550,6 @@ func (w *world) carryOut(step steps.Step) error {
 			w.rules.statusWritten(w, next)
 		}
 		return patch(w, w.deployments, s.Deployment.Name, s.Operations, func(_, _ *apps.Deployment) bool { return false })
-	case steps.UndoStalled:
-		return w.undoStalled(s)
 	case steps.CreatePrePullPod:
 		w.version++
 		return w.pull.Create(s)

@@ -58,8 +58,6 @@ type stayput struct {
 		FallBack(why inplace.Reason) steps.Plan
 	}
 	failed bool
-	// heldBack is when the leader last saw that the user or a PodDisruptionBudget kept the update from progress.
-	heldBack time.Time
 	// budgets has PodDisruptionBudgets, taken the pods that were taken out of service since the last plan.
 	budgets *informer[*policyv1.PodDisruptionBudget]
 	taken   map[types.UID]bool
@@ -151,13 +149,12 @@ func (s *stayput) plan() steps.Plan {
 	s.remembered.Observe(r.Seen.Pods, s.now)
 	r.Seen.TakenOut, r.Seen.Marks, r.Seen.Batches = s.remembered.TakenOut, s.remembered.Marks, s.remembered.Batches
 	r.Seen.Disruption = s.disruption(s.budgets.list())
-	r.Seen.DryRun, r.Seen.Unhindered = s.dryRun(r.UpdateRevision()), s.remembered.Unhindered
+	r.Seen.DryRun = s.dryRun(r.UpdateRevision())
 	if known := s.remembered.NewPods(r.Seen.Settings.Partition, s.now); known.UpdateRevision == r.Seen.DryRun.UpdateRevision {
 		r.Seen.DryRun.Impossible = known.Impossible
 	}
 	plan := s.planned(&r)
 	s.addsUp(plan)
-	s.undoesInTime(r, plan)
 	s.stopsForNothing(plan)
 	s.respectsPartition(r, plan)
 	s.rules.late = s.rules.late || s.rules.paused && slices.ContainsFunc(plan.Decision.Reasons, func(reason inplace.Reason) bool {
@@ -204,7 +201,7 @@ func (s *stayput) readsItsWrites() bool {
 
 func (s *stayput) rememberWrite(step steps.Step) {
 	switch step.(type) {
-	case steps.PatchStatus, steps.UndoStalled:
+	case steps.PatchStatus:
 		s.wrote[0] = len(s.world.deployments.log)
 	case steps.PatchReplicaSet, steps.CreateReplicaSet:
 		s.wrote[1] = len(s.world.sets.log)
@@ -245,9 +242,6 @@ type invariants struct {
 	paused, late bool
 	// listed are all containers that were ever listed as auxiliary.
 	listed inplace.Auxiliary
-	// edited is when a user last edited the template, or had the rollout paused. undone counts the stalled updates that were undone.
-	edited time.Time
-	undone int
 }
 
 // statusWritten checks a status. Clients take an update for complete as soon as the status says so:
@@ -838,9 +832,6 @@ func (w *world) user(does string, change func(*apps.Deployment)) {
 	d, err := alter(w, w.deployments, "web", "", func(d *apps.Deployment) {
 		before := d.DeepCopy()
 		change(d)
-		if fixture.RawOf(before.Spec.Template) != fixture.RawOf(d.Spec.Template) || before.Spec.Paused {
-			w.rules.edited = w.now
-		}
 		if fixture.RawOf(before.Spec.Template) != fixture.RawOf(d.Spec.Template) || apps.Desired(before) != apps.Desired(d) ||
 			before.Spec.Paused != d.Spec.Paused {
 			d.Generation++
@@ -963,7 +954,6 @@ func (w *world) runOthers() {
 
 // finish removes all obstacles and demands the right end.
 func (w *world) finish() {
-	w.settings.UndoOnStall = false
 	w.quota, w.kubelet.short, w.kubelet.cramped = plenty, false, nil
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false

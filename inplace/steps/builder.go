@@ -23,12 +23,6 @@ type PlanBuilder struct {
 // Step adds a step.
 func (d *PlanBuilder) Step(s Step) { d.Result.Steps = append(d.Result.Steps, s) }
 
-// Instead takes back the steps and the phase so far, and adds this step.
-func (d *PlanBuilder) Instead(s Step) {
-	d.Result.Steps = []Step{s}
-	d.Phase("", "")
-}
-
 // DeletePrePullPods deletes all pre-pull pods.
 func (d *PlanBuilder) DeletePrePullPods(prePullPods []*corev1.Pod, why string) {
 	for _, prePullPod := range prePullPods {

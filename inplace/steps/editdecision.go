@@ -65,7 +65,7 @@ func RecordDecision(workload metav1.Object, decision string, others ...patches.E
 
 // Notices returns further lines that users need to know about the edit.
 func (j EditDecision) Notices() []string {
-	asides := []string{j.AboutPartition(), j.aboutConfiguration()}
+	asides := []string{j.AboutPartition()}
 	if j.InPlace() {
 		asides = append(asides, j.Change.VariablesRead, j.Change.InitContainersNotRerun, j.Deadline, j.Autoscaler, j.Hooks, j.Budget)
 	}
@@ -76,24 +76,8 @@ func (j EditDecision) Notices() []string {
 func IsNotice(line string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
 	prefixes := []string{PartitionPrefix, edit.AboutVariables, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix, HooksPrefix,
-		BudgetPrefix, WindowPrefix, FormerConfiguration}
+		BudgetPrefix, WindowPrefix}
 	return slices.ContainsFunc(prefixes, begins)
-}
-
-// FormerConfiguration is what becomes of pods that have not restarted for changed configuration when that restart is taken back. That is
-// left to the user: another restart would take the undo back, and all pods would have what may be wrong.
-const FormerConfiguration = "pods that have not restarted for changed configuration keep the former one"
-
-// aboutConfiguration returns one line about an edit that takes back a restart for changed configuration; empty if it does not.
-func (j EditDecision) aboutConfiguration() string {
-	if !j.Undo || !slices.ContainsFunc(j.Change.Annotations, ofConfiguration) {
-		return ""
-	}
-	return FormerConfiguration + ": kubectl rollout restart restarts all of them"
-}
-
-func ofConfiguration(change patches.EntryChange) bool {
-	return change.Key == inplace.AnnotationConfiguration
 }
 
 // AboutDeadline returns one line about a drain and stop that take longer than the deadline; empty if they do not. Stayput keeps the native

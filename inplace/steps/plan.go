@@ -63,11 +63,6 @@ type Plan struct {
 	AwaitsBudget string
 	// HookWaits are about pods that are out of service and still have annotations of pre-restart hooks.
 	HookWaits []HookWait
-	// NotUndone is why a stalled update is not undone although a label asks for that; empty if it is, or if no label does.
-	NotUndone string
-	// OnlyWaits: the update is paused, or no pod is in progress and the user, a PodDisruptionBudget or a limit keeps the others as they are.
-	// So time that passes says nothing about the update.
-	OnlyWaits bool
 	// OnRequest: pods are taken out of service because their own annotations ask for restarts, and not for an update.
 	OnRequest bool
 	// Next are the pods that are taken out of service as soon as the batch window is over.

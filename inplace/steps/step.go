@@ -132,27 +132,6 @@ type PatchStatus struct {
 	Operations []jsonpatch.Operation
 }
 
-// UndoStalled gives a Deployment the template of an earlier revision, because its update has stalled and its label asks for that. It is the
-// only step that writes what belongs to the user.
-type UndoStalled struct {
-	Deployment *apps.Deployment
-	// UpdateRevision is the UID of the ReplicaSet of the update that is undone.
-	UpdateRevision types.UID
-	Operations     []jsonpatch.Operation
-	// Why says what is undone, where the template goes, and why: one sentence.
-	Why string
-}
-
-// RefusedUndo is an UndoStalled that the API server did not accept; the zero RefusedUndo is none.
-type RefusedUndo struct {
-	UpdateRevision types.UID
-	Why            string
-	At             time.Time
-}
-
-// Describe implements Step.
-func (s UndoStalled) Describe() string { return "Deployment " + s.Deployment.Name + ": " + s.Why }
-
 // Describe implements Step.
 func (s CreateReplicaSet) Describe() string { return "create ReplicaSet " + s.Name }
 

@@ -7,10 +7,9 @@ const Deployment = "stayput"
 
 // Policies are the names of the ValidatingAdmissionPolicies in manifests.
 var Policies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
-	"stayput-auxiliary", "stayput-restart-on-change", "stayput-marks", "stayput-auxiliary-names",
+	"stayput-auxiliary", "stayput-marks", "stayput-auxiliary-names",
 	"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-ready", "stayput-own-resizes",
-	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-configuration",
-	"stayput-own-status", "stayput-own-undo"}
+	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-status"}
 
 // hookNames are the webhooks of both configurations in manifests.
 var hookNames = []string{mutating + "edits.stayput.dev", mutating + "new-replicasets.stayput.dev",
@@ -38,7 +37,7 @@ var rules = []rule{
 	{"list", "", "resourcequotas", ""},
 	{"get", "", "persistentvolumeclaims", ""},
 	{"get list watch", "apps", "deployments replicasets daemonsets statefulsets controllerrevisions", ""},
-	{"patch", "apps", "deployments deployments/status replicasets controllerrevisions", ""},
+	{"patch", "apps", "deployments/status replicasets controllerrevisions", ""},
 	{"create", "apps", "replicasets", ""},
 	{"update", "apps", "deployments/finalizers replicasets/finalizers daemonsets/finalizers statefulsets/finalizers", ""},
 	{"list watch", "discovery.k8s.io", "endpointslices", ""},

@@ -113,11 +113,6 @@ func (r Reader) snapshotOf(ctx context.Context, kind Kind, workload client.Objec
 	return engine.Snapshot{Mode: mode, Settings: settings, Rules: rules, Fallback: fallback}, err
 }
 
-// Workload returns the workload of that kind and name, whole; nil if there is none.
-func (r Reader) Workload(ctx context.Context, kind Kind, key types.NamespacedName) (client.Object, error) {
-	return kind.Workload.find(ctx, r, key)
-}
-
 // WorkloadOf returns the workload of the pod or pre-pull pod; nil if there is none.
 func (r Reader) WorkloadOf(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
 	controlled, err := r.underWorkload(ctx, pod)

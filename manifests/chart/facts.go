@@ -58,15 +58,12 @@ func (f *facts) addBlocks(manager, role *object) (err error) {
 }
 
 // uninstallRules returns those of the managers' rules that uninstall needs to let updates fall back: it watches nothing, creates nothing,
-// warns of nothing, and undoes no update.
+// and warns of nothing.
 func uninstallRules(rules *yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, rule := range rules.Content {
 		verbs := without(child(rule, "verbs"), "watch", "create")
 		resources := without(child(rule, "resources"), "events", "resourcequotas", "horizontalpodautoscalers", "poddisruptionbudgets")
-		if has(verbs, "patch") {
-			resources = without(resources, "deployments") // steps.UndoStalled
-		}
 		if len(verbs.Content) > 0 && len(resources.Content) > 0 {
 			kept = append(kept, mapping("apiGroups", child(rule, "apiGroups"), "resources", resources, "verbs", verbs))
 		}
@@ -78,10 +75,6 @@ func without(list *yaml.Node, values ...string) *yaml.Node {
 	left := *list
 	left.Content = slices.DeleteFunc(slices.Clone(list.Content), func(item *yaml.Node) bool { return slices.Contains(values, item.Value) })
 	return &left
-}
-
-func has(list *yaml.Node, value string) bool {
-	return slices.ContainsFunc(list.Content, func(item *yaml.Node) bool { return item.Value == value })
 }
 
 func mapping(pairs ...any) *yaml.Node {

@@ -279,20 +279,6 @@ func TestMetricsNamespaces(t *testing.T) {
 	})
 }
 
-// TestConfigurationReload checks that the right to list ConfigMaps is granted only if a value asks for it.
-func TestConfigurationReload(t *testing.T) {
-	const binding = "ClusterRoleBinding stayput-configuration-reload"
-	each(t, func(t *testing.T, h helm) {
-		if r := h.template(t); r[binding] != nil || r["ClusterRole stayput-configuration-reload"] == nil {
-			t.Errorf("by default the chart has the binding: %t; without the ClusterRole no namespace can bind it", r[binding] != nil)
-		}
-		bound := of[rbacv1.ClusterRoleBinding](t, h.template(t, "--set", "configurationReload=true,serviceAccount.name=other"), binding)
-		if bound.RoleRef.Name != "stayput-configuration-reload" || bound.Subjects[0].Name != "other" {
-			t.Errorf("it binds %v to %v", bound.RoleRef, bound.Subjects)
-		}
-	})
-}
-
 // TestMonitorOptions checks what is added to PodMonitor and ServiceMonitor, and that a monitor in another namespace looks for the managers
 // in the release's.
 func TestMonitorOptions(t *testing.T) {

@@ -68,8 +68,8 @@ type promotion struct {
 	// to is the partition of that stage; the zero Partition for the next one.
 	to  inplace.Partition
 	out io.Writer
-	// template is the hash of the template that is rolled out. undone is what was undone before.
-	template, undone string
+	// template is the hash of the template that is rolled out.
+	template string
 	// told is the last line that was printed.
 	told string
 	// over has a value when the promotion has no more time; nil if it has as much as it needs.
@@ -107,7 +107,7 @@ func (p *promotion) make(ctx context.Context) error {
 		p.say("nothing to promote: no update of %s is in progress", p.called())
 		return nil
 	}
-	p.template, p.undone = rollout.TemplateHash(), undoneIn(rollout)
+	p.template = rollout.TemplateHash()
 	if rollout, err = p.reach(ctx); err != nil || !rollout.Stage().Reached {
 		return err
 	}
@@ -157,8 +157,6 @@ func (p *promotion) reach(ctx context.Context) (kinds.Rollout, error) {
 // failure returns why the stage will not be reached by itself; nil if it may.
 func (p *promotion) failure(rollout kinds.Rollout) error {
 	switch stalled, decision, flaw := rollout.Stalled(), rollout.Decision(), rollout.Snapshot().Settings.Partition.Flaw(); {
-	case undoneIn(rollout) != p.undone:
-		return fmt.Errorf("the update has stalled, and it was undone: label %s asks for that", inplace.LabelOnStall)
 	case rollout.TemplateHash() != p.template:
 		return errors.New("the template was edited meanwhile, so this is another update; its partition is left as it is")
 	case stalled != "":
@@ -171,11 +169,6 @@ func (p *promotion) failure(rollout kinds.Rollout) error {
 		return errors.New("the update is native, and a partition does not hold it: " + decision.Reasons.String())
 	}
 	return nil
-}
-
-// undoneIn returns which revision was undone last because its update had stalled.
-func undoneIn(rollout kinds.Rollout) string {
-	return rollout.Workload().GetAnnotations()[inplace.AnnotationUndone]
 }
 
 // reached reports whether the update is at its stage, or over, and says so, or what it waits for.

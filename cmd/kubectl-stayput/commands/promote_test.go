@@ -151,9 +151,6 @@ func TestPromoteEndsWhenTheWorkloadChanges(t *testing.T) {
 		want   string
 	}{
 		"another template": {func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "app:3" }, "the template was edited meanwhile"},
-		"undone on stall": {func(d *appsv1.Deployment) {
-			d.Spec.Template.Spec.Containers[0].Image, d.Annotations = "app:1", map[string]string{inplace.AnnotationUndone: "new"}
-		}, "has stalled, and it was undone"},
 		"stalled": {func(d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
 				Reason: deployments.ReasonTimedOut, Message: `ReplicaSet "new" has timed out progressing. It is waiting for a node.`}}
