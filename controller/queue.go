@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// queue is the queue of controller-runtime, with a share for each namespace: no more requests of a namespace are worked on at a time. What
+// sharedQueue is the queue of controller-runtime, with a share for each namespace: no more requests of a namespace are worked on at a time. What
 // exceeds that is set aside, so that no worker is kept from the requests behind it. A namespace with many requests, or with slow ones, then
 // waits for itself.
-type queue struct {
+type sharedQueue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 
 	lock sync.Mutex
@@ -30,11 +30,11 @@ func newQueue(
 	name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 ) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	contained := priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })
-	return &queue{PriorityQueue: contained, working: map[string]int{}, aside: map[string][]setAside{}}
+	return &sharedQueue{PriorityQueue: contained, working: map[string]int{}, aside: map[string][]setAside{}}
 }
 
 // GetWithPriority waits for a request whose namespace has not used its share, and returns it.
-func (q *queue) GetWithPriority() (request reconcile.Request, priority int, ended bool) {
+func (q *sharedQueue) GetWithPriority() (request reconcile.Request, priority int, ended bool) {
 	for {
 		request, priority, ended = q.PriorityQueue.GetWithPriority()
 		if ended || q.begins(request, priority) {
@@ -44,13 +44,13 @@ func (q *queue) GetWithPriority() (request reconcile.Request, priority int, ende
 }
 
 // Get is GetWithPriority without the priority.
-func (q *queue) Get() (request reconcile.Request, ended bool) {
+func (q *sharedQueue) Get() (request reconcile.Request, ended bool) {
 	request, _, ended = q.GetWithPriority()
 	return request, ended
 }
 
 // begins counts the request. If its namespace has used its share, it sets the request aside, and returns false.
-func (q *queue) begins(request reconcile.Request, priority int) bool {
+func (q *sharedQueue) begins(request reconcile.Request, priority int) bool {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	if q.working[request.Namespace] >= share {
@@ -62,7 +62,7 @@ func (q *queue) begins(request reconcile.Request, priority int) bool {
 }
 
 // Done ends the work on a request. Another request of its namespace goes back to the others.
-func (q *queue) Done(request reconcile.Request) {
+func (q *sharedQueue) Done(request reconcile.Request) {
 	q.PriorityQueue.Done(request)
 	q.lock.Lock()
 	defer q.lock.Unlock()

@@ -65,8 +65,8 @@ func TestNamespacesHaveShares(t *testing.T) {
 				t.Errorf("request %d is worked on %d times", i, worked[in("greedy", i)])
 			}
 		}
-		if len(worked) != many+1 || len(q.(*queue).working)+len(q.(*queue).aside) > 0 {
-			t.Errorf("%d requests are done, and %v are remembered", len(worked), q.(*queue).working)
+		if len(worked) != many+1 || len(q.(*sharedQueue).working)+len(q.(*sharedQueue).aside) > 0 {
+			t.Errorf("%d requests are done, and %v are remembered", len(worked), q.(*sharedQueue).working)
 		}
 	})
 }
@@ -74,7 +74,7 @@ func TestNamespacesHaveShares(t *testing.T) {
 // TestSetAsideByPriority: requests of low priority that were set aside come after all others.
 func TestSetAsideByPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue("test", retries()).(*queue)
+		q := newQueue("test", retries()).(*sharedQueue)
 		low := priorityqueue.AddOpts{Priority: new(handler.LowPriority)}
 		for i := range share + 1 {
 			q.AddWithOpts(low, in("greedy", i))

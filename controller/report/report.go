@@ -59,7 +59,7 @@ const (
 	// EventHookTimedOut tells that hooks have held a pod for `stayput.dev/pre-restart-timeout`, so that its containers restart without them.
 	EventHookTimedOut = "PreRestartHookTimedOut"
 	// EventAwaitsLimit tells, once for each limit on how many pods of all workloads restart at a time, that no pod of this one restarts
-	// because of it. Where only the load of the managers limits that, it comes after a minute.
+	// because of it.
 	EventAwaitsLimit = "InPlaceUpdateAwaitsLimit"
 	// EventFellBack tells that an update begun in place was left to the native controller, and why.
 	EventFellBack = "InPlaceUpdateFellBack"
