@@ -70,12 +70,11 @@ func (q *sharedQueue) Done(request reconcile.Request) {
 	if q.working[in]--; q.working[in] == 0 {
 		delete(q.working, in)
 	}
-	if len(q.aside[in]) == 0 {
+	if aside := q.aside[in]; len(aside) > 0 {
+		q.aside[in] = aside[1:]
+		q.PriorityQueue.Done(aside[0].request)
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: &aside[0].priority}, aside[0].request)
+	} else {
 		delete(q.aside, in)
-		return
 	}
-	next := q.aside[in][0]
-	q.aside[in] = q.aside[in][1:]
-	q.PriorityQueue.Done(next.request)
-	q.AddWithOpts(priorityqueue.AddOpts{Priority: &next.priority}, next.request)
 }

@@ -41,40 +41,22 @@ type Broker struct {
 	lock sync.Mutex
 	// since is when this leader first made a plan.
 	since    time.Time
-	reserved map[types.UID]reservation
+	reserved reservations
 	line     line
-	// namespaces have locks of their own: counting takes long where pods and PodDisruptionBudgets are many. Theirs is taken before lock.
+	// namespaces have locks of their own, which are taken first: counting takes long where pods and PodDisruptionBudgets are many.
 	namespaces map[string]*namespace
-}
-
-// namespace is one where pods are counted for PodDisruptionBudgets. It is known after catchUp.
-type namespace struct {
-	sync.Mutex
-	known bool
-}
-
-func (b *Broker) of(name string) *namespace {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	if b.namespaces == nil {
-		b.namespaces, b.reserved = map[string]*namespace{}, map[types.UID]reservation{}
-	}
-	if b.namespaces[name] == nil {
-		b.namespaces[name] = &namespace{}
-	}
-	return b.namespaces[name]
 }
 
 // See has the snapshot of a workload say what limits and PodDisruptionBudgets leave for it.
 func (b *Broker) See(ctx context.Context, rollout kinds.Rollout) error {
-	if b == nil {
+	if !b.concerns(rollout) {
 		return nil
 	}
-	seen := rollout.Snapshot()
 	budgets, err := budgetsOf(ctx, b.Cached, rollout)
 	if err != nil {
 		return err
 	}
+	seen := rollout.Snapshot()
 	if seen.Disruption, err = b.disruption(ctx, rollout, budgets); err != nil {
 		return err
 	}
@@ -87,6 +69,19 @@ func (b *Broker) See(ctx context.Context, rollout kinds.Rollout) error {
 	return err
 }
 
+// concerns reports whether the workload's pods need room.
+func (b *Broker) concerns(rollout kinds.Rollout) bool {
+	return b != nil && (len(b.Limits) > 0 || rollout.Snapshot().Settings.DisruptionBudgets)
+}
+
+// budgetsOf returns the PodDisruptionBudgets that count for the workload; none if its settings do not ask for them.
+func budgetsOf(ctx context.Context, from reader, rollout kinds.Rollout) ([]*policyv1.PodDisruptionBudget, error) {
+	if !rollout.Snapshot().Settings.DisruptionBudgets {
+		return nil, nil
+	}
+	return from.DisruptionBudgets(ctx, rollout.Workload().GetNamespace())
+}
+
 // Planned notes that a limit keeps pods of the workload in service, if its plan says so. Wake has the workload planned again: it is called
 // when there is room for them.
 func (b *Broker) Planned(ctx context.Context, rollout kinds.Rollout, plan steps.Plan, wake func()) error {
@@ -96,7 +91,8 @@ func (b *Broker) Planned(ctx context.Context, rollout kinds.Rollout, plan steps.
 	}
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	b.line.join(rollout.Workload().GetUID(), concurrency.PodOf(pod, nodesOf(rollout)[pod.Spec.NodeName]), wake)
+	node := readiness.NodesByName(rollout.Snapshot().Nodes)[pod.Spec.NodeName]
+	b.line.join(rollout.Workload().GetUID(), concurrency.PodOf(pod, node), wake)
 	_, err := b.share(ctx, "") // there may be room since the plan was made
 	return err
 }
@@ -107,7 +103,8 @@ func (b *Broker) Planned(ctx context.Context, rollout kinds.Rollout, plan steps.
 func (b *Broker) Reserve(
 	ctx context.Context, rollout kinds.Rollout, todo []steps.Step,
 ) (kept []steps.Step, settle func(write.Outcome), all bool) {
-	if b == nil || !slices.ContainsFunc(todo, disrupts) {
+	disrupts := func(step steps.Step) bool { return steps.Disrupted(step) != nil }
+	if !b.concerns(rollout) || !slices.ContainsFunc(todo, disrupts) {
 		return todo, func(write.Outcome) {}, true
 	}
 	kept, before, err := b.reserve(ctx, rollout, todo)
@@ -118,20 +115,15 @@ func (b *Broker) Reserve(
 	return kept, func(done write.Outcome) { b.settle(ctx, before, done) }, len(kept) == len(todo)
 }
 
-func disrupts(step steps.Step) bool { return steps.Disrupted(step) != nil }
-
-// reserve returns the steps that are kept, and how far their pods were before.
-func (b *Broker) reserve(
-	ctx context.Context, rollout kinds.Rollout, todo []steps.Step,
-) (kept []steps.Step, before map[types.UID]state, err error) {
+// reserve returns the steps that are kept, and what was reserved for their pods before.
+func (b *Broker) reserve(ctx context.Context, rollout kinds.Rollout, todo []steps.Step) ([]steps.Step, reservations, error) {
 	budgets, err := budgetsOf(ctx, b.Live, rollout)
 	if err != nil {
 		return nil, nil, err
 	}
-	there := b.of(rollout.Workload().GetNamespace())
-	there.Lock()
+	there := b.lockOf(rollout.Workload().GetNamespace())
 	defer there.Unlock()
-	if err := b.catchUp(ctx, rollout.Workload().GetNamespace(), there, budgets); err != nil {
+	if err := b.catchUp(ctx, rollout, there, budgets); err != nil {
 		return nil, nil, err
 	}
 	seen, err := b.disruption(ctx, rollout, budgets)
@@ -145,55 +137,50 @@ func (b *Broker) reserve(
 	if err != nil {
 		return nil, nil, err
 	}
-	kept, before = b.take(ctx, todo, asked{rollout.Workload().GetUID(), seen, allowed, share, nodesOf(rollout)})
+	kept, before := b.take(rollout, todo, room{seen, allowed, share})
 	return kept, before, nil
 }
 
-// asked is what allows that pods of a workload are taken out of service.
-type asked struct {
-	workload types.UID
-	seen     disruption.Seen
-	allowed  disruption.Budgets
-	share    *concurrency.Share
-	nodes    map[string]*corev1.Node
+// room is what PodDisruptionBudgets and limits leave for a workload.
+type room struct {
+	seen    disruption.Seen
+	allowed disruption.Budgets
+	share   *concurrency.Share
 }
 
-// take reserves room for the pods. The caller has the lock.
-func (b *Broker) take(ctx context.Context, todo []steps.Step, a asked) (kept []steps.Step, before map[types.UID]state) {
-	now, young := time.Now(), len(b.Limits) > 0 && time.Since(b.since) < settling
-	before = map[types.UID]state{}
-	for _, step := range todo {
+// take reserves room for the pods, as far as there is room. The caller has the lock.
+func (b *Broker) take(rollout kinds.Rollout, todo []steps.Step, left room) (kept []steps.Step, before reservations) {
+	nodes, now, share := readiness.NodesByName(rollout.Snapshot().Nodes), time.Now(), left.share
+	young, before := share != nil && now.Sub(b.since) < settling, reservations{}
+	kept = slices.DeleteFunc(slices.Clone(todo), func(step steps.Step) bool {
 		pod := steps.Disrupted(step)
 		if pod == nil {
-			kept = append(kept, step)
-			continue
+			return false
 		}
-		node, needs := a.nodes[pod.Spec.NodeName], concurrency.NeedsPermission(pod, now)
-		if young && needs || a.share.Refusal(pod, node, now) != (concurrency.Refusal{}) {
-			continue
+		node, limited := nodes[pod.Spec.NodeName], share != nil && concurrency.NeedsPermission(pod, now)
+		switch {
+		case limited && young, share.Refusal(pod, node, now) != concurrency.Refusal{},
+			left.allowed.Take(left.seen, pod, now) != disruption.Refusal{}:
+			return true
+		case limited:
+			share.Take(pod, node, now)
+			b.line.leave(rollout.Workload().GetUID())
 		}
-		if refused := a.allowed.Take(a.seen, pod, now); refused != (disruption.Refusal{}) {
-			log.FromContext(ctx).V(1).Info("The pod stays in service", "pod", pod.Name, "reason", refused.String())
-			continue
-		}
-		if a.share.Take(pod, node, now); needs {
-			b.line.leave(a.workload)
-		}
-		before[pod.UID] = b.reserved[pod.UID].state
-		b.reserved[pod.UID] = reservation{inFlight, client.ObjectKeyFromObject(pod), concurrency.PodOf(pod, node), needs}
-		kept = append(kept, step)
-	}
+		before[pod.UID] = b.reserved[pod.UID]
+		b.reserved[pod.UID] = reservation{inFlight, client.ObjectKeyFromObject(pod), concurrency.PodOf(pod, node), limited}
+		return false
+	})
 	return kept, before
 }
 
 // settle notes how far the pods are for which room was reserved, given how far they were before. What was certainly not written is given
 // back.
-func (b *Broker) settle(ctx context.Context, before map[types.UID]state, done write.Outcome) {
+func (b *Broker) settle(ctx context.Context, before reservations, done write.Outcome) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	for uid, was := range before {
 		one, exists := b.reserved[uid]
-		if one.state = stateAfter(done, uid, was); !exists || one.state == inFlight {
+		if one.state = stateAfter(done, uid, was.state); !exists || one.state == inFlight {
 			delete(b.reserved, uid)
 			continue
 		}
@@ -202,45 +189,6 @@ func (b *Broker) settle(ctx context.Context, before map[types.UID]state, done wr
 	if _, err := b.share(context.WithoutCancel(ctx), ""); err != nil {
 		log.FromContext(ctx).Error(err, "Workloads that wait for a limit look again later: pods cannot be counted")
 	}
-}
-
-// share returns what limits leave for a workload besides those that wait since before it, and wakes these. The caller has the lock.
-func (b *Broker) share(ctx context.Context, workload types.UID) (*concurrency.Share, error) {
-	now := time.Now()
-	if len(b.Limits) == 0 {
-		return nil, nil
-	}
-	if err := b.forgetShown(ctx, now); err != nil {
-		return nil, err
-	}
-	pods, err := b.Cached.RestartingPods(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !concurrency.Counts(pod, now) })
-	nodes, err := b.Cached.NodesOf(ctx, pods)
-	if err != nil {
-		return nil, err
-	}
-	share, byName := b.Limits.Share(), readiness.NodesByName(nodes)
-	for _, pod := range pods {
-		share.Count(concurrency.PodOf(pod, byName[pod.Spec.NodeName]))
-	}
-	for _, one := range b.reserved {
-		if one.limited {
-			share.Count(one.pod)
-		}
-	}
-	b.line.ahead(share, workload, now)
-	return share, nil
-}
-
-// budgetsOf returns the PodDisruptionBudgets that count for the workload; none if its settings do not ask for them.
-func budgetsOf(ctx context.Context, from reader, rollout kinds.Rollout) ([]*policyv1.PodDisruptionBudget, error) {
-	if !rollout.Snapshot().Settings.DisruptionBudgets {
-		return nil, nil
-	}
-	return from.DisruptionBudgets(ctx, rollout.Workload().GetNamespace())
 }
 
 // disruption returns what is known about the PodDisruptionBudgets.
@@ -274,7 +222,30 @@ func whole(pods, own []*corev1.Pod) []*corev1.Pod {
 	return all
 }
 
-// nodesOf returns the nodes that were read for a plan, by name.
-func nodesOf(rollout kinds.Rollout) map[string]*corev1.Node {
-	return readiness.NodesByName(rollout.Snapshot().Nodes)
+// share returns what limits leave for a workload besides those that wait since before it, and wakes these. The caller has the lock.
+func (b *Broker) share(ctx context.Context, workload types.UID) (*concurrency.Share, error) {
+	if len(b.Limits) == 0 {
+		return nil, nil
+	}
+	if err := b.reserved.forgetShown(ctx, b.Cached); err != nil {
+		return nil, err
+	}
+	pods, err := b.Cached.RestartingPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := b.Cached.NodesOf(ctx, pods)
+	share, byName, now := b.Limits.Share(), readiness.NodesByName(nodes), time.Now()
+	for _, pod := range pods {
+		if concurrency.Counts(pod, now) {
+			share.Count(concurrency.PodOf(pod, byName[pod.Spec.NodeName]))
+		}
+	}
+	for _, one := range b.reserved {
+		if one.limited {
+			share.Count(one.pod)
+		}
+	}
+	b.line.ahead(share, workload, now)
+	return share, err
 }

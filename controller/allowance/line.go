@@ -17,54 +17,47 @@ const (
 )
 
 // line are the workloads of which a limit keeps pods in service. The first has waited longest.
-type line []waiting
+type line []*waiting
 
 type waiting struct {
 	workload types.UID
 	// pod is the one that is to restart first.
 	pod concurrency.Pod
+	// wake has the workload planned again; nil if it was called.
+	wake func()
 	// until is when the place is lost.
 	until time.Time
-	woken bool
-	wake  func()
 }
 
 // join puts the workload at the end of the line. If it waits already, it keeps its place.
 func (l *line) join(workload types.UID, pod concurrency.Pod, wake func()) {
-	one := waiting{workload, pod, time.Now().Add(remembered), false, wake}
-	if at := l.placeOf(workload); at >= 0 {
+	one := &waiting{workload, pod, wake, time.Now().Add(remembered)}
+	if at := slices.IndexFunc(*l, func(one *waiting) bool { return one.workload == workload }); at >= 0 {
 		(*l)[at] = one
-	} else {
-		*l = append(*l, one)
+		return
 	}
+	*l = append(*l, one)
 }
 
 // leave drops the workload: it has got what it waited for. For more it waits again.
 func (l *line) leave(workload types.UID) {
-	if at := l.placeOf(workload); at >= 0 {
-		*l = slices.Delete(*l, at, at+1)
-	}
-}
-
-func (l *line) placeOf(workload types.UID) int {
-	return slices.IndexFunc(*l, func(one waiting) bool { return one.workload == workload })
+	*l = slices.DeleteFunc(*l, func(one *waiting) bool { return one.workload == workload })
 }
 
 // ahead counts one pod of each workload that is ahead of this one, as far as there is room, and wakes these workloads. A workload that does
 // not wait is behind all.
 func (l *line) ahead(share *concurrency.Share, workload types.UID, now time.Time) {
-	*l = slices.DeleteFunc(*l, func(one waiting) bool { return now.After(one.until) })
-	for i := range *l {
-		one := &(*l)[i]
-		if one.workload == workload {
+	*l = slices.DeleteFunc(*l, func(one *waiting) bool { return now.After(one.until) })
+	for _, one := range *l {
+		switch {
+		case one.workload == workload:
 			return
-		}
-		if share.Exceeded(one.pod) != (concurrency.Refusal{}) {
+		case share.Exceeded(one.pod) != concurrency.Refusal{}:
 			continue
-		}
-		if share.Count(one.pod); !one.woken {
-			one.woken, one.until = true, now.Add(collecting)
+		case one.wake != nil:
 			one.wake()
+			one.wake, one.until = nil, now.Add(collecting)
 		}
+		share.Count(one.pod)
 	}
 }

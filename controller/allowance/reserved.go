@@ -3,6 +3,7 @@ package allowance
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -10,12 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace/concurrency"
 )
 
 // doubtful is for how long a reservation counts of which it is not known whether the pod was written, or whether the cache shows it.
 const doubtful = 5 * time.Second
+
+// reservations are by the UID of the pod.
+type reservations map[types.UID]reservation
 
 // reservation is the room for one pod, until the cache shows what was written to the pod.
 type reservation struct {
@@ -62,11 +67,26 @@ func (s state) outlasts(cached string, now time.Time) bool {
 	}
 }
 
-// taken returns the pods for which room is reserved.
+// forgetShown drops what is reserved for pods of which the cache shows what was written to them.
+func (r reservations) forgetShown(ctx context.Context, cached reader) error {
+	for uid, one := range r {
+		version, err := cached.VersionOf(ctx, one.key, uid)
+		if err != nil {
+			return err
+		}
+		if version == "" || !one.outlasts(version, time.Now()) {
+			delete(r, uid)
+		}
+	}
+	return nil
+}
+
+// taken returns the pods for which room is reserved. Callers list pods afterwards: those that are forgotten here are then as new as what
+// was written to them, or newer.
 func (b *Broker) taken(ctx context.Context) (map[types.UID]bool, error) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	err := b.forgetShown(ctx, time.Now())
+	err := b.reserved.forgetShown(ctx, b.Cached)
 	taken := map[types.UID]bool{}
 	for uid := range b.reserved {
 		taken[uid] = true
@@ -74,28 +94,35 @@ func (b *Broker) taken(ctx context.Context) (map[types.UID]bool, error) {
 	return taken, err
 }
 
-// forgetShown drops what is reserved for pods of which the cache shows what was written to them. Pods are counted only afterwards: those
-// are then as new as what was written, or newer. The caller has the lock.
-func (b *Broker) forgetShown(ctx context.Context, now time.Time) error {
-	for uid, one := range b.reserved {
-		version, err := b.Cached.VersionOf(ctx, one.key, uid)
-		if err != nil {
-			return err
-		}
-		if version == "" || !one.outlasts(version, now) {
-			delete(b.reserved, uid)
-		}
+// namespace is one where pods are counted for PodDisruptionBudgets. It is known after catchUp.
+type namespace struct {
+	sync.Mutex
+	known bool
+}
+
+// lockOf returns the namespace, and locks it.
+func (b *Broker) lockOf(name string) *namespace {
+	b.lock.Lock()
+	if b.namespaces == nil {
+		b.namespaces, b.reserved = map[string]*namespace{}, reservations{}
 	}
-	return nil
+	there := b.namespaces[name]
+	if there == nil {
+		there = &namespace{}
+		b.namespaces[name] = there
+	}
+	b.lock.Unlock()
+	there.Lock()
+	return there
 }
 
 // catchUp reads the pods of a namespace with PodDisruptionBudgets from the API server, once. Room counts as reserved for those of which the
 // cache is older: the leader before this one may have written them. The caller has the lock of the namespace.
-func (b *Broker) catchUp(ctx context.Context, in string, there *namespace, budgets []*policyv1.PodDisruptionBudget) error {
+func (b *Broker) catchUp(ctx context.Context, rollout kinds.Rollout, there *namespace, budgets []*policyv1.PodDisruptionBudget) error {
 	if there.known || len(budgets) == 0 {
 		return nil
 	}
-	current, err := b.Live.NamespacePods(ctx, in)
+	current, err := b.Live.NamespacePods(ctx, rollout.Workload().GetNamespace())
 	if err != nil {
 		return err
 	}
@@ -108,5 +135,5 @@ func (b *Broker) catchUp(ctx context.Context, in string, there *namespace, budge
 		}
 	}
 	there.known = true
-	return b.forgetShown(ctx, time.Now())
+	return b.reserved.forgetShown(ctx, b.Cached)
 }
