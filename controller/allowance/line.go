@@ -14,6 +14,8 @@ const (
 	remembered = 30 * time.Second
 	// collecting is for how long room is kept for a workload that was woken.
 	collecting = 5 * time.Second
+	// wakesEvery is how often a workload is woken at most: its plan may leave free what others leave for it, as while it waits for a volume.
+	wakesEvery = time.Second
 )
 
 // line are the workloads of which a limit keeps pods in service. The first has waited longest.
@@ -23,20 +25,20 @@ type waiting struct {
 	workload types.UID
 	// pod is the one that is to restart first.
 	pod concurrency.Pod
-	// wake has the workload planned again; nil if it was called.
+	// wake has the workload planned again; nil if it was called since the last plan.
 	wake func()
-	// until is when the place is lost.
-	until time.Time
+	// woken is when it was called last. Until is when the place is lost.
+	woken, until time.Time
 }
 
 // join puts the workload at the end of the line. If it waits already, it keeps its place.
 func (l *line) join(workload types.UID, pod concurrency.Pod, wake func()) {
-	one := &waiting{workload, pod, wake, time.Now().Add(remembered)}
-	if at := slices.IndexFunc(*l, func(one *waiting) bool { return one.workload == workload }); at >= 0 {
-		(*l)[at] = one
-		return
+	at := slices.IndexFunc(*l, func(one *waiting) bool { return one.workload == workload })
+	if at < 0 {
+		at, *l = len(*l), append(*l, &waiting{workload: workload})
 	}
-	*l = append(*l, one)
+	one := (*l)[at]
+	one.pod, one.wake, one.until = pod, wake, time.Now().Add(remembered)
 }
 
 // leave drops the workload: it has got what it waited for. For more it waits again.
@@ -54,9 +56,9 @@ func (l *line) ahead(share *concurrency.Share, workload types.UID, now time.Time
 			return
 		case share.Exceeded(one.pod) != concurrency.Refusal{}:
 			continue
-		case one.wake != nil:
+		case one.wake != nil && now.Sub(one.woken) >= wakesEvery:
 			one.wake()
-			one.wake, one.until = nil, now.Add(collecting)
+			one.wake, one.woken, one.until = nil, now, now.Add(collecting)
 		}
 		share.Count(one.pod)
 	}

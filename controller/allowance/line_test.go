@@ -113,6 +113,25 @@ func TestRoomSinceThePlan(t *testing.T) {
 	l.wakes("there is room", "b")
 }
 
+// TestAWorkloadThatLeavesItsPlaceFree: one whose plan takes nothing although it may is woken now and then, and not all the time.
+func TestAWorkloadThatLeavesItsPlaceFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, woken := pod("b"), 0
+		l := lineFor(t, b)
+		l.cached.show(pod("a"))
+		plan := steps.Plan{AwaitsLimit: steps.AwaitsLimit{Flag: concurrency.FlagTotal, First: b, Pods: 1, Most: 1}}
+		for range 100 {
+			if err := l.Planned(t.Context(), workload("b", b), plan, func() { woken++ }); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(wakesEvery / 10)
+		}
+		if woken != 10 {
+			t.Errorf("it is woken %d times in 10 s", woken)
+		}
+	})
+}
+
 // TestPlacesInTheLineAreLost: a workload that was woken and does not come, or that does not ask again, keeps nothing from others.
 func TestPlacesInTheLineAreLost(t *testing.T) {
 	for name, test := range map[string]struct {
