@@ -38,7 +38,7 @@ func protected(t *testing.T, required int32) *cluster {
 // budgeting returns a Reconciler that knows PodDisruptionBudgets.
 func (c *cluster) budgeting(cached, live observe.Reader) *Reconciler {
 	r := c.reconciler(nil)
-	r.allowances = &allowance.Room{Cached: cached, Live: live}
+	r.broker = &allowance.Broker{Cached: cached, Live: live}
 	return r
 }
 
@@ -81,7 +81,7 @@ func TestEvictionBeforeAPodIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.reconciler(nil)
-	r.allowances = &allowance.Room{Cached: behind{c.Observer(), frozen}, Live: c.Observer()}
+	r.broker = &allowance.Broker{Cached: behind{c.Observer(), frozen}, Live: c.Observer()}
 	c.start(r)
 	c.reconcile(r)
 	c.setBudget(func(b *policyv1.PodDisruptionBudget) {

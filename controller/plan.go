@@ -28,15 +28,12 @@ func (r *Reconciler) planOf(ctx context.Context, workload types.NamespacedName, 
 	seen := rollout.Snapshot()
 	seen.Endpoints, seen.TakenOut, seen.Marks, seen.Batches = endpoints, remembered.TakenOut, remembered.Marks, remembered.Batches
 	seen.Fallback = remembered.KnownFallback(seen.Fallback)
-	if seen.Disruption, err = r.allowances.Seen(ctx, rollout); err != nil {
-		return steps.Plan{}, err
-	}
-	if seen.Share, err = r.restarts.Share(ctx, rollout); err != nil {
+	if err := r.broker.See(ctx, rollout); err != nil {
 		return steps.Plan{}, err
 	}
 	plan, err := r.planWithQuotas(ctx, workload, rollout)
 	remembered.Planned(plan, time.Now())
-	return plan, errors.Join(err, r.restarts.Planned(ctx, rollout, plan, func() { r.wake(rollout.Workload()) }))
+	return plan, errors.Join(err, r.broker.Planned(ctx, rollout, plan, func() { r.wake(rollout.Workload()) }))
 }
 
 // wake has a workload planned again, because its pods may restart now. If too many are woken already, its next look comes later.

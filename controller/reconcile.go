@@ -42,8 +42,7 @@ type Reconciler struct {
 	// cached reads the cache, live the API server itself. Rollouts that live returns need not have nodes.
 	cached, live kinds.Source
 	drains       *drain.Drains
-	allowances   *allowance.Room
-	restarts     *allowance.Restarts
+	broker       *allowance.Broker
 	// woken are workloads whose pods wait no longer for others.
 	woken chan event.GenericEvent
 	// namespaces reads from the API server what a namespace says about its workloads.
@@ -167,13 +166,11 @@ func (r *Reconciler) execute(
 		return reconcile.Result{}, err
 	}
 	defer end()
-	steps, settle, allowed := r.allowances.Confirm(term, rollout, steps)
-	steps, settleRestarts, permitted := r.restarts.Confirm(term, rollout, plan, steps)
+	steps, settle, reserved := r.broker.Reserve(term, rollout, steps)
 	done := r.carryOut(term, workload, steps)
 	settle(done)
-	settleRestarts(done)
-	plan.Overtaken = !permitted
-	done.Outdated = done.Outdated || !confirmed || !allowed || !permitted
+	plan.Overtaken = !reserved
+	done.Outdated = done.Outdated || !confirmed || !reserved
 	var refused write.Refusal
 	if !plan.Decision.Held || !errors.As(done.Err, &refused) {
 		return r.finish(ctx, workload, rollout, plan, done)

@@ -2,12 +2,10 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/stayput/stayput/controller/allowance"
 	"github.com/stayput/stayput/controller/drain"
-	"github.com/stayput/stayput/controller/fair"
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/controller/write"
 
@@ -49,8 +47,6 @@ const (
 	// share is how many workers may be busy with one namespace. They mostly wait for answers, so several are useful. Few
 	// enough must be busy that other namespaces need not wait.
 	share = 8
-	// reserved is how many workers are only for namespaces with which none is busy.
-	reserved = 8
 )
 
 // mostWoken bounds how many workloads wait to be planned again because their pods wait no longer for others.
@@ -90,16 +86,16 @@ func setupKinds(
 	if err := metrics.Setup(m, cached.ExcludedNamespaces.Manages); err != nil {
 		return err
 	}
-	allowances := &allowance.Room{Cached: cached, Live: live(m, cached)}
-	load := &allowance.Load{Tell: metrics.Restarting}
-	restarts := &allowance.Restarts{Limits: limits, Load: load, Cached: cached}
-	if err := errors.Join(m.Add(restarts), cached.Stores.IndexRestarting()); err != nil {
-		return err
+	if len(limits) > 0 {
+		if err := cached.Stores.IndexRestarting(); err != nil {
+			return err
+		}
 	}
+	broker := &allowance.Broker{Limits: limits, Cached: cached, Live: live(m, cached)}
 	for _, kind := range kinds.All {
 		updates := newReconciler(m, kind, cached, leading, seen, metrics)
-		updates.tracer, updates.allowances, updates.restarts, updates.writer.Took = tracer, allowances, restarts, load.Wrote
-		if err := setupUpdates(m, kind, cached, updates, load, dog); err != nil {
+		updates.tracer, updates.broker = tracer, broker
+		if err := setupUpdates(m, kind, cached, updates, dog); err != nil {
 			return err
 		}
 	}
@@ -115,11 +111,7 @@ func setupOrphans(m manager.Manager, cached observe.Reader, dog *watchdog.Watchd
 }
 
 // setupUpdates adds the controller for the workloads of one kind, on the leader.
-func setupUpdates(
-	m manager.Manager, kind kinds.Kind, cached observe.Reader, updates *Reconciler, load *allowance.Load, dog *watchdog.Watchdog,
-) error {
-	measured := options()
-	measured.NewQueue = newQueue(load.Waited)
+func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, updates *Reconciler, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: kind}
 	return builder.ControllerManagedBy(m).Named(kind.Controller).
 		Watches(kind.Workload.Object(), handler.EnqueueRequestsFromMapFunc(route.workload)).
@@ -130,7 +122,7 @@ func setupUpdates(
 		Watches(&corev1.Node{}, gathered(route.node), builder.WithPredicates(kind.Nodes)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WatchesRawSource(source.Channel(updates.woken, &handler.EnqueueRequestForObject{})).
-		WithOptions(measured).
+		WithOptions(options()).
 		Complete(watched{updates, dog, kind.Workload.Name})
 }
 
@@ -164,19 +156,7 @@ func newReconciler(
 
 func options() controller.Options {
 	return controller.Options{
-		MaxConcurrentReconciles: workers, RateLimiter: retries(), NewQueue: newQueue(nil), ReconciliationTimeout: reconcileTimeout}
-}
-
-// queueOf makes the queue of a controller.
-type queueOf func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// newQueue returns what makes a fair queue that tells how long requests wait.
-func newQueue(waited func(namespace string, long time.Duration)) queueOf {
-	return func(
-		name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
-	) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		return fair.New(name, fair.Workers{Share: share, All: workers, Reserved: reserved, Waited: waited}, limiter)
-	}
+		MaxConcurrentReconciles: workers, RateLimiter: retries(), NewQueue: newQueue, ReconciliationTimeout: reconcileTimeout}
 }
 
 // watched tells the watchdog when reconciles of a Reconciler begin and end.

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"slices"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stayput/stayput/inplace/concurrency"
@@ -30,8 +28,7 @@ func newInProgress(namespaces *bynamespace.Series) *inProgress {
 		refused: gauge("updates_awaiting_budget",
 			"Workloads whose update in place has waited for a PodDisruptionBudget for ten seconds or more."),
 		awaiting: gauge("pods_awaiting_limit",
-			"Pods that only a limit on how many pods restart at a time keeps in service, by the flag that sets it; "+
-				"adaptive is the load of the managers.", "limit"),
+			"Pods that only a limit on how many pods restart at a time keeps in service, by the flag that sets it.", "limit"),
 	}
 }
 
@@ -49,7 +46,7 @@ func (p *inProgress) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(p.inFlight, prometheus.GaugeValue, float64(n.inFlight), namespace)
 		to <- prometheus.MustNewConstMetric(p.stalled, prometheus.GaugeValue, float64(n.stalled), namespace)
 		to <- prometheus.MustNewConstMetric(p.refused, prometheus.GaugeValue, float64(n.refused), namespace)
-		for _, flag := range append(slices.Clip(concurrency.Flags), concurrency.Adaptive) {
+		for _, flag := range concurrency.Flags {
 			to <- prometheus.MustNewConstMetric(p.awaiting, prometheus.GaugeValue, float64(n.awaiting[flag]), namespace, flag)
 		}
 	}

@@ -28,8 +28,6 @@ type Metrics struct {
 	bypassed    *prometheus.CounterVec
 	// hooksTimedOut counts pods.
 	hooksTimedOut *prometheus.CounterVec
-	// restarting and bound count pods of all namespaces.
-	restarting, bound prometheus.Gauge
 	// Namespaces are the series of labelled namespaces.
 	Namespaces *bynamespace.Series
 }
@@ -53,15 +51,12 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			"Updates in which a webhook did not hold a native controller's write that it should have held, by kind of workload.", "kind"),
 		hooksTimedOut: counter("pre_restart_hook_timeouts_total",
 			"Pods whose containers restarted although a pre-restart hook still held them, since the timeout had passed."),
-		restarting: gauge("restarting_pods", "Pods that Stayput has out of service, of all namespaces."),
-		bound: gauge("restarting_pods_bound",
-			"How many pods of all namespaces may be out of service at a time by the load of the managers, besides the limits of flags."),
 	}
 	m.Namespaces = bynamespace.New(m.begin, m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable,
 		m.PrePullPods, m.pullsFailed, m.bypassed, m.hooksTimedOut)
 	m.inProgress = newInProgress(m.Namespaces)
 	registry.MustRegister(m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable,
-		m.inProgress, m.PrePullPods, m.pullsFailed, m.bypassed, m.hooksTimedOut, m.restarting, m.bound)
+		m.inProgress, m.PrePullPods, m.pullsFailed, m.bypassed, m.hooksTimedOut)
 	m.begin(bynamespace.Elsewhere)
 	return m
 }
@@ -93,16 +88,6 @@ func (m *Metrics) begin(namespace string) {
 			vector.WithLabelValues(namespace, string(mode))
 		}
 	}
-}
-
-// Restarting tells how many pods of all namespaces are out of service, and how many may be by the load of the managers.
-func (m *Metrics) Restarting(out, bound int) {
-	m.restarting.Set(float64(out))
-	m.bound.Set(float64(bound))
-}
-
-func gauge(name, help string) prometheus.Gauge {
-	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: name, Help: help})
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {

@@ -21,7 +21,6 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -55,7 +54,7 @@ const (
 	// EventHookTimedOut tells that hooks have held a pod for `stayput.dev/pre-restart-timeout`, so that its containers restart without them.
 	EventHookTimedOut = "PreRestartHookTimedOut"
 	// EventAwaitsLimit tells, once for each limit on how many pods of all workloads restart at a time, that no pod of this one restarts
-	// because of it. Where only the load of the managers limits that, it comes after a minute.
+	// because of it.
 	EventAwaitsLimit = "InPlaceUpdateAwaitsLimit"
 	// EventFellBack tells that an update begun in place was left to the native controller, and why.
 	EventFellBack = "InPlaceUpdateFellBack"
@@ -119,7 +118,6 @@ type update struct {
 	refused        bool                    // that has taken longer than budgetPatience
 	limit          string                  // the flag of the limit that keeps pods in service; empty if none does
 	awaiting       int                     // how many pods it keeps in service
-	limitedSince   time.Time               // since when no pod is in progress because of it; zero if that is not so
 	told           map[string]bool         // what was reported once already
 	away           map[types.UID]time.Time // since when a pod has not been Ready
 }
@@ -455,32 +453,16 @@ func (n news) hookTimedOut(wait steps.HookWait) {
 	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventHookTimedOut, wait.String())
 }
 
-// adaptivePatience is how long an update may wait for the load of the leader before that is news. Usually others come back within seconds.
-const adaptivePatience = time.Minute
-
 // awaitsLimit notices how many pods a limit keeps in service, and records, once for each limit, that no pod restarts because of it.
 func (n news) awaitsLimit(known *update) {
 	if n.plan.Overtaken {
 		return // it waits as it did
 	}
 	known.limit, known.awaiting = n.plan.AwaitsLimit.Flag, n.plan.AwaitsLimit.Count()
-	if known.limit == "" || n.plan.Progress.Moving > 0 {
-		known.limitedSince = time.Time{}
-		return
-	}
-	if known.limitedSince.IsZero() {
-		known.limitedSince = n.seen.Now
-	}
-	told, note := EventAwaitsLimit+" "+known.limit, n.plan.Message
-	if known.limit == concurrency.Adaptive {
-		if n.seen.Now.Sub(known.limitedSince) < adaptivePatience {
-			return
-		}
-		note += "; waiting for " + n.plan.AwaitsLimit.Why
-	}
-	if !known.told[told] {
+	told, keepsAll := EventAwaitsLimit+" "+known.limit, known.limit != "" && n.plan.Progress.Moving == 0
+	if keepsAll && !known.told[told] {
 		known.told[told] = true
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsLimit, note)
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsLimit, n.plan.Message)
 	}
 }
 

@@ -378,14 +378,13 @@ func TestReportOfAHookWithoutAnUpdate(t *testing.T) {
 func TestReportOfALimit(t *testing.T) {
 	s := newStory(t)
 	s.begin()
-	waits := func(flag string, moving int32, long time.Duration) {
+	waits := func(flag string, moving int32) {
 		limited := held
 		limited.Phase, limited.Message, limited.Progress.Moving = steps.PhaseLimit, "why", moving
-		limited.AwaitsLimit = steps.AwaitsLimit{Flag: flag, Why: "others", Pods: s.Read.Seen.Pods, Most: 2}
-		s.Read.Seen.Now = s.Read.Seen.Now.Add(long)
+		limited.AwaitsLimit = steps.AwaitsLimit{Flag: flag, Why: "others", First: s.Read.Seen.Pods[0], Pods: 3, Most: 2}
 		s.report(limited)
 	}
-	waits(concurrency.FlagTotal, 1, time.Hour) // a pod is in progress
+	waits(concurrency.FlagTotal, 1) // a pod is in progress
 	if n := s.metrics.inProgress.count()[shop].awaiting[concurrency.FlagTotal]; n != 2 {
 		t.Errorf("%d pods wait, want 2", n)
 	}
@@ -393,18 +392,14 @@ func TestReportOfALimit(t *testing.T) {
 	overtaken.Overtaken = true
 	s.report(overtaken)
 	fixture.WantTold(t, s.Recorder)
-	waits(concurrency.FlagTotal, 0, 0)
+	waits(concurrency.FlagTotal, 0)
 	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why")
-	waits(concurrency.FlagTotal, 0, time.Hour)
+	waits(concurrency.FlagTotal, 0)
 	fixture.WantTold(t, s.Recorder)
-	waits(concurrency.FlagPerNode, 0, 0)
+	waits(concurrency.FlagPerNode, 0)
 	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why")
-	waits(concurrency.FlagPerNode, 1, 0)
-	waits(concurrency.Adaptive, 0, 0) // the load of the managers is news after a while
-	waits(concurrency.Adaptive, 0, adaptivePatience-1)
+	waits(concurrency.FlagPerNode, 1)
 	fixture.WantTold(t, s.Recorder)
-	waits(concurrency.Adaptive, 0, 1)
-	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why; waiting for others")
 	s.report(held)
 	if n := s.metrics.inProgress.count()[shop].awaiting[concurrency.FlagPerNode]; n != 0 {
 		t.Errorf("%d pods wait, want none", n)

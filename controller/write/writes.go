@@ -55,8 +55,6 @@ type Writer struct {
 	Live client.Reader
 	// Fallbacks names the ConfigMap with the persisted fallbacks.
 	Fallbacks types.NamespacedName
-	// Took is told how long each write took that was made; nil if that does not matter.
-	Took func(time.Duration)
 }
 
 // ErrTermOver is the cause with which a context for writes ends when the leader's Lease ends. Only a leader may make
@@ -113,12 +111,8 @@ func (w Writer) attempt(ctx context.Context, step steps.Step) (made attempt) {
 	}()
 	ctx, span := w.begin(ctx, step)
 	defer func() { tracing.End(span, made.err) }()
-	from := time.Now()
-	done, err := w.Carry(ctx, step)
-	if err == nil && w.Took != nil {
-		w.Took(time.Since(from))
-	}
-	return attempt{done, err}
+	made.Done, made.err = w.Carry(ctx, step)
+	return made
 }
 
 // fail notes a failure. A refused pre-pull pod is no error, because the update goes on without it, and neither is a pod that may not say

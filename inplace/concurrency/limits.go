@@ -22,7 +22,7 @@ var Flags = []string{FlagTotal, FlagPerNode, FlagPerTopology}
 // Limit bounds how many pods restart at the same time: of all pods, of those on one node, or of those on nodes with the same value of a
 // label.
 type Limit struct {
-	// Flag is the flag that sets it, or Adaptive.
+	// Flag is the flag that sets it.
 	Flag string
 	// TopologyKey is the label's key, with FlagPerTopology.
 	TopologyKey string
@@ -53,8 +53,6 @@ func (l Limit) groupOf(pod Pod) string {
 		return pod.Node
 	case FlagPerTopology:
 		return pod.Labels[l.TopologyKey]
-	case Adaptive:
-		return pod.Namespace
 	}
 	return ""
 }
@@ -63,8 +61,6 @@ func (l Limit) groupOf(pod Pod) string {
 func (l Limit) refusal(pod Pod) Refusal {
 	where := ""
 	switch l.Flag {
-	case Adaptive:
-		return Refusal{Flag: l.Flag, Why: fmt.Sprintf("other pods: as many restart as come back at once (%d)", l.Most)}
 	case FlagPerNode:
 		where = " on node " + pod.Node
 	case FlagPerTopology:
@@ -75,6 +71,6 @@ func (l Limit) refusal(pod Pod) Refusal {
 
 // Refusal is why a limit does not allow that a pod is taken out of service. The zero Refusal says that all allow it.
 type Refusal struct {
-	// Flag is the flag that sets the limit, or Adaptive, Why what the pod waits for, one clause.
+	// Flag is the flag that sets the limit, Why what the pod waits for, one clause.
 	Flag, Why string
 }

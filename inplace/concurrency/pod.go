@@ -9,7 +9,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/steps"
 )
 
 const (
@@ -22,24 +21,15 @@ const (
 
 // Pod is what limits distinguish of a pod.
 type Pod struct {
-	UID             types.UID
-	Namespace, Node string
+	UID  types.UID
+	Node string
 	// Labels are those of its node.
 	Labels map[string]string
-	// Slow: the pod has been out of service for longer than SlowAfter.
-	Slow bool
 }
-
-// SlowAfter is after what time a pod that is out of service leaves room for others, as far as Load is concerned: it takes that long by
-// itself, or does not come back. When it comes back, it counts as having been out for that long.
-const SlowAfter = time.Minute
-
-// IsSlow reports whether a pod that is out of service has been for longer than SlowAfter.
-func IsSlow(pod *corev1.Pod, now time.Time) bool { return now.Sub(readiness.OutSince(pod)) > SlowAfter }
 
 // PodOf returns the pod as limits see it, given its node; nil if that is not known.
 func PodOf(pod *corev1.Pod, node *corev1.Node) Pod {
-	seen := Pod{UID: pod.UID, Namespace: pod.Namespace, Node: pod.Spec.NodeName}
+	seen := Pod{UID: pod.UID, Node: pod.Spec.NodeName}
 	if node != nil {
 		seen.Labels = node.Labels
 	}
@@ -60,16 +50,8 @@ func counts(pod *corev1.Pod) bool {
 	return readiness.Live(pod) && pod.Annotations[inplace.AnnotationSurgePod] == ""
 }
 
-// Disrupted returns the pod that the step takes out of service and that needs a permission for it; nil if there is none.
-func Disrupted(step steps.Step, now time.Time) *corev1.Pod {
-	if pod := steps.Disrupted(step); pod != nil && needsPermission(pod, now) {
-		return pod
-	}
-	return nil
-}
-
-// needsPermission reports whether the pod serves, and would not as soon as it restarts.
-func needsPermission(pod *corev1.Pod, now time.Time) bool {
+// NeedsPermission reports whether the pod serves, and would not as soon as it restarts.
+func NeedsPermission(pod *corev1.Pod, now time.Time) bool {
 	out, _ := readiness.TakenOut(pod, now)
 	return counts(pod) && !out && apps.IsTrue(pod, corev1.PodReady)
 }

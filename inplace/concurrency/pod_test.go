@@ -10,8 +10,9 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/steps"
 )
+
+var now = time.Unix(1_000_000, 0)
 
 // running returns a pod that is Ready.
 func running(changes ...func(*corev1.Pod)) *corev1.Pod {
@@ -80,54 +81,8 @@ func TestCounts(t *testing.T) {
 		if counts := Counts(test.pod, now); counts != test.counts {
 			t.Errorf("%s: it counts: %t", name, counts)
 		}
-		if needs := Disrupted(steps.SetReady{Pod: test.pod, Out: true}, now) != nil; needs != test.needs {
+		if needs := NeedsPermission(test.pod, now); needs != test.needs {
 			t.Errorf("%s: it needs a permission: %t", name, needs)
 		}
 	}
-}
-
-// TestShare: a plan may take what is left after others, each pod once; a pod that does not serve needs nothing.
-func TestShare(t *testing.T) {
-	seen := Seen{Limits: Limits{{Flag: FlagTotal, Most: 3}, {Flag: FlagPerNode, Most: 2}}, Restarting: on("b/web-0@y1"),
-		Requests: []Request{wants(9, 1, "b/api-0@y2"), wants(1, 9, "a/web-0@x1")}}
-	node := &corev1.Node{}
-	for name, test := range map[string]struct {
-		takes  []*corev1.Pod
-		pod    *corev1.Pod
-		others Limits
-		want   string
-	}{
-		"one is left":           {pod: running()},
-		"it is taken":           {takes: []*corev1.Pod{named("p1")}, pod: running(), want: "other pods: as many restart as --max-restarting-pods allows (3)"},
-		"taken already":         {takes: []*corev1.Pod{running()}, pod: running()},
-		"it does not serve":     {takes: []*corev1.Pod{named("p1")}, pod: running(unready)},
-		"the unready count not": {takes: []*corev1.Pod{running(unready)}, pod: named("p1")},
-		"one on the node": {takes: []*corev1.Pod{named("p1")}, pod: running(), others: Limits{{Flag: FlagPerNode, Most: 1}},
-			want: "other pods: as many restart on node x1 as --max-restarting-pods-per-node allows (1)"},
-		"one in the zone": {takes: []*corev1.Pod{named("p1")}, pod: running(), others: Limits{{FlagPerTopology, zone, 1}},
-			want: "other pods: as many restart on nodes with topology.kubernetes.io/zone=x as --max-restarting-pods-per-topology allows (1)"},
-	} {
-		node.Labels = map[string]string{zone: "x"}
-		observed := seen
-		if test.others != nil {
-			observed.Limits = test.others
-		}
-		share := observed.ShareOf("a/web")
-		for _, taken := range test.takes {
-			share.Take(taken, node, now)
-		}
-		if got := share.Refusal(test.pod, node, now).Why; got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
-	}
-	if refused := (Seen{}).ShareOf("a/web").Refusal(running(), nil, now); refused != (Refusal{}) {
-		t.Errorf("without limits it waits for %q", refused.Why)
-	}
-}
-
-func named(name string) *corev1.Pod {
-	pod := running()
-	pod.UID = "other-" + pod.UID
-	pod.Name = name
-	return pod
 }

@@ -55,16 +55,14 @@ func TestRequestsOfPodsThatDoNotServe(t *testing.T) {
 	}
 }
 
-// TestRequestWaitsForItsTurnOfAll: a pod that a limit keeps in service is one of those that wait, so that a place is kept for it.
+// TestRequestWaitsForItsTurnOfAll: a pod that a limit keeps in service is one of those that wait, so that it gets its turn.
 func TestRequestWaitsForItsTurnOfAll(t *testing.T) {
 	f := fixture.NewFleet(t, 3)
 	f.Seen.Batches = nil
 	for _, pod := range f.Seen.Pods[1:] {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationRestartContainers, "app")
 	}
-	seen := concurrency.Seen{Limits: concurrency.Limits{{Flag: concurrency.FlagTotal, Most: 1}},
-		Restarting: []concurrency.Pod{{UID: "other", Namespace: "other"}}}
-	f.Seen.Share = seen.ShareOf(f.DaemonSet.UID)
+	f.Seen.Share = concurrency.Limits{{Flag: concurrency.FlagTotal, Most: 1}}.Share(concurrency.Pod{UID: "other"})
 	plan := f.Plan()
 	if got := fixture.Brief(plan.Steps); got != "" || plan.AwaitsLimit.Count() != 1 {
 		t.Errorf("steps %q, %d pods wait for the limit, want 1", got, plan.AwaitsLimit.Count())

@@ -29,9 +29,8 @@ func limited(most int, changes ...func(*deployments.Rollout)) *deployments.Rollo
 
 // share has so many pods of all workloads restart at most, of which one does.
 func share(rollout *deployments.Rollout, most int) *deployments.Rollout {
-	seen := concurrency.Seen{Limits: concurrency.Limits{{Flag: concurrency.FlagTotal, Most: most}},
-		Restarting: []concurrency.Pod{{UID: "other", Namespace: "other"}}}
-	rollout.Seen.Share, rollout.Seen.Batches = seen.ShareOf(rollout.Deployment.UID), nil
+	limits := concurrency.Limits{{Flag: concurrency.FlagTotal, Most: most}}
+	rollout.Seen.Share, rollout.Seen.Batches = limits.Share(concurrency.Pod{UID: "other"}), nil
 	return rollout
 }
 

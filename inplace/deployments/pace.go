@@ -185,9 +185,6 @@ func (p *pacer) startServing() {
 	left := p.update.Plan.CanWait(steps.DeferStart, steps.BatchWindow, p.Seen.Now)
 	if len(next) > 0 && p.sets.AnyAvailableSoon() && left > 0 {
 		p.update.Plan.Defer(steps.DeferStart, left)
-		for _, m := range next {
-			p.update.Plan.Result.Next = append(p.update.Plan.Result.Next, m.Pod)
-		}
 		return
 	}
 	for _, m := range next {

@@ -198,7 +198,7 @@ func (u *Update) TakeAllowance(s *podstate.State) bool {
 		return false
 	}
 	if refused := u.overLimit(s); refused != (concurrency.Refusal{}) {
-		u.Plan.AwaitLimit(s.Pod, refused.Flag, refused.Why, refused.Flag == concurrency.Adaptive)
+		u.Plan.AwaitLimit(s.Pod, refused.Flag, refused.Why)
 		return false
 	}
 	u.budgets.Take(u.seen.Disruption, s.Pod, u.seen.Now)

@@ -152,10 +152,8 @@ func TestLimitsKeepTheOrder(t *testing.T) {
 	m.Edit(fixture.App{Image: "v2"})
 	m.Once()
 	highest := m.Member(2).Spec.NodeName
-	seen := concurrency.Seen{Limits: concurrency.Limits{{Flag: concurrency.FlagPerNode, Most: 1}},
-		Restarting: []concurrency.Pod{{UID: "other", Node: highest}}}
 	rollout := m.Of()
-	rollout.Seen.Share = seen.ShareOf(m.StatefulSet.UID)
+	rollout.Seen.Share = concurrency.Limits{{Flag: concurrency.FlagPerNode, Most: 1}}.Share(concurrency.Pod{UID: "other", Node: highest})
 	if plan := rollout.Plan(); len(disrupted(plan.Steps)) > 0 || plan.Phase != steps.PhaseLimit || plan.AwaitsLimit.Count() != 1 {
 		t.Errorf("%v are taken: %s %s, %d wait", disrupted(plan.Steps), plan.Phase, plan.Message, plan.AwaitsLimit.Count())
 	}

@@ -87,21 +87,17 @@ func (d *PlanBuilder) Refuse(budget, why string, after time.Duration) {
 	d.Again(inplace.Sooner(after, refusedLook))
 }
 
-// limitedLook is after what time to look again at pods that a limit keeps in service. Usually the pod that restarts before them starts a
-// look.
+// limitedLook is after what time to look again at pods that a limit keeps in service. Usually the leader starts a look as soon as there is
+// room for them.
 const limitedLook = 10 * time.Second
 
-// AwaitLimit notes that the limit of that flag keeps a pod in service. Why is what the pod waits for, one clause. Silent: it is not worth
-// telling for now.
-func (d *PlanBuilder) AwaitLimit(pod *corev1.Pod, flag, why string, silent bool) {
+// AwaitLimit notes that the limit of that flag keeps a pod in service. Why is what the pod waits for, one clause.
+func (d *PlanBuilder) AwaitLimit(pod *corev1.Pod, flag, why string) {
 	awaits := &d.Result.AwaitsLimit
-	awaits.Flag, awaits.Why = cmp.Or(awaits.Flag, flag), cmp.Or(awaits.Why, why)
-	if len(awaits.Pods) < mostAwaiting {
-		awaits.Pods = append(awaits.Pods, pod)
+	if awaits.Pods++; awaits.Pods == 1 {
+		awaits.Flag, awaits.Why, awaits.First = flag, why, pod
 	}
-	if !silent {
-		d.Waiting = cmp.Or(d.Waiting, "waiting for "+why)
-	}
+	d.Waiting = cmp.Or(d.Waiting, "waiting for "+why)
 	d.Again(limitedLook)
 }
 

@@ -65,11 +65,9 @@ type Plan struct {
 	HookWaits []HookWait
 	// OnRequest: pods are taken out of service because their own annotations ask for restarts, and not for an update.
 	OnRequest bool
-	// Next are the pods that are taken out of service as soon as the batch window is over.
-	Next []*corev1.Pod
 	// AwaitsLimit are the pods that only a limit on how many pods restart at a time keeps in service.
 	AwaitsLimit AwaitsLimit
-	// Overtaken: the plan took pods out of service for which pods of another workload have left no room since.
+	// Overtaken: the plan takes pods out of service for which a limit or a PodDisruptionBudget has left no room since.
 	Overtaken bool
 	// Bypassed is about a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
 	Bypassed string
@@ -81,16 +79,14 @@ type Plan struct {
 type AwaitsLimit struct {
 	// Flag is the flag that sets the limit; empty if there are no such pods. Why is what they wait for, one clause.
 	Flag, Why string
-	// Pods are in the order in which they are to restart, at most mostAwaiting. Most is how many of them could restart now.
-	Pods []*corev1.Pod
-	Most int
+	// First is the one that is to restart first.
+	First *corev1.Pod
+	// Pods is how many there are, Most how many of them could restart now.
+	Pods, Most int
 }
 
-// mostAwaiting bounds how many pods wait for a limit at a time.
-const mostAwaiting = 100
-
 // Count returns how many pods wait for the limit.
-func (a AwaitsLimit) Count() int { return min(len(a.Pods), a.Most) }
+func (a AwaitsLimit) Count() int { return min(a.Pods, a.Most) }
 
 // Confirmed reports whether the steps that take pods out of service are confirmed before they are carried out: those of an update in place,
 // and those that pods ask for.
