@@ -10,8 +10,8 @@ crane() { "$TOOLS/crane" "$@"; }
 cosign() { "$TOOLS/cosign" "$@"; }
 
 PLATFORMS=(linux/amd64 linux/arm64)
-# The plugin is for the platforms that .krew.yaml names.
-mapfile -t PLUGIN_PLATFORMS < <(sed -n 's|.*/kubectl-stayput_\([a-z]*\)_\([a-z0-9]*\)\.tar\.gz".*|\1/\2|p' .krew.yaml)
+# The plugin is for the platforms that krew.yaml names.
+mapfile -t PLUGIN_PLATFORMS < <(sed -n 's|.*/kubectl-stayput_\([a-z]*\)_\([a-z0-9]*\)\.tar\.gz".*|\1/\2|p' .ci/release/krew.yaml)
 IMAGE=$REPOSITORY/stayput
 CHARTS=$REPOSITORY/charts
 WORKFLOW=https://github.com/stayput/stayput/.github/workflows/release.yaml
@@ -109,7 +109,7 @@ plugin() {
 	for platform in "${PLUGIN_PLATFORMS[@]}"; do
 		archive "${platform%/*}" "${platform#*/}"
 	done
-	krew <.krew.yaml >"$OUT/stayput.krew.yaml"
+	krew <.ci/release/krew.yaml >"$OUT/stayput.krew.yaml"
 }
 
 # krew makes the manifest from the template, as krew-release-bot does. The bot downloads the archives for their checksums; here they are

@@ -61,8 +61,8 @@ func (r *run) certificate(ctx context.Context) (string, error) {
 	err := r.List(ctx, &certificates, client.InNamespace(r.Namespace))
 	if meta.IsNoMatchError(err) && !r.installed() {
 		r.add(Warning, "this cluster does not have cert-manager, which issues the webhooks' certificate",
-			"install cert-manager (https://cert-manager.io/docs/installation/), or set certificates.generate of the chart, "+
-				"or give it a certificate of your own: certificates.secretName and certificates.caBundle")
+			"install cert-manager (https://cert-manager.io/docs/installation/), or give the chart "+
+				"a certificate of your own: certificates.secretName and certificates.caBundle")
 	}
 	for _, each := range certificates.Items {
 		r.issued(each)
@@ -90,8 +90,8 @@ func (r *run) trusted(ctx context.Context) {
 	for _, hook := range r.hooks {
 		if len(hook.caBundle) == 0 {
 			r.add(Error, hook.name+" has no caBundle, so the API server trusts no manager and updates are native",
-				"see that cert-manager's cainjector runs, which writes it (kubectl get pods -A -l app.kubernetes.io/name=cainjector), or the "+
-					"managers with --generate-certificates. For a certificate of your own, set certificates.caBundle of the chart")
+				"see that cert-manager's cainjector runs, which writes it (kubectl get pods -A -l app.kubernetes.io/name=cainjector). "+
+					"For a certificate of your own, set certificates.caBundle of the chart")
 			return
 		}
 		if err := r.verify(ctx, hook); err != nil {
