@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// sharedQueue is the queue of controller-runtime, with a share for each namespace: no more requests of a namespace are worked on at a time. What
-// exceeds that is set aside, so that no worker is kept from the requests behind it. A namespace with many requests, or with slow ones, then
-// waits for itself.
+// sharedQueue is the queue of controller-runtime, with a share for each namespace: no more requests of a namespace are worked on at a
+// time. What exceeds that is set aside, so that no worker is kept from the requests behind it. A namespace with many requests, or with
+// slow ones, then waits for itself.
 type sharedQueue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 

@@ -160,8 +160,8 @@ func (u *Update) TakeOut(s *podstate.State, why string) {
 	u.leaves(s)
 }
 
-// leaves notes that the pod leaves its Services with this plan. The last pod of the workload that serves then stays until its containers stop:
-// when the plan began, each of them could be replaced by the others.
+// leaves notes that the pod leaves its Services with this plan. The last pod of the workload that serves then stays until its containers
+// stop: when the plan began, each of them could be replaced by the others.
 func (u *Update) leaves(s *podstate.State) {
 	if u.out == nil {
 		u.out = map[*podstate.State]bool{}

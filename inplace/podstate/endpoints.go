@@ -170,8 +170,8 @@ func sameAddress(a, b string) bool {
 	return a == b || err == nil && otherErr == nil && one.Unmap() == other.Unmap()
 }
 
-// endpointOf returns what the Services offer of the pod, one of those pods, and whether it is an endpoint of any. LastOf is the first of the Services of which the pod is the
-// last endpoint. A Ready pod counts as listed: if it is not listed yet, it may be in a moment.
+// endpointOf returns what the Services offer of the pod, one of those pods, and whether it is an endpoint of any. LastOf is the first of
+// the Services of which the pod is the last endpoint. A Ready pod counts as listed: if it is not listed yet, it may be in a moment.
 func endpointOf(pod *corev1.Pod, pods []*corev1.Pod, offers []*offer) (endpoint Endpoint, offered bool) {
 	endpoint = Endpoint{Listed: apps.IsTrue(pod, corev1.PodReady)}
 	for _, o := range offers {

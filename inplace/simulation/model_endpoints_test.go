@@ -94,13 +94,27 @@ func (s *stayput) confirmed(planned []steps.Step) []steps.Step {
 		if !ok {
 			return false
 		}
-		s.rules.last[patch.Pod.Name] = cached[patch.Pod.UID].LastOf != "" || current[patch.Pod.UID].LastOf != ""
+		s.rules.last[patch.Pod.Name] = cached[patch.Pod.UID].LastOf != "" || current[patch.Pod.UID].LastOf != "" ||
+			othersLeave(planned, s.pods.list(), patch.Pod)
 		if !patch.Drained || s.settings.Drain == 0 {
 			return false
 		}
 		drained, _ := current[patch.Pod.UID].Drained(patch.Pod, s.settings.Drain, patch.ServesOn, s.now)
 		s.stale = s.stale || !drained
 		return !drained
+	})
+}
+
+// othersLeave reports whether the steps take all other pods that are Ready out of service. Then the pod serves until its containers stop.
+func othersLeave(planned []steps.Step, pods []*corev1.Pod, pod *corev1.Pod) bool {
+	out := map[string]bool{}
+	for _, step := range planned {
+		if set, ok := step.(steps.SetReady); ok && set.Out {
+			out[set.Pod.Name] = true
+		}
+	}
+	return len(out) > 0 && !slices.ContainsFunc(pods, func(other *corev1.Pod) bool {
+		return other.Name != pod.Name && !out[other.Name] && apps.IsTrue(other, corev1.PodReady)
 	})
 }
 

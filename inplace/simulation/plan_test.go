@@ -131,7 +131,7 @@ func (s *lockstep) plan() {
 	for _, step := range plan.Steps {
 		s.note(step)
 		if patch, ok := step.(steps.PatchPod); ok {
-			s.rules.last[patch.Pod.Name] = r.Seen.Endpoints[patch.Pod.UID].LastOf != ""
+			s.rules.last[patch.Pod.Name] = r.Seen.Endpoints[patch.Pod.UID].LastOf != "" || othersLeave(plan.Steps, r.Seen.Pods, patch.Pod)
 		}
 		for len(s.times) < len(s.steps) {
 			s.times = append(s.times, s.now)

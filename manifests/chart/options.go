@@ -249,22 +249,6 @@ func (e *edit) append(path, lines string) {
 	list.Content = append(list.Content, item)
 }
 
-// only has an item of a list exist only under a condition.
-func (e *edit) only(path string, i int, condition string) {
-	list := e.list(path)
-	if i >= len(list) {
-		e.missing(fmt.Sprintf("%s.%d", path, i))
-		return
-	}
-	text, err := encode(list[i : i+1])
-	if err != nil && e.err == nil {
-		e.err = err
-	}
-	item := e.mark("{{- if " + condition + " }}\n" + strings.TrimRight(text, "\n") + "\n{{- end }}")
-	item.Value += markedItem
-	list[i] = item
-}
-
 // markedItem follows the placeholder of lines that are items of a list.
 const markedItem = "ITEM"
 
