@@ -10,10 +10,10 @@ const (
 	draining cause = "draining"
 	caches   cause = "caches"
 
-	surged cause = "surged" // no pod may be unavailable
-	billing       cause = "billing"       // what the whole cluster pays
-	queueing      cause = "queueing"      // many workloads at once
-	admitting     cause = "admitting"     // CREATE of pods
+	surged    cause = "surged"    // no pod may be unavailable
+	billing   cause = "billing"   // what the whole cluster pays
+	queueing  cause = "queueing"  // many workloads at once
+	admitting cause = "admitting" // CREATE of pods
 
 	unknown cause = "unknown"
 )
