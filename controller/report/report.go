@@ -522,11 +522,16 @@ func (n news) justFellBack() bool {
 	left := n.plan.Decision.Native()
 	for _, w := range n.writes {
 		_, persisted := w.Step.(steps.PersistFallback)
-		if persisted || left && w.Before != nil && revisions.Started(w.Before.GetLabels()) && !revisions.Started(w.After.GetLabels()) {
+		if persisted || left && unmarks(w) {
 			return true
 		}
 	}
 	return false
+}
+
+// unmarks reports whether the write removed the mark of an update.
+func unmarks(w write.Done) bool {
+	return w.Before != nil && revisions.Started(w.Before.GetLabels()) && !revisions.Started(w.After.GetLabels())
 }
 
 // leftHalfWay reports whether the native controller makes the rest of this very update: an edit has changed what may be done in place.

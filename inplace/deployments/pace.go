@@ -98,8 +98,9 @@ func (p *pacer) keepTurns() {
 // keepsTurn reports whether the pod has its turn and keeps it: it does until it is patched, unless the user pauses the rollout, raises
 // the partition, or wants an image that is not on the pod's node yet.
 func (p *pacer) keepsTurn(m *Pod) bool {
-	return readiness.Out(m.Pod) && (m.Removing || p.blocked.MayStart(&m.State) && !p.paused() &&
-		m.Owner != p.sets.New && m.Restarts() && !m.ToReplace && !m.AwaitsCapacity())
+	needsIt := m.Owner != p.sets.New && m.Restarts() && !m.ToReplace
+	mayRestart := !p.paused() && p.blocked.MayStart(&m.State) && !m.AwaitsCapacity()
+	return readiness.Out(m.Pod) && (m.Removing || needsIt && mayRestart)
 }
 
 // addDrained adds the drained pods of an old ReplicaSet to those that leave it. Of its pods that need no restart, it reserves as many as

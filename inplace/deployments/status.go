@@ -43,7 +43,8 @@ func (o *observed) waiting(turns podstate.Turns) waiting {
 // whether it is the maintenance window that it waits for. Pods with their turn, and nodes that pull images, are left out.
 func (o *observed) atPartition() (message string, byWindow bool) {
 	sets := o.sets
-	if o.paused() || sets.Surge() != 0 || sets.Excess() != 0 || !sets.AllUpdating() || !sets.AllObserved() {
+	scaled := sets.Surge() == 0 && sets.Excess() == 0
+	if o.paused() || !scaled || !sets.AllUpdating() || !sets.AllObserved() {
 		return "", false
 	}
 	return o.update.Partition.Waits(o.update.States)
@@ -125,7 +126,8 @@ func (w status) onTimeUntil() time.Time {
 // anyInProgress reports whether a pod is to make the next progress.
 func (o *observed) anyInProgress(turns podstate.Turns) bool {
 	for _, s := range o.update.States {
-		if turns[s] || readiness.Out(s.Pod) || s.Updated && !s.Available || s.PartiallyPatched() {
+		starts := s.Updated && !s.Available || s.PartiallyPatched()
+		if starts || turns[s] || readiness.Out(s.Pod) {
 			return true
 		}
 	}

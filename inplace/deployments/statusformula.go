@@ -166,8 +166,8 @@ func (f StatusFormula) renews(progressing *appsv1.DeploymentCondition) bool {
 // manager has to renew the condition. In any case the other half is left for the new containers to start.
 func (f StatusFormula) OutlastsDeadline(stops time.Time) bool {
 	progressing := apps.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
-	if !HasDeadline(f.Deployment) || progressing == nil || Overdue(f.Deployment) || !stops.After(f.Now) ||
-		LooksComplete(f.Deployment, f.counts()) {
+	deadlineRuns := HasDeadline(f.Deployment) && progressing != nil && !Overdue(f.Deployment)
+	if !deadlineRuns || !stops.After(f.Now) || LooksComplete(f.Deployment, f.counts()) {
 		return false
 	}
 	since := progressing.LastUpdateTime.Time

@@ -27,8 +27,8 @@ type surger struct {
 
 // toAdd returns how many more surge replicas the update may add and needs.
 func (r *surger) toAdd() int {
-	if r.sets.New == nil || r.paused() || !r.surge.used || r.surge.provedNoRoom() ||
-		slices.ContainsFunc(r.sets.All, (*Set).NotesExcessSurge) {
+	maySurge := r.surge.used && !r.surge.provedNoRoom()
+	if r.sets.New == nil || r.paused() || !maySurge || slices.ContainsFunc(r.sets.All, (*Set).NotesExcessSurge) {
 		return 0
 	}
 	return max(0, min(r.maxSurge(), r.needing()-r.maxUnavailable())-r.sets.Surge())
@@ -52,7 +52,9 @@ func (r *surger) needing() int {
 func (r *surger) needed(s *Set) int {
 	newRS := r.sets.New
 	switch {
-	case !r.surge.used || !r.anyToStart() || s == newRS && r.surge.provedNoRoom() || newRS == nil:
+	case !r.surge.used || !r.anyToStart() || newRS == nil:
+		return 0
+	case s == newRS && r.surge.provedNoRoom():
 		return 0
 	case s == newRS:
 		return min(s.Surge, r.maxSurge())
