@@ -113,7 +113,7 @@ type Asking struct {
 // AskingOf returns the pod with its request.
 func AskingOf(s *State) Asking {
 	r, has := RequestOf(s.Pod)
-	if has && s.TemplateAnnotations[inplace.AnnotationRestartContainers] == s.Pod.Annotations[inplace.AnnotationRestartContainers] {
+	if of, its := s.TemplateAnnotations[inplace.AnnotationRestartContainers]; its && of == s.Pod.Annotations[inplace.AnnotationRestartContainers] {
 		return Asking{Pod: s, none: true}
 	}
 	if !has || r.flaw != "" || edit.Named(&s.Pod.Spec, r.Container()) == nil {
