@@ -17,7 +17,7 @@ import (
 
 // admission checks what kubectl prints to the user, and for which requests the API server calls the webhooks.
 func admission(t *testing.T) {
-	together(t, lengthy(map[string]func(*testing.T){
+	together(t, map[string]func(*testing.T){
 		"in-place-only rejects":           onlyInPlace,
 		"a workload may ask for the same": onlyInPlaceWorkload,
 		"dry run changes nothing":         dryRun,
@@ -29,10 +29,11 @@ func admission(t *testing.T) {
 		"Ready goes with the containers":  readyOnlyWithContainers,
 		"Ready waits for startup probes":  readyAfterStartup,
 		"Ready stays away":                func(t *testing.T) { readyStaysOut(t) },
-		"Ready stays away without probe":  func(t *testing.T) { readyStaysOut(t, unprobed) },
-		"Ready stays away beside gates":   func(t *testing.T) { readyStaysOut(t, withForeignGate) },
 		"warnings, events and metrics":    decisionsAreReported,
-	}, "Ready stays away without probe", "Ready stays away beside gates"))
+	})
+	nightly(t, map[string]func(*testing.T){
+		"Ready stays away without probe": func(t *testing.T) { readyStaysOut(t, unprobed) },
+	})
 }
 
 func onlyInPlace(t *testing.T) {

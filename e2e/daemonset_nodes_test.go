@@ -141,19 +141,6 @@ func (s *stage) badImagePending(knobs ...daemonKnob) {
 	s.fails(agents, "ImagePullBackOff")
 }
 
-// nodeCordoned checks that pods of DaemonSets stay on cordoned nodes and are updated there.
-func nodeCordoned(t *testing.T) {
-	s := newDaemonStage(t, unpulled)
-	s.badImagePending()
-	before, node := s.pods(agents), s.spareNode()
-	t.Cleanup(func() { onCluster(t, "uncordon", node) })
-	onCluster(t, "cordon", node)
-	s.rollout("undo", agents)
-	s.completes(agents)
-	s.kept(agents, before, restarts{"app": anyNumber})
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
-}
-
 // departure is a way in which a node stops being eligible for the DaemonSet, and becomes eligible again.
 type departure struct {
 	prepare func(s *stage) daemonKnob
@@ -200,6 +187,10 @@ func membersOnly(s *stage) daemonKnob {
 	return func(ds *appsv1.DaemonSet) {
 		ds.Spec.Template.Spec.NodeSelector = map[string]string{membership(s): "yes"}
 	}
+}
+
+func nodeUnlabelled(t *testing.T) {
+	leavesAndReturns(t, unlabelledNode)
 }
 
 // nodeRemoved takes long: Kubernetes needs most of a minute to notice that a kubelet is gone.

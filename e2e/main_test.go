@@ -158,7 +158,7 @@ func TestTogether(t *testing.T) {
 // TestAlone runs the scenarios that break shared components, one after another, and repairs the component after each.
 func TestAlone(t *testing.T) { disturbances(t) }
 
-// long skips a scenario in make test, which runs the suite with -short: it takes long, or another scenario tests the same rule.
+// long skips a scenario that takes long in make test, which runs the suite with -short.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

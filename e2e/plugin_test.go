@@ -20,15 +20,13 @@ import (
 
 // plugin checks what kubectl's plugin prints before and during an update, for a user who may only edit the namespace.
 func plugin(t *testing.T) {
-	together(t, lengthy(map[string]func(*testing.T){
+	together(t, map[string]func(*testing.T){
 		"plan of both kinds":             planned,
 		"plan of server-side apply":      plannedServerSide,
 		"plan of a namespace on its own": plannedUnlabelled,
-		"plan of in-place-only":          plannedOnlyInPlace,
 		"plan by an editor":              plannedByEditor,
 		"status during an update":        oldStopped,
-		"status of a native one":         followedNative,
-	}, "plan of in-place-only", "status of a native one"))
+	})
 }
 
 // ask runs the plugin through kubectl, and returns its output and its exit code.
@@ -157,13 +155,6 @@ func plannedUnlabelled(t *testing.T) {
 		[]string{"deployment/web recreate", "daemonset/agent recreate", "the namespace has no label " + updateLabel}, "plan", "-f", "-")
 }
 
-func plannedOnlyInPlace(t *testing.T) {
-	s := bothAtRest(t, inPlaceOnly)
-	s.managed("web")
-	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place", "daemonset/agent in place"}, "plan", "-f", "-")
-	s.answers(manifests(t, coloured), 2, []string{"deployment/web recreate refused", "/spec/containers/0/env changed"}, "plan", "-f", "-")
-}
-
 // editor returns the kubectl flag for a service account that may only edit the namespace.
 func (s *stage) editor() string {
 	s.Helper()
@@ -200,16 +191,4 @@ func oldStopped(t *testing.T) {
 			"status", "deploy/web", as)
 		s.answers("", 0, []string{"updating", "Update: none, 3 of 3 pods updated"}, "status", "deployment", "web", "--watch", as)
 	})
-}
-
-func followedNative(t *testing.T) {
-	s := bothAtRest(t, labelled)
-	s.managed("web")
-	s.recreated("web", func() {
-		s.setEnv("web", "COLOUR=green")
-		s.answers("", 0, []string{"Last edit: recreate: /spec/containers/0/env", "Update: none, 2 of 2 pods updated"},
-			"status", "deploy/web", "--watch")
-	})
-	s.reported("Deployment", "UpdateRecreatesPods")
-	s.answers("", 0, []string{"UpdateRecreatesPods"}, "status", "deploy/web")
 }

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -249,9 +248,7 @@ const staysFor = takenBack + 15*time.Second
 // the workload ends the drain. Without a readiness probe the kubelet may never see that the pod was not Ready.
 func readyStaysOut(t *testing.T, knobs ...knob) {
 	s := newStage(t, unending)
-	s.submit(web(2, append(knobs, minReadySeconds(3))...))
-	s.opensGates("web")
-	s.completes("web")
+	s.create(web(2, append(knobs, minReadySeconds(3))...))
 	before := s.takesOneOut()
 	s.passes(staysFor)
 	s.wait("a pod to be still out of its Service", draining("web"))
@@ -265,35 +262,6 @@ func readyStaysOut(t *testing.T, knobs ...knob) {
 
 // unprobed takes the readiness probe off the application.
 func unprobed(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].ReadinessProbe = nil }
-
-// foreignGate is a readiness gate of the user. A kubelet looks at once, not every ten seconds, at the Ready of a pod with gates.
-const foreignGate = "example.com/checked"
-
-func withForeignGate(d *appsv1.Deployment) {
-	d.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: foreignGate}}
-}
-
-// opensGates opens the gates of a new workload's pods, as the controller would that asks for them.
-func (s *stage) opensGates(name string) {
-	s.Helper()
-	s.eventually("the gates of the pods of "+name, func(ctx context.Context) error {
-		now := s.workload(name)
-		if len(now.pods) < 2 {
-			return fmt.Errorf("there are %d pods", len(now.pods))
-		}
-		for _, pod := range now.pods {
-			if len(pod.Spec.ReadinessGates) == 0 {
-				continue
-			}
-			patch := `{"status":{"conditions":[{"type":"` + foreignGate + `","status":"True"}]}}`
-			if _, err := clients.CoreV1().Pods(s.namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, []byte(patch),
-				metav1.PatchOptions{}, "status"); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
 
 // outUntilStopped checks that no pod that was out of service has been Ready before its container stopped.
 func (s *stage) outUntilStopped() {

@@ -12,41 +12,21 @@ const (
 	note           = "example.com/note"
 )
 
-// rules checks annotations that change in place because workloads of both kinds list them.
+// rules checks annotations that change in place because workloads list them.
 func rules(t *testing.T) {
 	scenarios := map[string]func(*testing.T){}
-	for kind, install := range bothKinds {
-		for name, scenario := range map[string]func(*stage, string){
-			"key":        noteByKey,
-			"prefix":     noteByPrefix,
-			"not listed": noteUnlisted,
-			"bad list":   listsRefused,
-		} {
-			scenarios[kind+", "+name] = func(t *testing.T) {
-				s := newStage(t, labelled)
-				scenario(s, install(s))
-			}
-		}
-		scenarios[kind+", taken off half-way"] = func(t *testing.T) {
+	for name, scenario := range map[string]func(*stage, string){
+		"key":        noteByKey,
+		"not listed": noteUnlisted,
+		"bad list":   listsRefused,
+	} {
+		scenarios[name] = func(t *testing.T) {
 			s := newStage(t, labelled)
-			listTakenOff(s, install(s, slow))
+			s.create(web(3))
+			scenario(s, "web")
 		}
 	}
-	together(t, lengthy(scenarios, "Deployment, prefix", "DaemonSet, key", "DaemonSet, prefix", "DaemonSet, not listed", "DaemonSet, bad list",
-		"DaemonSet, taken off half-way", "Deployment, taken off half-way"))
-}
-
-// bothKinds has, by kind, a function that creates a workload of three pods and returns its name.
-var bothKinds = map[string]func(*stage, ...knob) string{
-	"Deployment": func(s *stage, knobs ...knob) string {
-		s.create(web(3, knobs...))
-		return "web"
-	},
-	"DaemonSet": func(s *stage, knobs ...knob) string {
-		s.Cleanup(s.nativeIsCalm)
-		s.install(agent(allTemplated(knobs)...))
-		return agents
-	},
+	together(t, scenarios)
 }
 
 // list sets the workload's list of annotations that may change in place.
@@ -94,18 +74,6 @@ func noteByKey(s *stage, name string) {
 	s.bears(name, "2")
 }
 
-// noteByPrefix checks that the list may come in the same edit as the change, and that it stays when the change is undone.
-func noteByPrefix(s *stage, name string) {
-	s.inPlace(name, nil, func() {
-		s.expectIn(s.patch(name, fmt.Sprintf(
-			`{"metadata":{"annotations":{%q:"other, example.com/*"}},"spec":{"template":{"metadata":{"annotations":{%q:"1"}}}}}`,
-			listAnnotation, note)), "in place: no restart")
-	})
-	s.bears(name, "1")
-	s.inPlace(name, nil, func() { s.expectIn(s.rollout("undo", name), "in place: no restart") }) // before the edit there was no list
-	s.bears(name, "")
-}
-
 func noteUnlisted(s *stage, name string) {
 	s.list(name, "example.com/other,example.org/*")
 	s.recreated(name, func() {
@@ -122,22 +90,4 @@ func listsRefused(s *stage, name string) {
 		s.expectIn(s.refused("annotate", ref(name), listAnnotation+"="+bad, "--overwrite"), listAnnotation)
 	}
 	s.list(name, "note, example.com/*")
-}
-
-// listTakenOff checks that the workload's present list decides about the pods that are not updated yet.
-func listTakenOff(s *stage, name string) {
-	s.list(name, note)
-	s.begin("in place", inPlace)
-	s.annotateTemplate(name, `"1"`, toImage("v2"))
-	s.reaches(name, threeway)
-	s.begin("native", recreated)
-	s.kubectl("", "annotate", ref(name), listAnnotation+"-")
-	s.completes(name)
-	s.runs(name, "v2")
-	s.bears(name, "1")
-	kind := "Deployment"
-	if isDaemonSet(name) {
-		kind = "DaemonSet"
-	}
-	s.reported(kind, "InPlaceUpdateFellBack")
 }

@@ -8,18 +8,15 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // scale changes replicas while an update is in progress. Only the pods that scaling asks for are created and deleted.
 func scale(t *testing.T) {
-	together(t, lengthy(map[string]func(*testing.T){
-		"3 to 6 to 2 half-way":    upAndDown,
-		"as an autoscaler writes": autoscaled,
-		"to 0 half-way":           toZero,
-		"and image in one edit":   scaleAndImage,
-		"by CPU":                  scaledByCPU,
-	}, "as an autoscaler writes", "to 0 half-way"))
+	together(t, map[string]func(*testing.T){
+		"3 to 6 to 2 half-way":  upAndDown,
+		"and image in one edit": scaleAndImage,
+		"by CPU":                scaledByCPU,
+	})
 }
 
 func upAndDown(t *testing.T) {
@@ -44,35 +41,6 @@ func (s *stage) has(name string, pods int) {
 		}
 		return nil
 	}))
-}
-
-// autoscaled writes the scale subresource, as the HorizontalPodAutoscaler controller does.
-func autoscaled(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(4, slow))
-	s.begin("scaling", Rules{Created: exactly(2), Deleted: exactly(1)})
-	s.setImage("web", "app=v2")
-	s.reaches("web", partly)
-	for _, replicas := range []int32{6, 5} {
-		s.writeScale("web", replicas)
-		s.has("web", int(replicas))
-	}
-	s.completes("web")
-	s.runs("web", "v2")
-}
-
-func (s *stage) writeScale(name string, replicas int32) {
-	s.Helper()
-	deployments := clients.AppsV1().Deployments(s.namespace)
-	wanted, err := deployments.GetScale(s.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
-	// The write is unconditional, because an autoscaler retries after conflicts.
-	wanted.ResourceVersion, wanted.Spec.Replicas = "", replicas
-	if _, err := deployments.UpdateScale(s.Context(), name, wanted, metav1.UpdateOptions{}); err != nil {
-		s.Fatal(err)
-	}
 }
 
 // scaledByCPU checks that kubectl and the plugin warn of an autoscaler that takes starts of containers for load, until it has a
@@ -101,20 +69,6 @@ func scalerByCPU(kind, name string) string {
 	return `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"by-cpu"},"spec":{"maxReplicas":5,
 	"scaleTargetRef":{"apiVersion":"apps/v1","kind":"` + kind + `","name":"` + name + `"},
 	"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":70}}}]}}`
-}
-
-func toZero(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3, slow))
-	s.begin("scaling to 0", Rules{Created: none, Deleted: exactly(3)})
-	s.setImage("web", "app=v2")
-	s.reaches("web", partly)
-	s.kubectl("", "scale", "deployment", "web", "--replicas=0")
-	s.completes("web")
-	s.begin("scaling back", Rules{Created: exactly(2), Deleted: none})
-	s.kubectl("", "scale", "deployment", "web", "--replicas=2")
-	s.completes("web")
-	s.runs("web", "v2")
 }
 
 func scaleAndImage(t *testing.T) {

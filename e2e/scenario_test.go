@@ -54,6 +54,13 @@ func together(t *testing.T, scenarios map[string]func(*testing.T)) {
 	}
 }
 
+// nightly runs scenarios that take long in parallel, except in make test, which runs the suite with -short.
+func nightly(t *testing.T, scenarios map[string]func(*testing.T)) {
+	if !testing.Short() {
+		together(t, scenarios)
+	}
+}
+
 // stage is a namespace with a Recorder, for one scenario.
 type stage struct {
 	*testing.T
@@ -680,10 +687,6 @@ func minReadySeconds(seconds int32) knob {
 
 func progressDeadline(seconds int32) knob {
 	return func(d *appsv1.Deployment) { d.Spec.ProgressDeadlineSeconds = &seconds }
-}
-
-func historyLimit(revisions int32) knob {
-	return func(d *appsv1.Deployment) { d.Spec.RevisionHistoryLimit = &revisions }
 }
 
 // manifest returns the object as a file for kubectl.

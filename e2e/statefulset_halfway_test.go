@@ -24,19 +24,9 @@ const caches = statefulSetPrefix + "cache"
 // membersHalfway are the scenarios in which something happens in the middle of the updates of two StatefulSets, one of each pod management
 // policy.
 var membersHalfway = map[string]func(*testing.T){
-	"undo half-way":            membersUndoneHalfway,
-	"edited half-way":          membersEditedHalfway,
-	"scaled half-way":          membersScaled,
-	"partition moved half-way": membersRepartitioned,
-	"pods lost half-way":       membersLost,
-	"label removed half-way": func(t *testing.T) {
-		membersHandedOver(t, func(s *stage, _ string) { s.label(statefulSetsLabel + "-") })
-	},
-	"edited beyond possibility half-way": func(t *testing.T) {
-		membersHandedOver(t, func(s *stage, name string) { s.setEnv(name, "COLOUR=green") })
-	},
-	"two at a time":       membersTwoAtATime,
-	"waiting for minutes": membersWaitForMinutes,
+	"undo half-way":   membersUndoneHalfway,
+	"scaled half-way": membersScaled,
+	"two at a time":   membersTwoAtATime,
 }
 
 // meetMembers creates a StatefulSet of each pod management policy.
@@ -77,20 +67,6 @@ func membersUndoneHalfway(t *testing.T) {
 	})
 }
 
-// membersEditedHalfway checks that pods that are done or in progress go on to the next image.
-func membersEditedHalfway(t *testing.T) {
-	m := meetMembers(t, 3, ofTemplate(slow))
-	before := m.podsOfEach()
-	m.begin("edited", inPlace)
-	m.halfway(partly, func(name string) { m.setImage(name, "app=v3") })
-	m.end("v3")
-	m.each(func(name string) {
-		m.met(name, partly)
-		m.kept(name, before[name], restarts{"app": {1, 2}})
-		m.history(name, "1", "2", "3")
-	})
-}
-
 // membersScaled scales up and down in the middle of an update, which is not held.
 func membersScaled(t *testing.T) {
 	m := meetMembers(t, 3, ofTemplate(slow))
@@ -99,27 +75,6 @@ func membersScaled(t *testing.T) {
 	m.halfway(partly, func(name string) { m.kubectl("", "scale", name, "--replicas=5") })
 	m.each(m.completes)
 	m.each(func(name string) { m.kubectl("", "scale", name, "--replicas=3") })
-	m.end("v2")
-	m.each(func(name string) { m.kept(name, before[name], once) })
-}
-
-// membersRepartitioned raises the partition above the pod in progress, which is finished. The last pod keeps its image until the partition
-// is lowered.
-func membersRepartitioned(t *testing.T) {
-	m := meetMembers(t, 3, ofTemplate(slow))
-	m.create(web(1, named("clock")))
-	before := m.podsOfEach()
-	m.begin("raised", inPlace)
-	m.halfway(threeway, func(name string) { m.setPartition(name, 2) })
-	m.each(func(name string) {
-		m.completes(name)
-		m.met(name, threeway)
-		m.haveImages(name, "v1", "v2", "v2")
-	})
-	m.begin("at the partition", frozenBut("clock"))
-	m.tick("v2")
-	m.begin("lowered", inPlace)
-	m.each(func(name string) { m.setPartition(name, 0) })
 	m.end("v2")
 	m.each(func(name string) { m.kept(name, before[name], once) })
 }
@@ -168,14 +123,6 @@ func membersLost(t *testing.T) {
 	})
 	m.end("v2")
 	m.each(func(name string) { m.survived(name, before[name]) })
-}
-
-// membersHandedOver checks that the StatefulSet controller finishes what Stayput has begun.
-func membersHandedOver(t *testing.T, happens func(s *stage, name string)) {
-	m := meetMembers(t, 3, ofTemplate(slow))
-	m.begin("handed over", recreatedMembers)
-	m.halfway(partly, func(name string) { happens(m.stage, name) })
-	m.end("v2")
 }
 
 // membersTwoAtATime: two of five pods may be unavailable. The judge checks that there are never more.

@@ -28,15 +28,15 @@ var stateful = with(labelled, statefulSetsLabel, "in-place")
 // statefulSets runs the scenarios of StatefulSets that can run in parallel, with both pod management policies.
 func statefulSets(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
-		"OrderedReady, not Ready at the current revision": membersWaitForTheUnready,
 		"OrderedReady, bad image at the first deployment": membersBootstrapped,
 		"without the opt-in":                              membersUntouched,
+		"label only":                                      membersRelabelled,
+		"undo":                                            membersUndone,
+		"native partition":                                membersAtPartition,
+		"behind a Service":                                membersDrain,
 		"in-place-only":                                   membersOnlyInPlace,
 		"in-place-only, lost revision":                    membersOfALostRevision,
-		"asked for by itself":                             membersAsk,
 		"partition label":                                 membersPartitionLabel,
-		"environment":                                     membersRecreated,
-		"OnDelete":                                        membersOnDelete,
 		"OnDelete, in place":                              membersOnDeleteInPlace,
 		"leader last":                                     membersLeaderLast,
 		"resize":                                          membersResized,
@@ -46,24 +46,15 @@ func statefulSets(t *testing.T) {
 		"scaled by CPU":                                   membersScaledByCPU,
 	}
 	for policy, knob := range policies {
-		for name, scenario := range map[string]func(*testing.T, statefulKnob){
-			"set image":                membersUpdated,
-			"minReadySeconds":          membersUpdatedSlowly,
-			"one of two containers":    membersOfTwoContainers,
-			"label only":               membersRelabelled,
-			"undo":                     membersUndone,
-			"undo of a crashing image": membersUndoCrashing,
-			"native partition":         membersAtPartition,
-			"behind a Service":         membersDrain,
-		} {
-			scenarios[policy+", "+name] = func(t *testing.T) { scenario(t, knob) }
-		}
+		scenarios[policy+", set image"] = func(t *testing.T) { membersUpdated(t, knob) }
+		scenarios[policy+", undo of a crashing image"] = func(t *testing.T) { membersUndoCrashing(t, knob) }
 	}
 	maps.Copy(scenarios, membersHalfway)
-	together(t, lengthy(scenarios, "OrderedReady, minReadySeconds", "Parallel, minReadySeconds", "Parallel, one of two containers",
-		"Parallel, behind a Service", "Parallel, label only", "Parallel, undo", "Parallel, native partition", "asked for by itself",
-		"OnDelete", "environment", "edited half-way", "edited beyond possibility half-way", "waiting for minutes",
-		"OrderedReady, not Ready at the current revision", "pods lost half-way", "label removed half-way", "partition moved half-way"))
+	together(t, scenarios)
+	nightly(t, map[string]func(*testing.T){
+		"pods lost half-way":  membersLost,
+		"waiting for minutes": membersWaitForMinutes,
+	})
 }
 
 // statefulKnob changes a StatefulSet before it is created.
@@ -201,37 +192,24 @@ func membersUpdated(t *testing.T, policy statefulKnob) {
 
 // membersDrain checks that each pod is patched only when no client is sent to it any more. The judge checks that it gets its revision with
 // that patch.
-func membersDrain(t *testing.T, policy statefulKnob) {
+func membersDrain(t *testing.T) {
 	s := newStatefulStage(t, stateful)
-	s.form(db(2, policy))
+	s.form(db(2))
 	s.service(members, corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered(members)
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
 	s.patchedOnlyWhen(members, unoffered)
 }
 
-func membersUpdatedSlowly(t *testing.T, policy statefulKnob) {
+func membersRelabelled(t *testing.T) {
 	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy, func(sts *appsv1.StatefulSet) { sts.Spec.MinReadySeconds = 4 }))
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-	s.inOrdinalOrder("v2")
-}
-
-func membersOfTwoContainers(t *testing.T, policy statefulKnob) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2, policy, ofTemplate(withSide)))
-	s.inPlace(members, restarts{"side": exactly(1)}, func() { s.setImage(members, "side=v2") })
-}
-
-func membersRelabelled(t *testing.T, policy statefulKnob) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy))
+	s.form(db(3))
 	s.inPlace(members, nil, func() { s.bumpChart(members) })
 }
 
-func membersUndone(t *testing.T, policy statefulKnob) {
+func membersUndone(t *testing.T) {
 	s := newStatefulStage(t, stateful)
-	s.form(db(2, policy))
+	s.form(db(2))
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
 	s.inPlace(members, once, func() { s.rollout("undo", members) })
 	s.runs(members, "v1")
@@ -282,46 +260,6 @@ func membersBootstrapped(t *testing.T) {
 	s.survived(members, before)
 }
 
-// membersWaitForTheUnready: a pod that starts slowly, at the revision that has proved to work, is waited for before anything restarts.
-func membersWaitForTheUnready(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2, ofTemplate(readyAfter("app", "20s"))))
-	s.begin("one starts slowly", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
-	lost := s.member(members, 0)
-	deleteByHand(s, lost)
-	s.gone(lost)
-	s.wait("the new pod to run", of(members, func(now workload) error {
-		for _, pod := range now.pods {
-			statuses := pod.Status.ContainerStatuses
-			if ordinalOf(pod) == 0 && pod.UID != lost.UID && len(statuses) > 0 && statuses[0].State.Running != nil {
-				return nil
-			}
-		}
-		return fmt.Errorf("it does not: %s", now.tally())
-	}))
-	s.setImage(members, "app=v2")
-	s.completes(members)
-	s.startedOnlyWhenReady("v2")
-	s.runs(members, "v2")
-}
-
-// startedOnlyWhenReady checks that every pod was Ready when the first one got the image.
-func (s *stage) startedOnlyWhenReady(tag string) {
-	s.Helper()
-	then := newWorld()
-	for _, e := range s.recorder.inOrder() {
-		if pod, is := e.object.(*corev1.Pod); is && !pulls(pod) && imagesOf(pod.Spec)["app"] == appImage(tag) {
-			break
-		}
-		then.apply(e)
-	}
-	for _, pod := range then.members(then.statefulSet("db")) {
-		if !ready(pod) {
-			s.Errorf("the update began although pod %s was not Ready", pod.Name)
-		}
-	}
-}
-
 // member returns the pod of the StatefulSet with that ordinal.
 func (s *stage) member(name string, ordinal int) *corev1.Pod {
 	s.Helper()
@@ -334,9 +272,9 @@ func (s *stage) member(name string, ordinal int) *corev1.Pod {
 	return nil
 }
 
-func membersAtPartition(t *testing.T, policy statefulKnob) {
+func membersAtPartition(t *testing.T) {
 	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy, toPartition(2), fromOrdinal(5)))
+	s.form(db(3, toPartition(2), fromOrdinal(5)))
 	before := s.pods(members)
 	s.begin("in stages", inPlace)
 	s.setImage(members, "app=v2")
@@ -394,38 +332,11 @@ func membersOfALostRevision(t *testing.T) {
 	s.haveImages(members, "v1", "v1", "v2")
 }
 
-func membersAsk(t *testing.T) {
-	s := newStatefulStage(t, labelled)
-	s.form(db(2, func(sts *appsv1.StatefulSet) { sts.Labels[statefulSetsLabel] = "in-place" }))
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-}
-
 func membersPartitionLabel(t *testing.T) {
 	s := newStatefulStage(t, stateful)
 	s.form(db(1))
 	s.expectIn(s.refused("label", members, "stayput.dev/partition=1"), "spec.updateStrategy.rollingUpdate.partition")
 	s.expectIn(s.refused("label", members, statefulSetsLabel+"=true"), statefulSetsLabel, "in-place")
-}
-
-func membersRecreated(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2))
-	s.recreatedUnder(recreatedMembers, members, func() { s.setEnv(members, "COLOUR=green") })
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-}
-
-func membersOnDelete(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(1))
-	s.patch(members, `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
-	s.create(web(1, named("clock")))
-	s.begin("edited", frozenBut("clock"))
-	s.setImage(members, "app=v2")
-	s.tick("v2")
-	s.begin("deleted by hand", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
-	s.kubectl("", "delete", "pod", "db-0", "--timeout=2m")
-	s.ends(members)
-	s.runs(members, "v2")
 }
 
 func membersOnDeleteInPlace(t *testing.T) {

@@ -250,11 +250,6 @@ func available(pod *corev1.Pod, minReadySeconds int32, at time.Time) bool {
 	return at.Sub(since) >= time.Duration(minReadySeconds-1)*time.Second
 }
 
-// availablePods counts the available pods of d.
-func (w world) availablePods(d *appsv1.Deployment, at time.Time) int {
-	return len(availableOf(w.podsOf(d), d.Spec.MinReadySeconds, at))
-}
-
 func availableOf(pods []*corev1.Pod, minReadySeconds int32, at time.Time) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !available(pod, minReadySeconds, at) })
 }
