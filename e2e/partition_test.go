@@ -24,7 +24,7 @@ func partition(t *testing.T) {
 		"native edit":          partitionNative,
 		"resources":            partitionResized,
 		"values that are none": partitionRefused,
-		"surge pods":           partitionSurges,
+		"surge pods":           partitionWithSurgePods,
 		"scaled at a stage":    partitionScaled,
 		"creations at a stage": partitionCreations,
 		"promote that stalls":  promoteStalls,
@@ -150,8 +150,8 @@ func partitionRefused(t *testing.T) {
 	}
 }
 
-// partitionSurges checks that surge pods are removed when the partition is reached.
-func partitionSurges(t *testing.T) {
+// partitionWithSurgePods checks that surge pods are removed when the partition is reached.
+func partitionWithSurgePods(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, rolling("0", "1")))
 	before := s.pods("web")

@@ -310,7 +310,7 @@ func timesOf(events []corev1.Event, reason string) int {
 // prePullPodsAreModest checks that a pre-pull pod may pull what the pods may pull, and has no other of their rights.
 func prePullPodsAreModest(t *testing.T) {
 	s := newStage(t, labelled)
-	s.kubectl(registryAccount, "apply", "-f", "-")
+	s.kubectl(prePullAccount, "apply", "-f", "-")
 	s.create(web(2, func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
 		spec.ServiceAccountName, spec.ImagePullSecrets = "web", []corev1.LocalObjectReference{{Name: "registry"}}
@@ -329,7 +329,7 @@ func prePullPodsAreModest(t *testing.T) {
 	}
 }
 
-const registryAccount = `
+const prePullAccount = `
 apiVersion: v1
 kind: ServiceAccount
 metadata:
