@@ -72,15 +72,17 @@ func dryRun(t *testing.T) {
 	}
 }
 
+// unknownValues checks that each policy about settings is in force. The tests of manifests/cel have more values.
 func unknownValues(t *testing.T) {
 	s := newStage(t, labelled)
-	s.create(web(1))
+	s.create(web(1, withSide))
 	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
 		s.expectIn(s.refused("label", of, updateLabel+"=inplace", "--overwrite"), "in-place", "in-place-only")
-		for label, value := range map[string]string{drainLabel: "soon", parallelismLabel: "many", surgeLabel: "maybe", restartLabel: "inplace"} {
-			s.expectIn(s.refused("label", of, label+"="+value, "--overwrite"), label, value)
-		}
+		s.expectIn(s.refused("label", of, drainLabel+"=soon", "--overwrite"), drainLabel, "soon")
 	}
+	s.expectIn(s.refused("annotate", "deployment/web", listAnnotation+"=*"), listAnnotation)
+	s.expectIn(s.refused("annotate", "deployment/web", auxiliaryList+"=side,"), auxiliaryList, "shipper,metrics")
+	s.expectIn(s.kubectl("", "annotate", "deployment/web", auxiliaryList+"=side, ghost"), "Warning:", "no container ghost")
 }
 
 // priorityIsStayputs checks that only the managers' pods may use the managers' PriorityClass to preempt others, in labelled and in other

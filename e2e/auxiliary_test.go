@@ -16,7 +16,6 @@ import (
 func auxiliary(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"alone, DaemonSet":       sideAlone,
-		"bad value":              badSides,
 		"undo half-way":          sideUndoneHalfway,
 		"label removed half-way": sideHandedOver,
 	})
@@ -98,18 +97,6 @@ func sideUndoneHalfway(t *testing.T) {
 	})
 	s.metWhen("web", sideways)
 	s.sideRuns("web", "v1")
-	s.neverOut("web")
-}
-
-func badSides(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3, withAuxiliarySide))
-	s.begin("refused", frozenBut("none"))
-	for _, bad := range []string{"", "*", "side,", "side,,app", "side app", "Side"} {
-		s.expectIn(s.refused("annotate", "deployment/web", auxiliaryList+"="+bad, "--overwrite"), auxiliaryList, "shipper,metrics")
-	}
-	s.expectIn(s.kubectl("", "annotate", "deployment/web", auxiliaryList+"=side, ghost", "--overwrite"), "Warning:", "no container ghost")
-	s.inPlace("web", onceSide, func() { s.setImage("web", "side=v2") })
 	s.neverOut("web")
 }
 

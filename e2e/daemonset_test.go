@@ -35,7 +35,6 @@ func daemonSets(t *testing.T) {
 		"OnDelete":                          daemonsOnDelete,
 		"OnDelete, in place":                daemonsOnDeleteInPlace,
 		"maxSurge":                          daemonsSurge,
-		"warnings and events":               daemonsTell,
 		"evicted half-way":                  daemonEvicted,
 		"deleted without its pods half-way": daemonsLeftBehind,
 		"canary node that fails":            canaryNodeFails,
@@ -270,19 +269,6 @@ func daemonsSurge(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(budget("0", "1")))
 	s.recreated(agents, func() { s.setImage(agents, "app=v2") })
-}
-
-func daemonsTell(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent())
-	s.inPlace(agents, once, func() { s.expectIn(s.setImage(agents, "app=v2"), "Warning:", "in place", "app") })
-	s.reported("DaemonSet", "InPlaceUpdateStarted")
-	s.reported("DaemonSet", "InPlaceUpdateCompleted")
-	s.reported("Pod", "UpdatedInPlace")
-	s.recreatedUnder(recreatedDaemons, agents, func() {
-		s.expectIn(s.setEnv(agents, "COLOUR=green"), "Warning:", "recreate", "/spec/containers/0/env")
-	})
-	s.reported("DaemonSet", "UpdateRecreatesPods")
 }
 
 // daemonEvicted checks that the native controller replaces a pod that is evicted in the middle of an update, on the newest revision. The other

@@ -23,7 +23,6 @@ func partition(t *testing.T) {
 		"promoted stages":      promoted,
 		"native edit":          partitionNative,
 		"resources":            partitionResized,
-		"values that are none": partitionRefused,
 		"surge pods":           partitionWithSurgePods,
 		"scaled at a stage":    partitionScaled,
 		"creations at a stage": partitionCreations,
@@ -133,21 +132,6 @@ func partitionNative(t *testing.T) {
 	s.expectIn(s.setEnv("web", "COLOUR=green"), "recreate", "cannot be made in place is native for all pods")
 	s.completes("web")
 	s.runs("web", "v2")
-}
-
-func partitionRefused(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.create(web(1))
-	s.install(agent())
-	for _, name := range both {
-		for _, value := range []string{"", "half", "101percent", "1.5", "3percents"} {
-			s.expectIn(s.refused("label", ref(name), partitionLabel+"="+value), partitionLabel,
-				"neither a number of pods nor 0percent to 100percent")
-		}
-		for _, value := range []string{"0", "30percent", "100percent", "12"} {
-			s.repartition(name, value)
-		}
-	}
 }
 
 // partitionWithSurgePods checks that surge pods are removed when the partition is reached.

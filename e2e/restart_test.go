@@ -40,7 +40,6 @@ var kindsOfWorkloads = map[string]kindOfWorkload{
 func restart(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"a key of the workload": restartByKey,
-		"values that are none":  restartOfNoUse,
 		"crash just before":     restartAfterCrash,
 		"fresh configuration":   restartIsFresh,
 		"with an image":         restartWithImage,
@@ -160,21 +159,6 @@ func restartByKey(t *testing.T) {
 	s.inPlace("web", once, func() {
 		s.patch("web", `{"spec":{"template":{"metadata":{"annotations":{"reloader.example/at":"now"}}}}}`)
 	})
-}
-
-// restartOfNoUse checks that a value that does not parse is rejected, with a message that names valid ones.
-func restartOfNoUse(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(1))
-	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
-		s.expectIn(s.refused("label", of, restartLabel+"=true"), restartLabel, `"true"`, "in-place")
-	}
-	for _, list := range []string{"", "*", "a b", "a,,b", "checksum/config,"} {
-		s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations="+list), "stayput.dev/restart-annotations",
-			"no list of annotation keys")
-	}
-	s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations=kubernetes.io/*"), "stayput.dev/restart-annotations",
-		"cannot be listed")
 }
 
 // restartForVariable checks that a container restarts with the new value of a label that its variable reads, and no other container

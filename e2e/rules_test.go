@@ -12,27 +12,9 @@ const (
 	note           = "example.com/note"
 )
 
-// rules checks annotations that change in place because workloads list them.
+// rules checks an annotation that changes in place because the workload lists it.
 func rules(t *testing.T) {
-	scenarios := map[string]func(*testing.T){}
-	for name, scenario := range map[string]func(*stage, string){
-		"key":        noteByKey,
-		"not listed": noteUnlisted,
-		"bad list":   listsRefused,
-	} {
-		scenarios[name] = func(t *testing.T) {
-			s := newStage(t, labelled)
-			s.create(web(3))
-			scenario(s, "web")
-		}
-	}
-	together(t, scenarios)
-}
-
-// list sets the workload's list of annotations that may change in place.
-func (s *stage) list(name, entries string) {
-	s.Helper()
-	s.kubectl("", "annotate", ref(name), listAnnotation+"="+entries, "--overwrite")
+	together(t, map[string]func(*testing.T){"listed": noteListed})
 }
 
 // annotateTemplate changes an annotation of the template, and more of its spec; null removes it.
@@ -62,32 +44,16 @@ func (s *stage) bears(name, value string) {
 	}
 }
 
-func noteByKey(s *stage, name string) {
-	s.list(name, note)
-	s.inPlace(name, nil, func() { s.expectIn(s.annotateTemplate(name, `"1"`, ""), "Warning:", "in place: no restart") })
-	s.bears(name, "1")
-	s.inPlace(name, once, func() { s.expectIn(s.annotateTemplate(name, `"2"`, toImage("v2")), "in place: restarts app") })
-	s.bears(name, "2")
-	s.inPlace(name, nil, func() { s.annotateTemplate(name, "null", "") })
-	s.bears(name, "")
-	s.inPlace(name, nil, func() { s.expectIn(s.rollout("undo", name), "in place: no restart") })
-	s.bears(name, "2")
-}
-
-func noteUnlisted(s *stage, name string) {
-	s.list(name, "example.com/other,example.org/*")
-	s.recreated(name, func() {
-		s.expectIn(s.annotateTemplate(name, `"1"`, ""), "Warning:", "recreate: annotation "+note+" added")
-	})
-	s.inPlace(name, once, func() { s.setImage(name, "app=v2") })
-	s.bears(name, "1")
-}
-
-func listsRefused(s *stage, name string) {
-	s.begin("refused", frozenBut("none"))
-	for _, bad := range []string{"", "a b", "note,", "*", "example.com/n*", "stayput.dev/decision", "kubectl.kubernetes.io/restartedAt",
-		"kubectl.kubernetes.io/*", "container.apparmor.security.beta.kubernetes.io/app", "kubernetes.io/config.mirror"} {
-		s.expectIn(s.refused("annotate", ref(name), listAnnotation+"="+bad, "--overwrite"), listAnnotation)
-	}
-	s.list(name, "note, example.com/*")
+func noteListed(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	s.kubectl("", "annotate", "deployment/web", listAnnotation+"="+note)
+	s.inPlace("web", nil, func() { s.expectIn(s.annotateTemplate("web", `"1"`, ""), "Warning:", "in place: no restart") })
+	s.bears("web", "1")
+	s.inPlace("web", once, func() { s.expectIn(s.annotateTemplate("web", `"2"`, toImage("v2")), "in place: restarts app") })
+	s.bears("web", "2")
+	s.inPlace("web", nil, func() { s.annotateTemplate("web", "null", "") })
+	s.bears("web", "")
+	s.inPlace("web", nil, func() { s.expectIn(s.rollout("undo", "web"), "in place: no restart") })
+	s.bears("web", "2")
 }

@@ -52,7 +52,7 @@ func scaledByCPU(t *testing.T) {
 	s.managed("web")
 	s.begin("warned", frozenBut("none"))
 	edit := []string{"set", "image", "deployment/web", "app=" + appImage("v2"), "--dry-run=server"}
-	s.kubectl(scalerByCPU("Deployment", "web"), "apply", "-f", "-")
+	s.kubectl(scalerByCPU, "apply", "-f", "-")
 	s.expectIn(s.kubectl("", edit...), "Warning: stayput: in place: restarts app", "Warning: stayput: "+saidByCPU)
 	s.answers(manifest(t, web(2, image("v2"))), 0, []string{"deployment/web in place restarts app in 2 pods, 1 at a time", saidByCPU},
 		"plan", "-f", "-", s.editor())
@@ -64,12 +64,10 @@ func scaledByCPU(t *testing.T) {
 
 const saidByCPU = "HorizontalPodAutoscaler by-cpu scales by cpu: what restarted containers use to start counts as load."
 
-// scalerByCPU returns an autoscaler of the workload. It never scales here, because the cluster has no metrics.
-func scalerByCPU(kind, name string) string {
-	return `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"by-cpu"},"spec":{"maxReplicas":5,
-	"scaleTargetRef":{"apiVersion":"apps/v1","kind":"` + kind + `","name":"` + name + `"},
+// scalerByCPU is an autoscaler of the Deployment. It never scales here, because the cluster has no metrics.
+const scalerByCPU = `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"by-cpu"},"spec":{"maxReplicas":5,
+	"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},
 	"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":70}}}]}}`
-}
 
 func scaleAndImage(t *testing.T) {
 	s := newStage(t, labelled)

@@ -36,14 +36,11 @@ func statefulSets(t *testing.T) {
 		"behind a Service":                                membersDrain,
 		"in-place-only":                                   membersOnlyInPlace,
 		"in-place-only, lost revision":                    membersOfALostRevision,
-		"partition label":                                 membersPartitionLabel,
 		"OnDelete, in place":                              membersOnDeleteInPlace,
 		"leader last":                                     membersLeaderLast,
 		"resize":                                          membersResized,
 		"restart":                                         membersRestarted,
 		"variable":                                        membersReadLabel,
-		"warnings and events":                             membersTell,
-		"scaled by CPU":                                   membersScaledByCPU,
 	}
 	for policy, knob := range policies {
 		scenarios[policy+", set image"] = func(t *testing.T) { membersUpdated(t, knob) }
@@ -233,21 +230,6 @@ func membersUndoCrashing(t *testing.T, policy statefulKnob) {
 	s.someNeverRestarted(members)
 }
 
-// membersScaledByCPU: kubectl and the plugin warn of an autoscaler of the StatefulSet, as they do for Deployments.
-func membersScaledByCPU(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2))
-	s.managed(members)
-	s.begin("warned", frozenBut("none"))
-	s.kubectl(scalerByCPU("StatefulSet", "db"), "apply", "-f", "-")
-	s.expectIn(s.kubectl("", "set", "image", members, "app="+appImage("v2"), "--dry-run=server"),
-		"Warning: stayput: in place: restarts app", "Warning: stayput: "+saidByCPU)
-	edited := db(2, ofTemplate(image("v2")))
-	edited.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}
-	s.answers(manifest(t, edited), 0, []string{"statefulset/db in place restarts app in 2 pods, 1 at a time", saidByCPU},
-		"plan", "-f", "-", s.editor())
-}
-
 // membersBootstrapped: the first pod never runs, so the others are not created, until the image is edited.
 func membersBootstrapped(t *testing.T) {
 	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
@@ -332,13 +314,6 @@ func membersOfALostRevision(t *testing.T) {
 	s.haveImages(members, "v1", "v1", "v2")
 }
 
-func membersPartitionLabel(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(1))
-	s.expectIn(s.refused("label", members, "stayput.dev/partition=1"), "spec.updateStrategy.rollingUpdate.partition")
-	s.expectIn(s.refused("label", members, statefulSetsLabel+"=true"), statefulSetsLabel, "in-place")
-}
-
 func membersOnDeleteInPlace(t *testing.T) {
 	s := newStatefulStage(t, stateful)
 	s.form(db(3))
@@ -407,15 +382,6 @@ func membersReadLabel(t *testing.T) {
 		s.inPlace(members, once, func() { s.expectIn(s.setTier(members, tier), "in place: restarts app\n") })
 		s.haveRead(members, tier)
 	}
-}
-
-func membersTell(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2))
-	s.inPlace(members, once, func() { s.expectIn(s.setImage(members, "app=v2"), "Warning:", "in place", "app") })
-	s.reported("StatefulSet", "InPlaceUpdateStarted")
-	s.reported("StatefulSet", "InPlaceUpdateCompleted")
-	s.reported("Pod", "UpdatedInPlace")
 }
 
 // membersWithoutManagers kills every manager for good in the middle of an update, in each state of a pod's move that lasts. The StatefulSet
