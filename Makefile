@@ -17,11 +17,10 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## unit tests, short fuzzing, the tests of cluster and certificates, and the end-to-end suite without slow scenarios
+test: ## unit tests, short fuzzing, the tests of the cluster, and the end-to-end suite without slow scenarios
 	$(MAKE) test-unit
 	$(MAKE) fuzz
 	$(MAKE) test-cluster SHORT=1
-	$(MAKE) test-certificates
 	$(MAKE) e2e SHORT=1
 	$(MAKE) cluster-down
 

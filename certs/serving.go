@@ -20,7 +20,7 @@ func Watch(dir string) (*certwatcher.CertWatcher, error) {
 	return watcher, nil
 }
 
-// Source has the certificate that is served: the watched files, or a generate.Generator.
+// Source has the certificate that is served.
 type Source interface {
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }

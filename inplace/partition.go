@@ -84,7 +84,9 @@ func (p Partition) Keeps(pods int) int {
 	switch {
 	case p == Partition{}:
 		return 0
-	case p.ByWindow() || p.Obstacle.Any() || p.Flaw() != "" || err != nil || percent && value == 100:
+	case p.ByWindow() || p.Obstacle.Any() || p.Flaw() != "" || err != nil:
+		return pods
+	case percent && value == 100:
 		return pods
 	case percent && pods > 1:
 		return min((pods*value+99)/100, pods-1)

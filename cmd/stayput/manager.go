@@ -11,14 +11,12 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/stayput/stayput/certs"
-	"github.com/stayput/stayput/certs/generate"
 	"github.com/stayput/stayput/controller"
 	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/inplace"
@@ -35,7 +33,7 @@ func manage(ctx context.Context, o options) error {
 	if err := announce(); err != nil {
 		return err
 	}
-	certificate, err := o.certificate()
+	certificate, err := certs.Watch(o.certificates)
 	if err != nil {
 		return err
 	}
@@ -51,7 +49,7 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := certificate.AddTo(m); err != nil {
+	if err := m.Add(certificate); err != nil {
 		return err
 	}
 	if err := admission.CountByNamespace(ctx, m.GetCache(), observe.Excluded(o.excludedNamespaces).Manages); err != nil {
@@ -78,27 +76,6 @@ func shutdownProcess(ctx context.Context, o options, m manager.Manager) error {
 	defer cancel()
 	return shutdown.OfProcess(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
 }
-
-// certificate is what the webhooks' server shows. The manager keeps it up to date.
-type certificate interface {
-	certs.Source
-	AddTo(manager.Manager) error
-}
-
-// certificate returns the certificate that the flags ask for.
-func (o options) certificate() (certificate, error) {
-	if o.generate {
-		return generate.New(o.namespace, o.lifetime), nil
-	}
-	watcher, err := certs.Watch(o.certificates)
-	return files{watcher}, err
-}
-
-// files are a certificate and its key that something else writes.
-type files struct{ *certwatcher.CertWatcher }
-
-// AddTo has the manager read the files again when they change.
-func (f files) AddTo(m manager.Manager) error { return m.Add(f.CertWatcher) }
 
 // webhookServer returns a server that shows the certificate. With a client CA, it also requires a client certificate of that CA.
 func webhookServer(o options, certificate certs.Source) (webhook.Server, error) {

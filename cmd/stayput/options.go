@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -26,8 +25,6 @@ type options struct {
 	restartingPerNode  int
 	restartingPer      []string
 	certificates       string
-	generate           bool
-	lifetime           time.Duration
 	clientCA           string
 	webhookPort        int
 	metricsAddress     string
@@ -84,10 +81,6 @@ func (o *options) flags(command string) *flag.FlagSet {
 		"comma-separated `limits` of how many pods restart at the same time on nodes with the same value of a label, such as topology.kubernetes.io/zone=3")
 	flags.StringVar(&o.certificates, "certificates", "/certificates",
 		"`folder` of the webhooks' tls.crt and tls.key")
-	flags.BoolVar(&o.generate, "generate-certificates", false,
-		"make the webhooks' certificate and its CA in the managers, instead of reading --certificates; for clusters without cert-manager")
-	flags.DurationVar(&o.lifetime, "certificate-lifetime", 90*24*time.Hour,
-		"`lifetime` of a CA of --generate-certificates, and of what it signs; at least 1m; the next one is made when a third is left")
 	flags.StringVar(&o.clientCA, "client-ca", "",
 		"`file` with the CA that signs the client certificates of API servers, in PEM; with it the webhook port answers no other caller, and without it every one")
 	flags.IntVar(&o.webhookPort, "webhook-port", 10250,
@@ -119,9 +112,6 @@ func (o options) complete() (options, error) {
 	}
 	if err := o.checkLimits(); err != nil {
 		return options{}, err
-	}
-	if o.lifetime < time.Minute {
-		return options{}, fmt.Errorf("--certificate-lifetime: %s is too short to replace a CA; use 1m or more", o.lifetime)
 	}
 	for _, namespace := range []string{"kube-system", o.namespace} {
 		if !slices.Contains(o.excludedNamespaces, namespace) {

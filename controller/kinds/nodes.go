@@ -17,9 +17,13 @@ var nodeMatters = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)
 		after, isNode := e.ObjectNew.(*corev1.Node)
-		return nodeTurns.Update(e) || ok && isNode && (!maps.Equal(before.Labels, after.Labels) ||
-			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints))
+		return nodeTurns.Update(e) || ok && isNode && admitsOthers(before, after)
 	},
+}
+
+// admitsOthers reports whether the node may run pods that it did not run before, or may no longer run some.
+func admitsOthers(before, after *corev1.Node) bool {
+	return !maps.Equal(before.Labels, after.Labels) || !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints)
 }
 
 // nodeTurns passes changes by which a node becomes unreachable, or reachable again.

@@ -48,10 +48,6 @@ test-cluster: cluster-build ## the tests of the test cluster itself; SHORT=1 wit
 	$(CLUSTER_UP)
 	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m -parallel 4 $(if $(SHORT),-short) ./test
 
-.PHONY: test-certificates
-test-certificates: cluster-build ## certificates that managers make, with an API server of the test's own that calls them; needs no cluster
-	KUBEBUILDER_ASSETS=$(BIN) go test -tags e2e -v -count=1 -timeout 10m ./certs/generate/apiserver
-
 .PHONY: cluster-build
 cluster-build: kubernetes-release cluster-packages $(CLUSTER_BINARIES) $(BIN)/kubernetes-$(KUBERNETES_VERSION) $(SHARE)/cert-manager $(SHARE)/simulated ## build the test cluster into .cluster
 

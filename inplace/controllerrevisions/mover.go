@@ -54,8 +54,9 @@ func (v *mover) keepsOrder() bool {
 // pod's node yet.
 func (v *mover) keepTurns() {
 	for _, m := range v.pending {
-		v.turns[&m.State] = v.blocked.MayStart(&m.State) && m.Restarts() && !m.AwaitsCapacity() && readiness.Out(m.Pod) &&
-			v.partition.Take(&m.State)
+		drains := m.Restarts() && readiness.Out(m.Pod)
+		mayRestart := v.blocked.MayStart(&m.State) && !m.AwaitsCapacity()
+		v.turns[&m.State] = drains && mayRestart && v.partition.Take(&m.State)
 	}
 }
 
@@ -80,7 +81,10 @@ func (v *mover) moveOne(m *Pod) {
 // mayBegin reports whether only the partition and the budget can keep the pod from what is next.
 func (v *mover) mayBegin(m *Pod) bool {
 	begins := m.Restarts() && !v.turns[&m.State]
-	return (m.ResizesAlive() || begins) && v.blocked.MayStart(&m.State) && !(m.Available && v.waits(m, begins))
+	if !begins && !m.ResizesAlive() || !v.blocked.MayStart(&m.State) {
+		return false
+	}
+	return !m.Available || !v.waits(m, begins)
 }
 
 // waits reports whether other pods go before this one, which serves. Begins says whether it would restart.

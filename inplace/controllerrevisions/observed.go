@@ -85,7 +85,7 @@ func (o *observed) addPods() {
 func (o *observed) pod(pod *corev1.Pod) *Pod {
 	m := &Pod{revision: o.revisions.of(pod), Housekeeping: o.native.Housekeeping(pod)}
 	m.State = o.update.StateOf(pod, o.origin(pod, m.revision))
-	m.Kept = !m.Updated && !m.PartiallyPatched() && o.kind.Kept(pod)
+	m.Kept = !m.Begun() && o.kind.Kept(pod)
 	return m
 }
 

@@ -54,7 +54,8 @@ func (p patcher) changed(s *Set) (operations []jsonpatch.Operation, why []string
 		operations = append(operations, marks.NoteReplicas(s, becomes)...)
 	}
 	annotations := p.replicasAnnotations(s)
-	if len(annotations) > 0 && (resized || s.Size() > 0 && (p.update.Decided.Held || len(labels) > 0)) {
+	marked := s.Size() > 0 && (p.update.Decided.Held || len(labels) > 0)
+	if len(annotations) > 0 && (resized || marked) {
 		operations = append(operations, annotations...)
 		why = append(why, "replicas annotations")
 	}

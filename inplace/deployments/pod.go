@@ -35,18 +35,24 @@ func StatesOf(members []*Pod) []*podstate.State {
 // WaitsForKubelet reports whether the pod is not Ready and only its kubelet can change that. A pod of the new ReplicaSet, or a partially
 // patched pod, may have been patched in the seconds before its node became unreachable. It waits like a pod that is yet to be patched.
 func (m *Pod) WaitsForKubelet(isUpdated bool) bool {
-	waits := !isUpdated && (m.ToRestart() || m.ToResize()) || (isUpdated || m.PartiallyPatched()) && !m.Applied && !m.Move.Observed(m.Pod)
-	return waits && !m.Ready()
+	if m.Ready() {
+		return false
+	}
+	toPatch := !isUpdated && (m.ToRestart() || m.ToResize())
+	patched := (isUpdated || m.PartiallyPatched()) && !m.Applied
+	return toPatch || patched && !m.Move.Observed(m.Pod)
 }
 
 // Startable reports whether nothing but the budget keeps the pod from its turn.
 func (m *Pod) Startable(turns podstate.Turns, blocked podstate.Blocked) bool {
-	return blocked.MayStart(&m.State) && m.ToRestart() && m.TakesTurns() && !turns[&m.State] && !m.ToReplace
+	takesTurn := m.ToRestart() && m.TakesTurns() && !turns[&m.State]
+	return takesTurn && blocked.MayStart(&m.State) && !m.ToReplace
 }
 
 // Resizable reports whether nothing but the budget keeps the pod from being given CPU and memory.
 func (m *Pod) Resizable(blocked podstate.Blocked) bool {
-	return blocked.MayStart(&m.State) && m.ResizesAlive() && m.ToResize() && !m.MidResize() && !m.ToReplace
+	toWrite := m.ResizesAlive() && m.ToResize() && !m.MidResize()
+	return toWrite && blocked.MayStart(&m.State) && !m.ToReplace
 }
 
 // Advance returns the patch for the pod's next write on its way to the new ReplicaSet. Drained says whether the pod had a turn.

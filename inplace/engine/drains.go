@@ -35,7 +35,8 @@ func (d Drains) Complete(endpoints podstate.Endpoints) (left Drains, known bool)
 			left[uid], endpoint.OutSince = since, since
 			endpoints[uid] = endpoint
 		}
-		known = known && (endpoint.Listed || endpoint.NoClientSent || endpoint.LastOf != "" || !endpoint.OutSince.IsZero())
+		matters := !endpoint.Listed && !endpoint.NoClientSent && endpoint.LastOf == ""
+		known = known && (!matters || !endpoint.OutSince.IsZero())
 	}
 	return left, known
 }

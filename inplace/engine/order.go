@@ -97,7 +97,7 @@ func (u *Update) seek() {
 		if u.order.unfinished == nil && !(s.Updated && s.Available && !s.PartiallyPatched()) {
 			u.order.unfinished = s
 		}
-		if u.order.unbegun == nil && !u.order.last.Has(s.Pod) && !s.Updated && !s.PartiallyPatched() && !readiness.Out(s.Pod) {
+		if begun := s.Begun() || readiness.Out(s.Pod); u.order.unbegun == nil && !begun && !u.order.last.Has(s.Pod) {
 			u.order.unbegun = s
 		}
 	}
@@ -105,8 +105,9 @@ func (u *Update) seek() {
 
 // mayFinish reports whether the pod can be updated in place now. No pod waits for one that may never be.
 func (u *Update) mayFinish(s *podstate.State) bool {
-	return !s.Surge && !s.Kept && !s.AtPartition && s.WhyReplaced() == nil && !s.AwaitsCapacity() && s.Pod.Spec.NodeName != "" &&
-		u.Reachable(s.Pod)
+	stays := s.Surge || s.Kept || s.AtPartition || s.WhyReplaced() != nil
+	patchable := s.Pod.Spec.NodeName != "" && u.Reachable(s.Pod)
+	return !stays && patchable && !s.AwaitsCapacity()
 }
 
 // awaitsOthers returns which pod goes before this one, one clause; empty if none does, or if the pod does not wait for it.

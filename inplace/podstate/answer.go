@@ -45,7 +45,8 @@ type Circumstances struct {
 // MayAnswer reports whether the pod of a workload with that mode has a request that Stayput answers, or an answer to take back.
 func MayAnswer(pod *corev1.Pod, mode inplace.Mode) bool {
 	request, asks := RequestOf(pod)
-	return asks && (mode != inplace.ModeNone || request.flaw == "" && request.Begun()) || saysWaiting(pod)
+	begun := asks && request.flaw == "" && request.Begun()
+	return asks && mode != inplace.ModeNone || begun || saysWaiting(pod)
 }
 
 // saysWaiting reports whether the pod says that its request waits.

@@ -27,6 +27,9 @@ const (
 	HashPartial = "updating-in-place"
 )
 
+// Begun reports whether the pod has the update revision, or a part of it.
+func (s *MarkedPod) Begun() bool { return s.Updated || s.PartiallyPatched() }
+
 // PartiallyPatched reports whether the pod is partially patched.
 func (s *MarkedPod) PartiallyPatched() bool {
 	if s.ByLabel {

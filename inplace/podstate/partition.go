@@ -78,7 +78,8 @@ func (r PartitionBudget) Unresized(why *inplace.Reason) string {
 
 // holds reports whether the partition may keep the pod: it has an old revision, and no part of its move has been made.
 func (r *PartitionBudget) holds(s *State) bool {
-	return (s.Current || r.partition.Obstacle.Any()) && !s.Updated && !s.PartiallyPatched() && !s.Surge
+	old := s.Current || r.partition.Obstacle.Any()
+	return old && !s.Begun() && !s.Surge
 }
 
 // Take reports whether the pod may begin or continue its move, and if so counts it.

@@ -23,7 +23,8 @@ func (s *State) ToResize() bool { return s.Resizing && s.takesPart() }
 
 // PullsOnly reports whether a partition keeps the pod as it is, and its containers would otherwise restart: its node may pull the images.
 func (s *State) PullsOnly() bool {
-	return s.AtPartition && !s.Kept && s.Restarts() && !s.Surge && s.Infeasible == ""
+	restartsLater := s.Restarts() && !s.Surge && s.Infeasible == ""
+	return restartsLater && s.AtPartition && !s.Kept
 }
 
 // takesPart reports whether the pod takes part in the update. A surge pod is removed as it is. A pod at the partition stays as it is, and

@@ -102,7 +102,8 @@ var backsOff = map[string]bool{"CrashLoopBackOff": true, "CreateContainerConfigE
 // again; empty if not.
 func (s *State) Failing() string {
 	_, why := unready(s.Pod)
-	if !s.Updated && !s.PartiallyPatched() || s.Available || !backsOff[why] && !readiness.CannotPull[why] {
+	waits := backsOff[why] || readiness.CannotPull[why]
+	if !waits || !s.Begun() || s.Available {
 		return ""
 	}
 	return s.awaits()

@@ -296,12 +296,13 @@ func running(pod *corev1.Pod) iter.Seq[string] {
 func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wait time.Duration) {
 	name := s.Pod.Spec.NodeName
 	node := p.Nodes[name]
+	hasTurn := s.Available && !s.AtPartition
 	switch room, quota := p.quotaLeft(); {
 	case p.WaitImage.Image == "":
 		return "Stayput's own image is unknown", true, 0
 	case p.Refused.UpdateRevision == p.Workload.updateRevision && p.Refused.Why != "":
 		return p.Refused.Why, true, 0
-	case room == 0 && (len(p.PrePullPods) == 0 || (!s.Available || s.AtPartition) && p.idle()):
+	case room == 0 && (len(p.PrePullPods) == 0 || !hasTurn && p.idle()):
 		return quota, true, 0
 	case pullsLater(node, s):
 		return "", true, 0
@@ -376,7 +377,9 @@ func (p *PrePull) cannotStart(prePullPod *corev1.Pod, node *corev1.Node) (podSta
 func (p *PrePull) deleteDone(blocked podstate.Blocked) {
 	needed := map[string]bool{}
 	for _, s := range p.Pods {
-		if s.Restarts() && (!s.AtPartition || p.PullsOnly) || !s.Applied && !s.Move.Restarted(s.Pod) {
+		toRestart := s.Restarts() && (!s.AtPartition || p.PullsOnly)
+		restarting := !s.Applied && !s.Move.Restarted(s.Pod)
+		if toRestart || restarting {
 			needed[s.Pod.Spec.NodeName] = true
 		}
 	}

@@ -53,15 +53,18 @@ func (c MovedContainer) gone(status corev1.ContainerStatus) bool {
 // asked for. A container ID other than at the patch is not enough: the container may have failed and been restarted unchanged before its
 // kubelet knew of the patch.
 func (m Move) replacedSinceReport(c MovedContainer, last *corev1.Pod, status corev1.ContainerStatus) bool {
-	return c.Restart && last != nil && m.Observed(last) && status.ContainerID != "" &&
-		status.ContainerID != ContainerStatus(last, status.Name).ContainerID
+	if !c.Restart || last == nil || !m.Observed(last) {
+		return false
+	}
+	return status.ContainerID != "" && status.ContainerID != ContainerStatus(last, status.Name).ContainerID
 }
 
 // stops reports whether the container has become unready since the patch. A container with another ID may have failed before its
 // kubelet knew of the patch and been restarted unchanged, or may come from the patch before.
 func (c MovedContainer) stops(status corev1.ContainerStatus) bool {
 	same := status.ContainerID != "" && status.ContainerID == c.ContainerID
-	return !c.Unready && !status.Ready && (same || c.Unsure && edit.SameImage(status.Image, c.Image))
+	maybeSame := c.Unsure && edit.SameImage(status.Image, c.Image)
+	return !c.Unready && !status.Ready && (same || maybeSame)
 }
 
 // Restarted reports whether every patched container certainly is another one than before.
@@ -79,7 +82,8 @@ func (m Move) Restarted(pod *corev1.Pod) bool {
 // Applied handles names that the runtime spells differently.
 func (c MovedContainer) replaced(status corev1.ContainerStatus) bool {
 	another := status.ContainerID != "" && status.ContainerID != c.ContainerID
-	return another && !c.Restart && (status.ImageID != "" && status.ImageID != c.ImageID || status.Image == c.Image)
+	otherImage := status.ImageID != "" && status.ImageID != c.ImageID || status.Image == c.Image
+	return another && !c.Restart && otherImage
 }
 
 // Applied reports whether every patched container runs its new image. If not, it returns when to look again although nothing
@@ -121,8 +125,9 @@ func (m Move) containerApplied(pod *corev1.Pod, name string, now time.Time) (boo
 		return m.restartApplied(pod, before, status, now)
 	}
 	named := edit.SameImage(status.Image, before.Image)
+	stopping := before.Stopping && status.ContainerID == before.ContainerID
 	switch {
-	case before.Unsure && named && m.Observed(pod) && !(before.Stopping && status.ContainerID == before.ContainerID):
+	case before.Unsure && named && m.Observed(pod) && !stopping:
 		return true, 0
 	case before.Unsure:
 		return inplace.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)

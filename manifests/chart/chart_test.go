@@ -329,62 +329,6 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
-// TestGeneratedCertificates checks that managers that make the certificate get rights to one Secret, which is empty, and to their own
-// webhook configurations, and nothing of cert-manager.
-func TestGeneratedCertificates(t *testing.T) {
-	each(t, func(t *testing.T, h helm) {
-		r := h.template(t, "--set", "certificates.generate=true,certificates.lifetime=48h,serviceAccount.name=other")
-		for key := range r {
-			if kind, _, _ := strings.Cut(key, " "); kind == "Certificate" || kind == "Issuer" {
-				t.Errorf("%s is there", key)
-			}
-		}
-		for _, kind := range []string{"Mutating", "Validating"} {
-			if metadata := r[kind+"WebhookConfiguration stayput"]["metadata"].(map[string]any); metadata["annotations"] != nil {
-				t.Errorf("cert-manager is to inject a CA: %v", metadata)
-			}
-		}
-		pod := of[appsv1.Deployment](t, r, "Deployment stayput").Spec.Template.Spec
-		flags := []string{"manager", "--generate-certificates", "--certificate-lifetime=48h"}
-		if manager := pod.Containers[0]; !slices.Equal(manager.Args, flags) || len(manager.VolumeMounts) != 1 || len(pod.Volumes) != 1 {
-			t.Errorf("the managers have %q, %v and %v", manager.Args, manager.VolumeMounts, pod.Volumes)
-		}
-		if secret := of[corev1.Secret](t, r, "Secret stayput-webhook-ca"); secret.Data != nil || secret.StringData != nil {
-			t.Errorf("an upgrade would write %v", secret)
-		}
-		verbs := []string{"get", "list", "watch", "patch"}
-		want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"stayput-webhook-ca"},
-			Verbs: verbs}}
-		if got := of[rbacv1.Role](t, r, "Role stayput-certificates").Rules; !reflect.DeepEqual(got, want) {
-			t.Errorf("the Role is %v", got)
-		}
-		for _, rule := range of[rbacv1.ClusterRole](t, r, "ClusterRole stayput-certificates").Rules {
-			if len(rule.ResourceNames) == 0 || !slices.Equal(rule.Verbs, verbs) {
-				t.Errorf("the ClusterRole allows %v", rule)
-			}
-		}
-		for _, binding := range []string{"RoleBinding", "ClusterRoleBinding"} {
-			if subjects := r[binding+" stayput-certificates"]["subjects"].([]any); subjects[0].(map[string]any)["name"] != "other" {
-				t.Errorf("the %s is for %v", binding, subjects)
-			}
-		}
-	})
-}
-
-// TestCertificatesComeFromOnePlace checks that Helm refuses values that name two sources of the certificate.
-func TestCertificatesComeFromOnePlace(t *testing.T) {
-	each(t, func(t *testing.T, h helm) {
-		for _, set := range []string{
-			"certificates.secretName=given,certificates.caBundle=UEVN", "certificates.issuer.name=mine", "certificates.caBundle=UEVN",
-			"certificates.lifetime=forever",
-		} {
-			if _, err := h.render("--set", "certificates.generate=true,"+set); err == nil || !strings.Contains(err.Error(), "certificates") {
-				t.Errorf("with certificates.generate and %s: %v", set, err)
-			}
-		}
-	})
-}
-
 // TestIssuer checks that the issuer may be of any kind.
 func TestIssuer(t *testing.T) {
 	each(t, func(t *testing.T, h helm) {

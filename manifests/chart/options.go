@@ -138,9 +138,6 @@ func (e *edit) manager() {
 	}
 	e.value("spec.template.spec.volumes.1.configMap.name", `{{ default "stayput-client-ca" .Values.webhook.clientCAConfigMap }}`)
 	e.value("spec.template.spec.volumes.0.secret.secretName", `{{ default "stayput-webhook" .Values.certificates.secretName }}`)
-	for _, list := range []string{"spec.template.spec.volumes", container + ".volumeMounts"} {
-		e.only(list, 0, "not .Values.certificates.generate")
-	}
 }
 
 // pod adds the options that pods of many charts have.

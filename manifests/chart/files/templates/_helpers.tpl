@@ -47,9 +47,6 @@ app.kubernetes.io/part-of: stayput
 {{- if .Values.maxRestartingPodsPerNode }}{{ $flags = append $flags (printf "--max-restarting-pods-per-node=%d" (int .Values.maxRestartingPodsPerNode)) }}{{ end }}
 {{- range $key, $most := .Values.maxRestartingPodsPerTopology }}{{ $flags = append $flags (printf "--max-restarting-pods-per-topology=%s=%d" $key (int $most)) }}{{ end }}
 {{- if ne (int .Values.webhook.port) [[ .WebhookPort ]] }}{{ $flags = append $flags (printf "--webhook-port=%d" (int .Values.webhook.port)) }}{{ end }}
-{{- if .Values.certificates.generate }}{{ $flags = append $flags "--generate-certificates" }}
-{{- if ne .Values.certificates.lifetime "2160h" }}{{ $flags = append $flags (printf "--certificate-lifetime=%s" .Values.certificates.lifetime) }}{{ end }}
-{{- end }}
 {{- if .Values.webhook.clientCAConfigMap }}{{ $flags = append $flags "--client-ca=/client-ca/ca.crt" }}{{ end }}
 {{- /* In the network of the node, metrics and health are not served on all of the node's addresses. */ -}}
 {{- if or .Values.hostNetwork (ne (int .Values.metrics.port) [[ .MetricsPort ]]) }}{{ $flags = append $flags (printf "--metrics-address=%s:%d" (ternary "[$(POD_IP)]" "" .Values.hostNetwork) (int .Values.metrics.port)) }}{{ end }}
@@ -63,7 +60,7 @@ app.kubernetes.io/part-of: stayput
 
 {{- /* Not empty if cert-manager issues the certificate. */ -}}
 {{- define "stayput.certManager" -}}
-{{- if not (or .Values.certificates.generate .Values.certificates.secretName) }}true{{ end }}
+{{- if not .Values.certificates.secretName }}true{{ end }}
 {{- end }}
 
 {{- /* Not empty if cert-manager issues the certificate by the release's own CA. */ -}}
