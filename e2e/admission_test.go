@@ -39,7 +39,7 @@ func admission(t *testing.T) {
 func onlyInPlace(t *testing.T) {
 	s := newStage(t, inPlaceOnly)
 	s.create(web(2))
-	s.begin("rejected", frozenBut("none"))
+	s.begin("rejected", noUpdates)
 	before := s.deployment("web")
 	s.expectIn(s.refused("set", "env", "deployment/web", "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
 	s.expectIn(s.refused("rollout", "restart", "deployment/web"), "spec.template.metadata.annotations")
@@ -62,7 +62,7 @@ func onlyInPlaceWorkload(t *testing.T) {
 func dryRun(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2))
-	s.begin("dry run", frozenBut("none"))
+	s.begin("dry run", noUpdates)
 	before := s.deployment("web")
 	output := s.kubectl("", "set", "image", "deployment/web", "app="+appImage("v2"), "--dry-run=server", "-o", "json")
 	s.expectIn(output, appImage("v2"), decisionAnnotation)

@@ -141,35 +141,35 @@ func (s *stage) submitDaemonSet(ds *appsv1.DaemonSet) {
 	}
 }
 
-// daemonKnob changes a DaemonSet before it is created.
-type daemonKnob func(*appsv1.DaemonSet)
+// daemonSetOption changes a DaemonSet before it is created.
+type daemonSetOption func(*appsv1.DaemonSet)
 
 // agent returns a DaemonSet of the test application at v1, with the defaults otherwise: maxUnavailable 1.
-func agent(knobs ...daemonKnob) *appsv1.DaemonSet {
+func agent(options ...daemonSetOption) *appsv1.DaemonSet {
 	like := web(1, named("agent"))
 	ds := &appsv1.DaemonSet{
 		ObjectMeta: like.ObjectMeta,
 		Spec:       appsv1.DaemonSetSpec{Selector: like.Spec.Selector, Template: like.Spec.Template},
 	}
-	for _, turn := range knobs {
-		turn(ds)
+	for _, set := range options {
+		set(ds)
 	}
 	return ds
 }
 
-// templated applies a knob for Deployments to a DaemonSet: to its name, labels, annotations, selector and template.
-func templated(turn knob) daemonKnob {
+// templated applies an option for Deployments to a DaemonSet: to its name, labels, annotations, selector and template.
+func templated(set option) daemonSetOption {
 	return func(ds *appsv1.DaemonSet) {
 		like := &appsv1.Deployment{ObjectMeta: ds.ObjectMeta, Spec: appsv1.DeploymentSpec{Selector: ds.Spec.Selector, Template: ds.Spec.Template}}
-		turn(like)
+		set(like)
 		ds.ObjectMeta, ds.Spec.Selector, ds.Spec.Template = like.ObjectMeta, like.Spec.Selector, like.Spec.Template
 	}
 }
 
-func allTemplated(turns []knob) []daemonKnob {
-	var all []daemonKnob
-	for _, turn := range turns {
-		all = append(all, templated(turn))
+func allTemplated(options []option) []daemonSetOption {
+	var all []daemonSetOption
+	for _, set := range options {
+		all = append(all, templated(set))
 	}
 	return all
 }
@@ -177,7 +177,7 @@ func allTemplated(turns []knob) []daemonKnob {
 // lasting makes every pod take seconds to become ready, so that states in the middle of an update last.
 var lasting = templated(slow)
 
-func budget(maxUnavailable, maxSurge string) daemonKnob {
+func budget(maxUnavailable, maxSurge string) daemonSetOption {
 	unavailable, surge := intstr.Parse(maxUnavailable), intstr.Parse(maxSurge)
 	return func(ds *appsv1.DaemonSet) {
 		ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{
@@ -250,7 +250,7 @@ func daemonsOnDelete(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(onDelete))
 	s.create(web(1, named("clock")))
-	s.begin("edited", frozenBut("clock"))
+	s.begin("edited", updatesOnly("clock"))
 	s.setImage(agents, "app=v2")
 	s.tick("v2")
 	s.begin("deleted by hand", Rules{Created: exactly(3), Deleted: exactly(3)})
@@ -271,8 +271,8 @@ func daemonsSurge(t *testing.T) {
 	s.recreated(agents, func() { s.setImage(agents, "app=v2") })
 }
 
-// daemonEvicted checks that the native controller replaces a pod that is evicted in the middle of an update, on the newest revision. The other
-// pods stay.
+// daemonEvicted checks that the native controller replaces a pod that is evicted in the middle of an update, on the newest revision. The
+// other pods stay.
 func daemonEvicted(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(lasting))
@@ -298,7 +298,7 @@ func (s *stage) untouched(name string) *corev1.Pod {
 			return pod
 		}
 	}
-	s.Fatalf("no pod of %s is untouched: %s", name, now.tally())
+	s.Fatalf("no pod of %s is untouched: %s", name, now.podCounts())
 	return nil
 }
 

@@ -34,13 +34,14 @@ type example struct {
 }
 
 var allExamples = map[string]example{
-	"web":              {workload: "web", restarts: once, after: func(s *stage) { s.runs("web", "v2") }},
-	"worker":           {workload: "worker", long: true, restarts: once},
-	"node-agent":       {workload: daemonSetPrefix + "node-agent", long: true, restarts: once},
-	"single-replica":   {workload: "single", restarts: once, before: volumeForClaim},
-	"sidecar":          {workload: "sidecar", long: true, restarts: restarts{"proxy": exactly(1)}},
-	"mesh-injected":    {workload: "meshed", long: true, restarts: once, before: injecting, after: injected},
-	"jvm":              {workload: "jvm", long: true, restarts: restarts{"tomcat": exactly(1)}, after: func(s *stage) { s.sized("jvm", "150m") }},
+	"web":            {workload: "web", restarts: once, after: func(s *stage) { s.runs("web", "v2") }},
+	"worker":         {workload: "worker", long: true, restarts: once},
+	"node-agent":     {workload: daemonSetPrefix + "node-agent", long: true, restarts: once},
+	"single-replica": {workload: "single", restarts: once, before: volumeForClaim},
+	"sidecar":        {workload: "sidecar", long: true, restarts: restarts{"proxy": exactly(1)}},
+	"mesh-injected":  {workload: "meshed", long: true, restarts: once, before: injecting, after: injected},
+	"jvm": {workload: "jvm", long: true, restarts: restarts{"tomcat": exactly(1)},
+		after: func(s *stage) { s.sized("jvm", "150m") }},
 	"configmap-reload": {workload: "configured", restarts: once, after: coloursAreGreen},
 	"canary":           {workload: "canary", restarts: once, after: func(s *stage) { s.runs("canary", "v2") }},
 	"gpu-inference": {workload: "inference", long: true, restarts: restarts{"server": exactly(1)},

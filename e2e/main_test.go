@@ -166,6 +166,9 @@ func long(t *testing.T) {
 	}
 }
 
+// knob is the name of option in configuration_test.go.
+type knob = option
+
 // lengthy removes the scenarios of these names where the suite is to be short.
 func lengthy(scenarios map[string]func(*testing.T), names ...string) map[string]func(*testing.T) {
 	for _, name := range names {

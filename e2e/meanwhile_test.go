@@ -21,7 +21,7 @@ import (
 // here.
 type inPlaceChange struct {
 	// has prepares a workload for the change.
-	has knob
+	has option
 	// container is the container that restarts.
 	container string
 	edit      func(s *stage, name string) string
@@ -110,8 +110,8 @@ func meanwhile(t *testing.T) {
 	together(t, scenarios)
 }
 
-// lasting returns a knob that prepares a workload for the change, and makes each pod take so long.
-func (c inPlaceChange) lasting(delay string) knob {
+// lasting returns an option that prepares a workload for the change, and makes each pod take so long.
+func (c inPlaceChange) lasting(delay string) option {
 	return func(d *appsv1.Deployment) {
 		c.has(d)
 		readyAfter(c.container, delay)(d)
@@ -191,7 +191,7 @@ func (c inPlaceChange) paused(t *testing.T) {
 	s.rollout("pause", "web")
 	s.metWhen("web", c.partial)
 	s.rests("web")
-	s.begin("paused", frozenBut("clock"))
+	s.begin("paused", updatesOnly("clock"))
 	s.tick("v2")
 	s.begin("resumed", inPlace)
 	s.rollout("resume", "web")

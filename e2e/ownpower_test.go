@@ -48,12 +48,12 @@ type estate struct {
 }
 
 // newEstate makes a namespace in which only the requests are tested. The pods need not run.
-func newEstate(t *testing.T, labels map[string]string, knobs ...knob) *estate {
+func newEstate(t *testing.T, labels map[string]string, options ...option) *estate {
 	t.Helper()
 	e := &estate{T: t, namespace: createNamespace(t, labels), thief: newThief(t)}
 	t.Cleanup(func() { deleteNamespace(t, e.namespace) })
 	var err error
-	e.deployment, err = clients.AppsV1().Deployments(e.namespace).Create(t.Context(), web(1, knobs...), metav1.CreateOptions{})
+	e.deployment, err = clients.AppsV1().Deployments(e.namespace).Create(t.Context(), web(1, options...), metav1.CreateOptions{})
 	if err == nil {
 		_, err = clients.AppsV1().DaemonSets(e.namespace).Create(t.Context(), agent(templated(onNode("none"))), metav1.CreateOptions{})
 	}

@@ -38,7 +38,7 @@ func slowToStop(t *testing.T) {
 }
 
 // stopsAfter makes the first container take delay to stop, with a grace period of so many seconds.
-func stopsAfter(delay string, grace int64) knob {
+func stopsAfter(delay string, grace int64) option {
 	return func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
 		spec.TerminationGracePeriodSeconds = &grace
@@ -95,7 +95,7 @@ func preStopCounts(t *testing.T) {
 const preStopSleep = 10 * time.Second
 
 // sleepingFor makes the application serve for some more seconds when it is told to stop.
-func sleepingFor(pause time.Duration) knob {
+func sleepingFor(pause time.Duration) option {
 	return func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
 		spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
@@ -153,7 +153,7 @@ func (s *stage) volume(name string, mode corev1.PersistentVolumeAccessMode) {
 }
 
 // mounting gives the pods a volume.
-func mounting(claim string) knob {
+func mounting(claim string) option {
 	return func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
@@ -172,7 +172,7 @@ func portOfTheNode(t *testing.T) {
 }
 
 // takingPort makes every pod use a host port, whatever port the pod listens on.
-func takingPort(port int32) knob {
+func takingPort(port int32) option {
 	return func(d *appsv1.Deployment) {
 		app := &d.Spec.Template.Spec.Containers[0]
 		app.Ports = append(app.Ports, corev1.ContainerPort{Name: "node", ContainerPort: 8079, HostPort: port})

@@ -54,15 +54,15 @@ func (s *stage) keeps(name string, old, all int) {
 // isSplit returns nil when old of all pods are not updated, and all are Ready.
 func (s *stage) isSplit(name string, old, all int) {
 	s.Helper()
-	s.reaches(name, moment{fmt.Sprintf("waiting with %d of %d pods updated", all-old, all), func(t tally) bool {
-		return t == tally{done: all - old, untouched: old}
+	s.reaches(name, state{fmt.Sprintf("waiting with %d of %d pods updated", all-old, all), func(t podCounts) bool {
+		return t == podCounts{done: all - old, untouched: old}
 	}})
 }
 
 // standsStill updates another workload from beginning to end, which gives Stayput the time to make a wrong step.
 func (s *stage) standsStill(tag string) {
 	s.Helper()
-	s.begin("resting", frozenBut("clock"))
+	s.begin("resting", updatesOnly("clock"))
 	s.tick(tag)
 }
 

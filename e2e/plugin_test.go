@@ -55,13 +55,13 @@ func (s *stage) answers(input string, code int, parts []string, arguments ...str
 }
 
 // manifests returns the manifests of a Deployment and a DaemonSet.
-func manifests(t *testing.T, knobs ...knob) string {
+func manifests(t *testing.T, options ...option) string {
 	ds := agent()
 	ds.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}
-	for _, turn := range knobs {
-		templated(turn)(ds)
+	for _, set := range options {
+		templated(set)(ds)
 	}
-	return manifest(t, web(2, knobs...)) + "\n---\n" + manifest(t, ds)
+	return manifest(t, web(2, options...)) + "\n---\n" + manifest(t, ds)
 }
 
 // coloured adds a variable, which no running pod can take.
@@ -82,7 +82,7 @@ func bothMadeBy(t *testing.T, command string, labels map[string]string) *stage {
 	s.kubectl(manifests(t), command, "-f", "-")
 	s.completes("web")
 	s.completes(agents)
-	s.begin("planned", frozenBut("none"))
+	s.begin("planned", noUpdates)
 	return s
 }
 

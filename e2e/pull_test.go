@@ -24,7 +24,7 @@ import (
 )
 
 // spared permits no effect on any pod.
-var spared = Rules{Created: none, Deleted: none, Whole: true}
+var spared = Rules{Created: none, Deleted: none, AllAvailable: true}
 
 // pulled checks that images are on the nodes before containers stop. The judge checks that no pre-pull pod outlives its update, runs what
 // it pulls, or is counted by a workload.
@@ -62,7 +62,7 @@ func (s *stage) missing(name string, recovers func(s *stage, name, tag string) C
 		s.refused("rollout", "status", name, "--timeout=5s")
 	}
 	s.kept(name, before, nil)
-	s.statusIsWhole(name)
+	s.statusCountsAll(name)
 	expected := recovers(s, name, tag)
 	s.completes(name)
 	s.kept(name, before, restarts{"app": expected})
@@ -194,8 +194,8 @@ func (s *stage) eventsOn(ctx context.Context, name string) ([]corev1.Event, erro
 	return found.Items, nil
 }
 
-// statusIsWhole checks that the native status counts every pod as available, now and at any time since the update began.
-func (s *stage) statusIsWhole(name string) {
+// statusCountsAll checks that the native status counts every pod as available, now and at any time since the update began.
+func (s *stage) statusCountsAll(name string) {
 	s.Helper()
 	generation := s.workload(name).GetGeneration()
 	if ever(s.recorder, func(d *appsv1.Deployment) bool {
@@ -255,7 +255,7 @@ func pulledOnly(t *testing.T) {
 	s.tells(agents, fmt.Sprintf("waiting at partition 100percent: 0 of %d pods updated; %s", len(before), counted))
 	s.answers("", 0, []string{fmt.Sprintf("%d at the partition; %s", len(before), counted)}, "status", ref(agents))
 	s.kept(agents, before, nil)
-	s.statusIsWhole(agents)
+	s.statusCountsAll(agents)
 	s.begin("lowered", inPlace)
 	s.repartition(agents, "")
 	s.completes(agents)

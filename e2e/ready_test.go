@@ -246,9 +246,9 @@ const staysFor = takenBack + 15*time.Second
 
 // readyStaysOut checks that a pod that drains is never Ready as long as managers answer, whatever its kubelet reports meanwhile. A label of
 // the workload ends the drain. Without a readiness probe the kubelet may never see that the pod was not Ready.
-func readyStaysOut(t *testing.T, knobs ...knob) {
+func readyStaysOut(t *testing.T, options ...option) {
 	s := newStage(t, unending)
-	s.create(web(2, append(knobs, minReadySeconds(3))...))
+	s.create(web(2, append(options, minReadySeconds(3))...))
 	before := s.takesOneOut()
 	s.passes(staysFor)
 	s.wait("a pod to be still out of its Service", draining("web"))
@@ -319,7 +319,7 @@ func isTakenBackWhen(t *testing.T, happens func(s *stage, node string)) {
 	t.Cleanup(func() { restoreManagers(t) })
 	before := s.pods("web")
 	one := firstOf(before)
-	s.begin("drained", Rules{Created: none, Deleted: none, FrozenBut: "none", Outage: true})
+	s.begin("drained", Rules{Created: none, Deleted: none, UpdatesOnly: "none", Outage: true})
 	s.asks(one, "app")
 	s.wait("the pod to be out of its Service", func(w world) error {
 		if pod := w.pods[one.UID]; !isOut(pod) || w.offers(pod) {

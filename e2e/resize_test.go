@@ -84,7 +84,7 @@ func text(resources corev1.ResourceRequirements) string {
 }
 
 // sized sets the first container's requests, and a memory limit.
-func sized(cpu, memory string) knob {
+func sized(cpu, memory string) option {
 	return func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)},

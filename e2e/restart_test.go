@@ -23,16 +23,16 @@ type kindOfWorkload struct {
 	// recreated are the rules for an update with new pods.
 	recreated Rules
 	// create creates a workload of three pods.
-	create func(s *stage, knobs ...knob)
+	create func(s *stage, options ...option)
 }
 
 var kindsOfWorkloads = map[string]kindOfWorkload{
-	"Deployment": {"web", newStage, recreated, func(s *stage, knobs ...knob) { s.create(web(3, knobs...)) }},
-	"DaemonSet": {agents, newDaemonStage, recreated, func(s *stage, knobs ...knob) {
-		s.install(agent(allTemplated(knobs)...))
+	"Deployment": {"web", newStage, recreated, func(s *stage, options ...option) { s.create(web(3, options...)) }},
+	"DaemonSet": {agents, newDaemonStage, recreated, func(s *stage, options ...option) {
+		s.install(agent(allTemplated(options)...))
 	}},
-	"StatefulSet": {members, newAskingStage, recreatedMembers, func(s *stage, knobs ...knob) {
-		s.form(db(3, allOfTemplate(knobs)...))
+	"StatefulSet": {members, newAskingStage, recreatedMembers, func(s *stage, options ...option) {
+		s.form(db(3, allOfTemplate(options)...))
 	}},
 }
 
@@ -56,7 +56,7 @@ func restartIsFresh(t *testing.T) {
 	s := newStage(t, restarting)
 	s.kubectl("", "create", "configmap", "conf", "--from-literal=colour=red")
 	s.create(web(3, configured))
-	s.begin("configuration", frozenBut("none"))
+	s.begin("configuration", noUpdates)
 	s.kubectl("", "patch", "configmap", "conf", "--type=merge", "-p", `{"data":{"colour":"green"}}`)
 	s.inPlace("web", once, func() { s.rollout("restart", "web") })
 	for _, pod := range s.pods("web") {
@@ -218,7 +218,7 @@ func restartAfterCrash(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s", now.tally())
+		return fmt.Errorf("%s", now.podCounts())
 	}))
 	for _, pod := range s.pods("web") {
 		for _, process := range processesOf(s, pod) {
@@ -249,7 +249,7 @@ func restartLeaderKilled(t *testing.T) {
 	leader := managerProcess(s, s.leader())
 	s.begin("killed", anyChurn)
 	s.rollout("restart", "web")
-	s.reaches("web", moment{"restarting", func(t tally) bool { return t.moving+t.midway > 0 }})
+	s.reaches("web", state{"restarting", func(t podCounts) bool { return t.moving+t.midway > 0 }})
 	kill(s, leader)
 	s.completes("web")
 	s.eventually("all pods to have restarted or come anew", func(context.Context) error {

@@ -50,7 +50,7 @@ func scaledByCPU(t *testing.T) {
 	s.kubectl(manifest(t, web(2)), "apply", "-f", "-")
 	s.completes("web")
 	s.managed("web")
-	s.begin("warned", frozenBut("none"))
+	s.begin("warned", noUpdates)
 	edit := []string{"set", "image", "deployment/web", "app=" + appImage("v2"), "--dry-run=server"}
 	s.kubectl(scalerByCPU, "apply", "-f", "-")
 	s.expectIn(s.kubectl("", edit...), "Warning: stayput: in place: restarts app", "Warning: stayput: "+saidByCPU)

@@ -30,27 +30,27 @@ var membersHalfway = map[string]func(*testing.T){
 }
 
 // meetMembers creates a StatefulSet of each pod management policy.
-func meetMembers(t *testing.T, replicas int32, knobs ...statefulKnob) meeting {
+func meetMembers(t *testing.T, replicas int32, options ...statefulSetOption) meeting {
 	t.Helper()
 	m := meeting{newStatefulStage(t, stateful), []string{members, caches}}
-	m.submitPolicies(replicas, knobs...)
+	m.submitPolicies(replicas, options...)
 	m.each(m.completes)
 	return m
 }
 
 // submitPolicies creates both StatefulSets and does not wait.
-func (s *stage) submitPolicies(replicas int32, knobs ...statefulKnob) {
+func (s *stage) submitPolicies(replicas int32, options ...statefulSetOption) {
 	s.Helper()
-	s.submitStatefulSet(db(replicas, knobs...))
-	s.submitStatefulSet(db(replicas, slices.Concat(knobs, []statefulKnob{policies["Parallel"], ofTemplate(named("cache"))})...))
+	s.submitStatefulSet(db(replicas, options...))
+	s.submitStatefulSet(db(replicas, slices.Concat(options, []statefulSetOption{policies["Parallel"], ofTemplate(named("cache"))})...))
 }
 
-// halfway begins the updates to v2. When one is at that moment, it calls happens with the name of its StatefulSet.
-func (m meeting) halfway(moment moment, happens func(name string)) {
+// halfway begins the updates to v2. When one is in that state, it calls happens with the name of its StatefulSet.
+func (m meeting) halfway(state state, happens func(name string)) {
 	m.Helper()
 	m.setImages("v2")
 	m.each(func(name string) {
-		m.reaches(name, moment)
+		m.reaches(name, state)
 		happens(name)
 	})
 }
@@ -79,7 +79,7 @@ func membersScaled(t *testing.T) {
 	m.each(func(name string) { m.kept(name, before[name], once) })
 }
 
-// setPartition does not run kubectl, which takes as long as some moments of an update.
+// setPartition does not run kubectl, which takes as long as some states of an update.
 func (s *stage) setPartition(name string, kept int) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":%d}}}}`, kept)
@@ -145,7 +145,7 @@ func membersTwoAtATime(t *testing.T) {
 	m.each(m.completes)
 	before := m.podsOfEach()
 	m.begin("in place", inPlace)
-	m.halfway(moment{"updating two pods at a time", func(now tally) bool { return now.moving+now.midway == 2 }}, func(string) {})
+	m.halfway(state{"updating two pods at a time", func(now podCounts) bool { return now.moving+now.midway == 2 }}, func(string) {})
 	m.end("v2")
 	m.each(func(name string) { m.kept(name, before[name], once) })
 }
@@ -168,7 +168,7 @@ func membersWaitForMinutes(t *testing.T) {
 	all := meeting{m.stage, append(slices.Clone(m.names), recovering)}
 	before, hung := all.podsOfEach(), m.member(recovering, 0)
 
-	m.begin("waiting", Rules{Created: none, Deleted: none, FrozenBut: "none", Outage: true})
+	m.begin("waiting", Rules{Created: none, Deleted: none, UpdatesOnly: "none", Outage: true})
 	m.signal(hung, syscall.SIGSTOP)
 	m.wait("the pod not to be Ready", of(recovering, func(now workload) error {
 		if ready(now.pods[0]) {

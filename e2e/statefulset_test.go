@@ -42,9 +42,9 @@ func statefulSets(t *testing.T) {
 		"restart":                                         membersRestarted,
 		"variable":                                        membersReadLabel,
 	}
-	for policy, knob := range policies {
-		scenarios[policy+", set image"] = func(t *testing.T) { membersUpdated(t, knob) }
-		scenarios[policy+", undo of a crashing image"] = func(t *testing.T) { membersUndoCrashing(t, knob) }
+	for policy, option := range policies {
+		scenarios[policy+", set image"] = func(t *testing.T) { membersUpdated(t, option) }
+		scenarios[policy+", undo of a crashing image"] = func(t *testing.T) { membersUndoCrashing(t, option) }
 	}
 	maps.Copy(scenarios, membersHalfway)
 	together(t, scenarios)
@@ -54,47 +54,47 @@ func statefulSets(t *testing.T) {
 	})
 }
 
-// statefulKnob changes a StatefulSet before it is created.
-type statefulKnob func(*appsv1.StatefulSet)
+// statefulSetOption changes a StatefulSet before it is created.
+type statefulSetOption func(*appsv1.StatefulSet)
 
-var policies = map[string]statefulKnob{
+var policies = map[string]statefulSetOption{
 	"OrderedReady": func(*appsv1.StatefulSet) {},
 	"Parallel":     func(sts *appsv1.StatefulSet) { sts.Spec.PodManagementPolicy = appsv1.ParallelPodManagement },
 }
 
 // db returns a StatefulSet of the test application at v1.
-func db(replicas int32, knobs ...statefulKnob) *appsv1.StatefulSet {
+func db(replicas int32, options ...statefulSetOption) *appsv1.StatefulSet {
 	like := web(1, named("db"))
 	sts := &appsv1.StatefulSet{
 		ObjectMeta: like.ObjectMeta,
 		Spec: appsv1.StatefulSetSpec{Replicas: &replicas, ServiceName: "db", Selector: like.Spec.Selector,
 			Template: like.Spec.Template},
 	}
-	for _, turn := range knobs {
-		turn(sts)
+	for _, set := range options {
+		set(sts)
 	}
 	return sts
 }
 
-// ofTemplate applies a knob for Deployments to a StatefulSet.
-func ofTemplate(turn knob) statefulKnob {
+// ofTemplate applies an option for Deployments to a StatefulSet.
+func ofTemplate(set option) statefulSetOption {
 	return func(sts *appsv1.StatefulSet) {
 		like := &appsv1.Deployment{ObjectMeta: sts.ObjectMeta,
 			Spec: appsv1.DeploymentSpec{Selector: sts.Spec.Selector, Template: sts.Spec.Template}}
-		turn(like)
+		set(like)
 		sts.ObjectMeta, sts.Spec.Selector, sts.Spec.Template = like.ObjectMeta, like.Spec.Selector, like.Spec.Template
 	}
 }
 
-func allOfTemplate(turns []knob) []statefulKnob {
-	var all []statefulKnob
-	for _, turn := range turns {
-		all = append(all, ofTemplate(turn))
+func allOfTemplate(options []option) []statefulSetOption {
+	var all []statefulSetOption
+	for _, set := range options {
+		all = append(all, ofTemplate(set))
 	}
 	return all
 }
 
-func toPartition(kept int32) statefulKnob {
+func toPartition(kept int32) statefulSetOption {
 	return func(sts *appsv1.StatefulSet) {
 		sts.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType,
 			RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &kept}}
@@ -102,7 +102,7 @@ func toPartition(kept int32) statefulKnob {
 }
 
 // fromOrdinal has the ordinals begin there. A partition counts from there, too.
-func fromOrdinal(start int32) statefulKnob {
+func fromOrdinal(start int32) statefulSetOption {
 	return func(sts *appsv1.StatefulSet) { sts.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: start} }
 }
 
@@ -178,7 +178,7 @@ func (s *stage) orderOf(tag string) []int {
 }
 
 // membersUpdated checks the names, UIDs, nodes and addresses of the pods; the judge checks that two of three are Ready at every moment.
-func membersUpdated(t *testing.T, policy statefulKnob) {
+func membersUpdated(t *testing.T, policy statefulSetOption) {
 	s := newStatefulStage(t, stateful)
 	s.form(db(3, policy))
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
@@ -215,7 +215,7 @@ func membersUndone(t *testing.T) {
 
 // membersUndoCrashing checks that the undo reaches the pod with the bad image. Natively the StatefulSet controller waits for that pod for
 // ever (kubernetes#67250).
-func membersUndoCrashing(t *testing.T, policy statefulKnob) {
+func membersUndoCrashing(t *testing.T, policy statefulSetOption) {
 	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
 	s.form(db(3, policy))
 	var undone time.Time
@@ -293,7 +293,7 @@ var recreatedMembers = Rules{Created: some, Deleted: some, Outage: true}
 func membersOnlyInPlace(t *testing.T) {
 	s := newStatefulStage(t, with(inPlaceOnly, statefulSetsLabel, "in-place"))
 	s.form(db(2))
-	s.begin("rejected", frozenBut("none"))
+	s.begin("rejected", noUpdates)
 	s.expectIn(s.refused("set", "env", members, "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
 }
@@ -321,7 +321,7 @@ func membersOnDeleteInPlace(t *testing.T) {
 	s.inPlaceOnDelete(members, "StatefulSet")
 	s.begin("deleted by hand", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
 	s.kubectl("", "delete", "pod", "db-1", "--timeout=2m")
-	s.reaches(members, moment{"done with the pod that was deleted", func(now tally) bool { return now == tally{done: 1, untouched: 2} }})
+	s.reaches(members, state{"done with the pod that was deleted", func(now podCounts) bool { return now == podCounts{done: 1, untouched: 2} }})
 }
 
 // inPlaceOnDelete checks a workload with strategy OnDelete that asks for updates in place: an image is updated, and a change that needs new
@@ -336,7 +336,7 @@ func (s *stage) inPlaceOnDelete(name, kind string) {
 	s.ends(name) // kubectl rollout status does not support OnDelete
 	s.wait(name+" to bear no mark", of(name, func(now workload) error { return now.unmarked() }))
 	s.kept(name, before, once)
-	s.begin("not in place", frozenBut("clock"))
+	s.begin("not in place", updatesOnly("clock"))
 	s.expectIn(s.setEnv(name, "COLOUR=green"), "Warning:", "until you delete it")
 	s.reported(kind, "UpdateRecreatesPods")
 	s.tick("v2")
@@ -387,7 +387,7 @@ func membersReadLabel(t *testing.T) {
 // membersWithoutManagers kills every manager for good in the middle of an update, in each state of a pod's move that lasts. The StatefulSet
 // controller completes the update.
 func membersWithoutManagers(t *testing.T) {
-	for policy, knob := range policies {
+	for policy, option := range policies {
 		for state, holds := range map[string]func(now workload, before map[types.UID]*corev1.Pod) error{
 			"one pod done": func(now workload, _ map[types.UID]*corev1.Pod) error { return partly.isNow(now) },
 			"one pod on its way": func(now workload, before map[types.UID]*corev1.Pod) error {
@@ -396,13 +396,13 @@ func membersWithoutManagers(t *testing.T) {
 						return nil
 					}
 				}
-				return fmt.Errorf("no pod is: %s", now.tally())
+				return fmt.Errorf("no pod is: %s", now.podCounts())
 			},
 		} {
 			t.Run(policy+", "+state, func(t *testing.T) {
 				long(t)
 				s := newStatefulStage(t, stateful)
-				s.form(db(3, knob, ofTemplate(slow)))
+				s.form(db(3, option, ofTemplate(slow)))
 				before := s.pods(members)
 				t.Cleanup(func() { restoreManagers(t) })
 				s.begin("native", Rules{Created: some, Deleted: some, Spare: 1})

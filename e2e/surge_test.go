@@ -18,7 +18,7 @@ import (
 )
 
 // surgeScenarios checks that surge pods exist during an update of which no pod may be unavailable. The judge checks that no pod is
-// unavailable, and that there are at most maxSurge surge pods (Rules.Whole).
+// unavailable, and that there are at most maxSurge surge pods (Rules.AllAvailable).
 func surgeScenarios(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"1 replica":           surgeForOne,
@@ -40,8 +40,8 @@ func surgeForOne(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// surged is the moment from which the surge pod is Ready. From then on the other pods have their turn.
-var surged = moment{"served by a surge pod too", func(t tally) bool { return t.done > 0 && t.untouched+t.moving > 0 }}
+// surged is the state from which on the surge pod is Ready. From then on the other pods have their turn.
+var surged = state{"served by a surge pod too", func(t podCounts) bool { return t.done > 0 && t.untouched+t.moving > 0 }}
 
 // surgeBroken checks that only the surge pod fails if the new version does not run.
 func surgeBroken(t *testing.T) {
@@ -63,7 +63,7 @@ func surgeScaledDown(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))
 	before := s.pods("web")
-	s.begin("scaling", Rules{Created: exactly(1), Deleted: exactly(2), Whole: true})
+	s.begin("scaling", Rules{Created: exactly(1), Deleted: exactly(2), AllAvailable: true})
 	s.setImage("web", "app=v2")
 	s.reaches("web", surged)
 	s.kubectl("", "scale", "deployment", "web", "--replicas=2")
@@ -122,7 +122,7 @@ func surgeAlways(t *testing.T) {
 	s.create(web(4, rolling("1", "2"), slow))
 	s.inPlaceUnder(Rules{Created: exactly(2), Deleted: exactly(2)}, "web", once, func() {
 		s.setImage("web", "app=v2")
-		s.reaches("web", moment{"restarting three at a time", func(t tally) bool { return t.moving+t.midway >= 3 }})
+		s.reaches("web", state{"restarting three at a time", func(t podCounts) bool { return t.moving+t.midway >= 3 }})
 	})
 	s.runs("web", "v2")
 }

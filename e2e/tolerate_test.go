@@ -70,7 +70,7 @@ func tolerationAdded(s *stage, name string) {
 	s.tolerating(name, noTaint, 1)
 	s.tolerating(name, sickness, 1)
 	s.tolerating(name, corev1.TaintNodeNotReady, 1)
-	s.begin("refused", frozenBut("none"))
+	s.begin("refused", noUpdates)
 	s.expectIn(s.refused("patch", ref(name), "-p",
 		`{"spec":{"template":{"spec":{"tolerations":[{"key":"`+noTaint+`","operator":"Equals"}]}}}}`), "operator")
 }

@@ -85,7 +85,7 @@ func (s *stage) fails(name, reason string) {
 				return nil
 			}
 		}
-		return errors.New(now.tally().String())
+		return errors.New(now.podCounts().String())
 	}))
 }
 
@@ -142,7 +142,7 @@ func editPaused(t *testing.T) {
 	s.create(web(3), web(1, named("clock")))
 	before := s.pods("web")
 	s.rollout("pause", "web")
-	s.begin("paused", frozenBut("clock"))
+	s.begin("paused", updatesOnly("clock"))
 	s.setImage("web", "app=v2")
 	s.setImage("web", "app=v3")
 	s.tick("v2")
@@ -169,7 +169,7 @@ func pauseHalfway(t *testing.T) {
 	s.reaches("web", threeway)
 	s.rollout("pause", "web")
 	s.rests("web")
-	s.begin("paused", frozenBut("clock"))
+	s.begin("paused", updatesOnly("clock"))
 	s.tick("v2")
 	s.begin("resumed", inPlace)
 	s.rollout("resume", "web")
