@@ -20,18 +20,16 @@ var restarting = with(labelled, restartLabel, "in-place")
 type kindOfWorkload struct {
 	name  string
 	stage func(t *testing.T, labels map[string]string) *stage
-	// recreated are the rules for an update with new pods.
-	recreated Rules
 	// create creates a workload of three pods.
 	create func(s *stage, options ...option)
 }
 
 var kindsOfWorkloads = map[string]kindOfWorkload{
-	"Deployment": {"web", newStage, recreated, func(s *stage, options ...option) { s.create(web(3, options...)) }},
-	"DaemonSet": {agents, newDaemonStage, recreated, func(s *stage, options ...option) {
+	"Deployment": {"web", newStage, func(s *stage, options ...option) { s.create(web(3, options...)) }},
+	"DaemonSet": {agents, newDaemonStage, func(s *stage, options ...option) {
 		s.install(agent(allTemplated(options)...))
 	}},
-	"StatefulSet": {members, newAskingStage, recreatedMembers, func(s *stage, options ...option) {
+	"StatefulSet": {members, newAskingStage, func(s *stage, options ...option) {
 		s.form(db(3, allOfTemplate(options)...))
 	}},
 }

@@ -34,10 +34,10 @@ func toImage(tag string) string {
 	return fmt.Sprintf(`"containers":[{"name":"app","image":%q}]`, appImage(tag))
 }
 
-// bears checks that the pods have that annotation; with an empty value, that they do not have it.
-func (s *stage) bears(name, value string) {
+// bears checks that the pods of web have that annotation; with an empty value, that they do not have it.
+func (s *stage) bears(value string) {
 	s.Helper()
-	for _, pod := range s.pods(name) {
+	for _, pod := range s.pods("web") {
 		if got, has := pod.Annotations[note]; got != value || has != (value != "") {
 			s.Errorf("pod %s has annotation %q, want %q", pod.Name, got, value)
 		}
@@ -49,11 +49,11 @@ func noteListed(t *testing.T) {
 	s.create(web(3))
 	s.kubectl("", "annotate", "deployment/web", listAnnotation+"="+note)
 	s.inPlace("web", nil, func() { s.expectIn(s.annotateTemplate("web", `"1"`, ""), "Warning:", "in place: no restart") })
-	s.bears("web", "1")
+	s.bears("1")
 	s.inPlace("web", once, func() { s.expectIn(s.annotateTemplate("web", `"2"`, toImage("v2")), "in place: restarts app") })
-	s.bears("web", "2")
+	s.bears("2")
 	s.inPlace("web", nil, func() { s.annotateTemplate("web", "null", "") })
-	s.bears("web", "")
+	s.bears("")
 	s.inPlace("web", nil, func() { s.expectIn(s.rollout("undo", "web"), "in place: no restart") })
-	s.bears("web", "2")
+	s.bears("2")
 }
