@@ -56,15 +56,6 @@ func bornBefore(t *testing.T) {
 	})
 }
 
-func revisions(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(2))
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
-	s.history("web", "1", "2", "3")
-	s.expectIn(s.rollout("history", "web", "--revision=2"), appImage("v2"))
-}
-
 // twins has two ReplicaSets with the template of the edit before the edit. The Deployment controller takes the older one.
 func twins(t *testing.T) {
 	s := newStage(t, labelled)

@@ -321,7 +321,9 @@ func membersOnDeleteInPlace(t *testing.T) {
 	s.inPlaceOnDelete(members, "StatefulSet")
 	s.begin("deleted by hand", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
 	s.kubectl("", "delete", "pod", "db-1", "--timeout=2m")
-	s.reaches(members, state{"done with the pod that was deleted", func(now podCounts) bool { return now == podCounts{done: 1, untouched: 2} }})
+	s.reaches(members, state{"done with the pod that was deleted", func(now podCounts) bool {
+		return now == podCounts{done: 1, untouched: 2}
+	}})
 }
 
 // inPlaceOnDelete checks a workload with strategy OnDelete that asks for updates in place: an image is updated, and a change that needs new
