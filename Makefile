@@ -17,7 +17,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## unit tests, short fuzzing, the tests of the cluster, and the end-to-end suite without slow and similar scenarios
+test: ## unit tests, short fuzzing, the tests of the cluster, and the end-to-end suite without slow scenarios
 	$(MAKE) test-unit
 	$(MAKE) fuzz
 	$(MAKE) test-cluster SHORT=1

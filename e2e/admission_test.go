@@ -17,7 +17,7 @@ import (
 
 // admission checks what kubectl prints to the user, and for which requests the API server calls the webhooks.
 func admission(t *testing.T) {
-	together(t, lengthy(map[string]func(*testing.T){
+	together(t, map[string]func(*testing.T){
 		"in-place-only rejects":           onlyInPlace,
 		"a workload may ask for the same": onlyInPlaceWorkload,
 		"dry run changes nothing":         dryRun,
@@ -29,16 +29,17 @@ func admission(t *testing.T) {
 		"Ready goes with the containers":  readyOnlyWithContainers,
 		"Ready waits for startup probes":  readyAfterStartup,
 		"Ready stays away":                func(t *testing.T) { readyStaysOut(t) },
-		"Ready stays away without probe":  func(t *testing.T) { readyStaysOut(t, unprobed) },
-		"Ready stays away beside gates":   func(t *testing.T) { readyStaysOut(t, withForeignGate) },
 		"warnings, events and metrics":    decisionsAreReported,
-	}, "Ready stays away without probe", "Ready stays away beside gates"))
+	})
+	nightly(t, map[string]func(*testing.T){
+		"Ready stays away without probe": func(t *testing.T) { readyStaysOut(t, unprobed) },
+	})
 }
 
 func onlyInPlace(t *testing.T) {
 	s := newStage(t, inPlaceOnly)
 	s.create(web(2))
-	s.begin("rejected", frozenBut("none"))
+	s.begin("rejected", noUpdates)
 	before := s.deployment("web")
 	s.expectIn(s.refused("set", "env", "deployment/web", "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
 	s.expectIn(s.refused("rollout", "restart", "deployment/web"), "spec.template.metadata.annotations")
@@ -61,7 +62,7 @@ func onlyInPlaceWorkload(t *testing.T) {
 func dryRun(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2))
-	s.begin("dry run", frozenBut("none"))
+	s.begin("dry run", noUpdates)
 	before := s.deployment("web")
 	output := s.kubectl("", "set", "image", "deployment/web", "app="+appImage("v2"), "--dry-run=server", "-o", "json")
 	s.expectIn(output, appImage("v2"), decisionAnnotation)
@@ -71,15 +72,17 @@ func dryRun(t *testing.T) {
 	}
 }
 
+// unknownValues checks that each policy about settings is in force. The tests of manifests/cel have more values.
 func unknownValues(t *testing.T) {
 	s := newStage(t, labelled)
-	s.create(web(1))
+	s.create(web(1, withSide))
 	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
 		s.expectIn(s.refused("label", of, updateLabel+"=inplace", "--overwrite"), "in-place", "in-place-only")
-		for label, value := range map[string]string{drainLabel: "soon", parallelismLabel: "many", surgeLabel: "maybe", restartLabel: "inplace"} {
-			s.expectIn(s.refused("label", of, label+"="+value, "--overwrite"), label, value)
-		}
+		s.expectIn(s.refused("label", of, drainLabel+"=soon", "--overwrite"), drainLabel, "soon")
 	}
+	s.expectIn(s.refused("annotate", "deployment/web", listAnnotation+"=*"), listAnnotation)
+	s.expectIn(s.refused("annotate", "deployment/web", auxiliaryList+"=side,"), auxiliaryList, "shipper,metrics")
+	s.expectIn(s.kubectl("", "annotate", "deployment/web", auxiliaryList+"=side, ghost"), "Warning:", "no container ghost")
 }
 
 // priorityIsStayputs checks that only the managers' pods may use the managers' PriorityClass to preempt others, in labelled and in other

@@ -5,7 +5,6 @@ package e2e
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,45 +14,11 @@ import (
 // auxiliary checks that an auxiliary container restarts in a pod that stays in service. The judge checks that the pod is counted as updated
 // only after that container has restarted.
 func auxiliary(t *testing.T) {
-	kinds := map[string]func(*stage, knob) string{
-		"Deployment": func(s *stage, side knob) string {
-			s.create(web(3, side))
-			return "web"
-		},
-		"DaemonSet": func(s *stage, side knob) string {
-			s.Cleanup(s.nativeIsCalm)
-			s.install(agent(templated(side)))
-			return agents
-		},
-	}
-	scenarios := map[string]func(*testing.T){}
-	for kind, install := range kinds {
-		for name, scenario := range map[string]func(*stage, string){
-			"alone":                sideAlone,
-			"with the application": sideWithApp,
-			"undo":                 sideUndone,
-			"undo half-way":        sideUndoneHalfway,
-			"taken off half-way":   sideTakenOff,
-			"bad value":            badSides,
-		} {
-			side := withAuxiliarySide
-			if strings.HasSuffix(name, "half-way") {
-				side = withLastingSide
-			}
-			scenarios[kind+", "+name] = func(t *testing.T) {
-				s := newStage(t, labelled)
-				scenario(s, install(s, side))
-			}
-		}
-	}
-	scenarios["Deployment, label removed half-way"] = func(t *testing.T) {
-		s := newStage(t, labelled)
-		s.create(web(3, withLastingSide))
-		sideHandedOver(s)
-	}
-	together(t, lengthy(scenarios, "Deployment, alone", "Deployment, with the application", "Deployment, undo",
-		"DaemonSet, undo", "DaemonSet, undo half-way", "DaemonSet, taken off half-way", "DaemonSet, bad value",
-		"DaemonSet, with the application", "Deployment, taken off half-way"))
+	together(t, map[string]func(*testing.T){
+		"alone, DaemonSet":       sideAlone,
+		"undo half-way":          sideUndoneHalfway,
+		"label removed half-way": sideHandedOver,
+	})
 }
 
 // withAuxiliarySide adds an auxiliary container.
@@ -113,65 +78,33 @@ func (s *stage) sideRuns(name, tag string) {
 	}
 }
 
-func sideAlone(s *stage, name string) {
-	s.inPlace(name, onceSide, func() { s.expectIn(s.setImage(name, "side=v2"), "in place: restarts side") })
-	s.sideRuns(name, "v2")
-	s.neverOut(name)
-}
-
-// sideWithApp checks that pods are taken out of service as usual when the application's container restarts as well.
-func sideWithApp(s *stage, name string) {
-	s.inPlace(name, restarts{"app": exactly(1), "side": exactly(1)}, func() { s.setImage(name, "app=v2", "side=v2") })
-	s.runs(name, "v2")
-	s.sideRuns(name, "v2")
-	s.allWereOut(name)
-}
-
-func sideUndone(s *stage, name string) {
-	s.inPlace(name, onceSide, func() { s.setImage(name, "side=v2") })
-	s.inPlace(name, onceSide, func() { s.rollout("undo", name) })
-	s.sideRuns(name, "v1")
-	s.neverOut(name)
+func sideAlone(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(templated(withAuxiliarySide)))
+	s.inPlace(agents, onceSide, func() { s.expectIn(s.setImage(agents, "side=v2"), "in place: restarts side") })
+	s.sideRuns(agents, "v2")
+	s.neverOut(agents)
 }
 
 // sideUndoneHalfway undoes the update while the old container stops, before the kubelet has started a new one. meanwhile tests the undo
 // after that.
-func sideUndoneHalfway(s *stage, name string) {
-	s.inPlace(name, restarts{"side": {0, 2}}, func() {
-		s.toSide(name, "v2")
-		s.rollout("undo", name)
+func sideUndoneHalfway(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, withLastingSide))
+	s.inPlace("web", restarts{"side": {0, 2}}, func() {
+		s.toSide("web", "v2")
+		s.rollout("undo", "web")
 	})
-	s.metWhen(name, sideways)
-	s.sideRuns(name, "v1")
-	s.neverOut(name)
-}
-
-// sideTakenOff checks that a pod in progress is finished as it was begun, and that the pods after it are drained.
-func sideTakenOff(s *stage, name string) {
-	s.inPlace(name, onceSide, func() {
-		s.toSide(name, "v2")
-		s.neverOut(name)
-		s.kubectl("", "annotate", ref(name), auxiliaryList+"-")
-	})
-	s.sideRuns(name, "v2")
-	if out := len(s.everOut(name)); out == 0 || out > len(s.pods(name))-2 {
-		s.Errorf("%d pods were out of service", out)
-	}
-}
-
-func badSides(s *stage, name string) {
-	s.begin("refused", frozenBut("none"))
-	for _, bad := range []string{"", "*", "side,", "side,,app", "side app", "Side"} {
-		s.expectIn(s.refused("annotate", ref(name), auxiliaryList+"="+bad, "--overwrite"), auxiliaryList, "shipper,metrics")
-	}
-	s.expectIn(s.kubectl("", "annotate", ref(name), auxiliaryList+"=side, ghost", "--overwrite"), "Warning:", "no container ghost")
-	s.inPlace(name, onceSide, func() { s.setImage(name, "side=v2") })
-	s.neverOut(name)
+	s.metWhen("web", sideways)
+	s.sideRuns("web", "v1")
+	s.neverOut("web")
 }
 
 // sideHandedOver checks that a partially patched pod is patched back. The policies permit this to Stayput also without the label of the
 // namespace.
-func sideHandedOver(s *stage) {
+func sideHandedOver(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, withLastingSide))
 	s.begin("in place", inPlace)
 	s.toSide("web", "v2")
 	s.begin("native", Rules{Created: some, Deleted: some, Outage: true})

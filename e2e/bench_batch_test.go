@@ -26,15 +26,15 @@ const (
 type batch struct {
 	*stage
 	replicas int32
-	knobs    []knob
+	options  []option
 	homes    []string // the namespace of each Deployment
 	seen     *lookout
 }
 
 // newBatch makes the namespaces, which the Deployments get in turns, and watches them.
-func newBatch(t *testing.T, labels map[string]string, count int, replicas int32, knobs ...knob) *batch {
+func newBatch(t *testing.T, labels map[string]string, count int, replicas int32, options ...option) *batch {
 	t.Helper()
-	b := &batch{replicas: replicas, knobs: knobs, homes: make([]string, count), seen: newLookout()}
+	b := &batch{replicas: replicas, options: options, homes: make([]string, count), seen: newLookout()}
 	namespaces := make([]string, min(count, batchNamespaces))
 	for i := range namespaces {
 		b.stage = newCrowd(t, labels, "", b.size()).stage
@@ -81,7 +81,7 @@ func (b *batch) fill() {
 }
 
 func (b *batch) deployment(name string) *appsv1.Deployment {
-	d := web(b.replicas, append([]knob{named(name), workloadLabel(batchLabel, b.namespace)}, b.knobs...)...)
+	d := web(b.replicas, append([]option{named(name), workloadLabel(batchLabel, b.namespace)}, b.options...)...)
 	d.Spec.Template.Labels[batchLabel] = b.namespace
 	onSimulated(&d.Spec.Template.Spec)
 	return d

@@ -29,8 +29,8 @@ func benchResizes(t *testing.T) {
 	}
 }
 
-func sizedWeb(knobs ...knob) func(lane int) any {
-	return func(int) any { return web(resizedPods, append(knobs, sized("10m", "32Mi"), declares)...) }
+func sizedWeb(options ...option) func(lane int) any {
+	return func(int) any { return web(resizedPods, append(options, sized("10m", "32Mi"), declares)...) }
 }
 
 // vpaTolerance is the share of a workload's pods that VPA's updater handles in one pass, unless the flag --eviction-tolerance says

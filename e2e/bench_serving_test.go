@@ -15,23 +15,23 @@ type way struct {
 	name     string
 	replicas int32
 	labels   map[string]string
-	knobs    []knob
-	policy   statefulKnob // of a StatefulSet; nil is a Deployment
-	rounds   int          // of benchRounds updates each
+	options  []option
+	policy   statefulSetOption // of a StatefulSet; nil is a Deployment
+	rounds   int               // of benchRounds updates each
 	costs    []servingCost
 }
 
 // deploy creates the workload. It returns its name, and that of the Service.
 func (w *way) deploy(s *stage) (name, app string) {
 	s.Helper()
-	knobs := append([]knob{realistic}, w.knobs...)
+	options := append([]option{realistic}, w.options...)
 	if w.policy == nil {
-		s.create(web(w.replicas, knobs...))
+		s.create(web(w.replicas, options...))
 		return "web", "web"
 	}
 	sts := db(w.replicas, w.policy)
-	for _, turn := range knobs {
-		ofTemplate(turn)(sts)
+	for _, set := range options {
+		ofTemplate(set)(sts)
 	}
 	s.form(sts)
 	return members, "db"
@@ -48,7 +48,7 @@ type servingCost struct {
 func benchServing(t *testing.T) {
 	underLoad(t, fmt.Sprintf("Updates under %d requests/s", loadRate), []*way{
 		{name: "6 native", replicas: 6, labels: unlabelled, rounds: 1},
-		{name: "6 native, preStop", replicas: 6, labels: unlabelled, knobs: []knob{preStop}, rounds: 1},
+		{name: "6 native, preStop", replicas: 6, labels: unlabelled, options: []option{preStop}, rounds: 1},
 		{name: "6 in place", replicas: 6, labels: surging, rounds: 2},
 		{name: "3 in place", replicas: 3, labels: surging, rounds: 2},
 		{name: "1 in place", replicas: 1, labels: surging, rounds: 2},
@@ -57,12 +57,12 @@ func benchServing(t *testing.T) {
 
 // benchMembers does the same with StatefulSets of three pods.
 func benchMembers(t *testing.T) {
-	ordered, parallel, waits := policies["OrderedReady"], policies["Parallel"], []knob{preStop}
+	ordered, parallel, waits := policies["OrderedReady"], policies["Parallel"], []option{preStop}
 	underLoad(t, fmt.Sprintf("StatefulSets under %d requests/s", loadRate), []*way{
 		{name: "OrderedReady, native", replicas: 3, labels: unlabelled, policy: ordered, rounds: 2},
 		{name: "OrderedReady, in place", replicas: 3, labels: stateful, policy: ordered, rounds: 2},
-		{name: "OrderedReady, preStop, native", replicas: 3, labels: unlabelled, policy: ordered, knobs: waits, rounds: 2},
-		{name: "OrderedReady, preStop, in place", replicas: 3, labels: stateful, policy: ordered, knobs: waits, rounds: 2},
+		{name: "OrderedReady, preStop, native", replicas: 3, labels: unlabelled, policy: ordered, options: waits, rounds: 2},
+		{name: "OrderedReady, preStop, in place", replicas: 3, labels: stateful, policy: ordered, options: waits, rounds: 2},
 		{name: "Parallel, native", replicas: 3, labels: unlabelled, policy: parallel, rounds: 2},
 		{name: "Parallel, in place", replicas: 3, labels: stateful, policy: parallel, rounds: 2},
 	})

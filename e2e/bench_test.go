@@ -81,7 +81,7 @@ func races() []race {
 }
 
 // graceful sets how long containers may take to stop, in seconds.
-func graceful(seconds int64) knob {
+func graceful(seconds int64) option {
 	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.TerminationGracePeriodSeconds = &seconds }
 }
 

@@ -26,25 +26,18 @@ var respectful = with(stateful, budgetsLabel, "respect")
 // budgets checks that updates in place take no more pods out of service than PodDisruptionBudgets allow. After every watch event as many
 // pods are healthy as they require.
 func budgets(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"a Deployment":                    budgetOfDeployment,
-		"a DaemonSet":                     budgetOfDaemonSet,
-		"two Deployments at once":         budgetOfTwo,
-		"a surge pod":                     budgetWithSurge,
-		"labels only":                     budgetOfLabels,
-		"undo of a crashing image":        budgetOfUndo,
-		"none allowed, deleted":           budgetForbids,
-		"ignored":                         budgetIgnored,
-		"an eviction before":              evictedBefore,
-		"evictions while a pod has turn":  evictedMeanwhile,
-		"evictions all the time":          evictedAllTheTime,
-		"a pod of another is not healthy": budgetSharedWithUnready,
-	}
-	for policy, knob := range policies {
-		scenarios["a StatefulSet, "+policy] = func(t *testing.T) { budgetOfStatefulSet(t, knob) }
-	}
-	together(t, lengthy(scenarios, "labels only", "ignored", "a StatefulSet, Parallel", "evictions all the time", "undo of a crashing image",
-		"a pod of another is not healthy", "an eviction before"))
+	together(t, map[string]func(*testing.T){
+		"a Deployment":                   budgetOfDeployment,
+		"a DaemonSet":                    budgetOfDaemonSet,
+		"a StatefulSet":                  budgetOfStatefulSet,
+		"two Deployments at once":        budgetOfTwo,
+		"a surge pod":                    budgetWithSurge,
+		"none allowed, deleted":          budgetForbids,
+		"evictions while a pod has turn": evictedMeanwhile,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"evictions all the time": evictedAllTheTime,
+	})
 }
 
 // protect creates a PodDisruptionBudget of these apps that requires so many healthy pods, and waits until the disruption controller has
@@ -136,9 +129,9 @@ func budgetOfDeployment(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-func budgetOfStatefulSet(t *testing.T, policy statefulKnob) {
+func budgetOfStatefulSet(t *testing.T) {
 	s := newStatefulStage(t, respectful)
-	s.form(db(3, policy))
+	s.form(db(3))
 	s.protect(2, 3, 0, "db")
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
 	s.inOrdinalOrder("v2")
@@ -182,29 +175,6 @@ func budgetWithSurge(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// budgetOfLabels: nothing restarts, so nothing is asked.
-func budgetOfLabels(t *testing.T) {
-	s := newStage(t, respectful)
-	s.create(web(2))
-	s.protect(2, 2, 0, "web")
-	s.inPlace("web", nil, func() { s.bumpChart("web") })
-}
-
-// budgetOfUndo: a pod that is not Ready needs no allowance, so an undo gets through although too few pods are healthy.
-func budgetOfUndo(t *testing.T) {
-	s := newStage(t, with(respectful, parallelismLabel, "0"))
-	s.create(web(3, rolling("1", "0")))
-	s.protect(2, 3, 0, "web")
-	before := s.pods("web")
-	s.begin("crashing", inPlace)
-	s.setImage("web", "app=crash")
-	s.fails("web", "CrashLoopBackOff")
-	s.rollout("undo", "web")
-	s.completes("web")
-	s.kept("web", before, restarts{"app": anyNumber})
-	s.runs("web", "v1")
-}
-
 // budgetForbids: an update that no PodDisruptionBudget allows waits and says why, at the edit, too. When the PodDisruptionBudget is deleted
 // it goes on.
 func budgetForbids(t *testing.T) {
@@ -231,33 +201,6 @@ func budgetForbids(t *testing.T) {
 	s.kept("web", before, once)
 }
 
-// budgetIgnored: without the label nothing is asked.
-func budgetIgnored(t *testing.T) {
-	s := newStage(t, with(labelled, budgetsLabel, "respect"))
-	s.create(web(2, workloadLabel(budgetsLabel, "ignore")))
-	s.protect(2, 2, 1, "web")
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-}
-
-// budgetSharedWithUnready: a pod of another workload that is not Ready takes the allowance. When it is Ready the update begins.
-func budgetSharedWithUnready(t *testing.T) {
-	s := newStage(t, respectful)
-	s.create(web(2), web(2, named("worker"), readyAfter("app", "40s")))
-	s.protect(3, 4, 0, "web", "worker")
-	before := s.pods("web")
-	s.begin("one is not Ready", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
-	lost := anyOf(s.pods("worker"))
-	if err := clients.CoreV1().Pods(s.namespace).Delete(s.Context(), lost.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	s.setImage("web", "app=v2")
-	s.awaitsBudget("web", 3)
-	s.kept("web", before, nil)
-	s.completes("web")
-	s.completes("worker")
-	s.kept("web", before, once)
-}
-
 // evict asks the API server to evict the pod, as kubectl drain does. It reports whether the API server has granted it.
 func (s *stage) evict(pod *corev1.Pod) bool {
 	s.Helper()
@@ -270,13 +213,6 @@ func (s *stage) evict(pod *corev1.Pod) bool {
 	return err == nil
 }
 
-func anyOf[K comparable](pods map[K]*corev1.Pod) *corev1.Pod {
-	for _, pod := range pods {
-		return pod
-	}
-	return nil
-}
-
 // oldPod returns a pod that the update has not reached; nil if there is none.
 func (s *stage) oldPod() *corev1.Pod {
 	for _, pod := range s.pods("web") {
@@ -285,21 +221,6 @@ func (s *stage) oldPod() *corev1.Pod {
 		}
 	}
 	return nil
-}
-
-// evictedBefore: an eviction takes the only allowance. The update begins with the pod in place of the evicted one, which is not Ready.
-func evictedBefore(t *testing.T) {
-	s := newStage(t, respectful)
-	s.create(web(3, rolling("2", "0"), readyAfter("app", "15s")))
-	s.protect(2, 3, 0, "web")
-	before := s.pods("web")
-	s.begin("evicted", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
-	if !s.evict(anyOf(before)) {
-		t.Fatal("the eviction is refused, and one disruption is allowed")
-	}
-	s.setImage("web", "app=v2")
-	s.completes("web")
-	s.runs("web", "v2")
 }
 
 // evictedMeanwhile: while a pod restarts for the update, the API server refuses evictions.

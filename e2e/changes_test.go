@@ -23,8 +23,7 @@ import (
 // templateChanges makes every change of docs/reference/changes.md in a Deployment and in a DaemonSet, and random changes. The same rules
 // apply to all kinds. So a StatefulSet, whose pods change in another way, has all changes in place, and only one group of the others.
 func templateChanges(t *testing.T) {
-	scenarios := map[string]func(*testing.T){"random": randomChanges}
-	var lasting []string
+	scenarios, atNight := map[string]func(*testing.T){"random": randomChanges}, map[string]func(*testing.T){}
 	for _, scenario := range changes.Scenarios() {
 		if len(scenario.Flags()) > 0 {
 			continue // see changesByFlags
@@ -34,13 +33,16 @@ func templateChanges(t *testing.T) {
 				continue
 			}
 			name := kind + ", " + scenario.Name
-			scenarios[name] = func(t *testing.T) { makeChanges(t, install, scenario) }
-			if !inMakeTest(kind, scenario) {
-				lasting = append(lasting, name)
+			made := func(t *testing.T) { makeChanges(t, install, scenario) }
+			if inMakeTest(kind, scenario) {
+				scenarios[name] = made
+			} else {
+				atNight[name] = made
 			}
 		}
 	}
-	together(t, lengthy(scenarios, lasting...))
+	together(t, scenarios)
+	nightly(t, atNight)
 }
 
 // firstRecreated is a group of changes that recreate pods.

@@ -57,7 +57,7 @@ func (j *judge) between(e event, pod *corev1.Pod) {
 // revisionFrozen checks that a pod of a DaemonSet or StatefulSet keeps its revision where nothing may move.
 func (j *judge) revisionFrozen(e event, pod *corev1.Pod) {
 	before, now := j.owners[pod.UID], placeOf(pod)
-	if j.phaseAt(e.version, j.workloadOf(pod)).rules.FrozenBut != "" && before != "" && before != now {
+	if j.phaseAt(e.version, j.workloadOf(pod)).rules.UpdatesOnly != "" && before != "" && before != now {
 		j.violation(e, "moved to revision %s, although nothing may move", pod.Labels[daemonHashLabel])
 	}
 }
@@ -125,7 +125,7 @@ func (j *judge) daemonStatus(e event, ds *appsv1.DaemonSet) {
 		return
 	}
 	if now := j.ofDaemonSet(ds); j.daemonsThatServed(now) < int(status.DesiredNumberScheduled) {
-		j.violation(e, "says it is rolled out to %d nodes with %s", status.DesiredNumberScheduled, now.tally())
+		j.violation(e, "says it is rolled out to %d nodes with %s", status.DesiredNumberScheduled, now.podCounts())
 	}
 }
 

@@ -29,15 +29,15 @@ func kubeletStopped(t *testing.T) {
 	before := s.podsOfEach()
 	s.stopKubelet(down)
 	s.each(func(name string) {
-		s.reaches(name, moment{"without one pod", func(t tally) bool { return t.moving+t.midway == 1 }})
+		s.reaches(name, state{"without one pod", func(t podCounts) bool { return t.moving+t.midway == 1 }})
 	})
 
-	s.begin("no budget", frozenBut("clock"))
+	s.begin("no budget", updatesOnly("clock"))
 	s.setImages("v2")
 	s.tick("v2")
 	s.begin("budget for one more", inPlace)
 	s.patch(agents, `{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":2}}}}`)
-	s.reaches(agents, moment{"updated but for the node that is down", func(t tally) bool { return t == tally{done: 2, moving: 1} }})
+	s.reaches(agents, state{"updated but for the node that is down", func(t podCounts) bool { return t == podCounts{done: 2, moving: 1} }})
 	for _, name := range []string{members, caches} {
 		s.kept(name, before[name], nil)
 	}
@@ -48,7 +48,7 @@ func kubeletStopped(t *testing.T) {
 }
 
 // onNode restricts a Deployment's pods to a node.
-func onNode(name string) knob {
+func onNode(name string) option {
 	return func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: name}
 	}
@@ -133,30 +133,17 @@ func nodeReady(ctx context.Context, name string) error {
 
 // badImagePending creates the DaemonSet, and updates it to an image that does not exist. One pod waits for it until an undo. The stage
 // pulls no images first (unpulled).
-func (s *stage) badImagePending(knobs ...daemonKnob) {
+func (s *stage) badImagePending(options ...daemonSetOption) {
 	s.Helper()
-	s.install(agent(knobs...))
+	s.install(agent(options...))
 	s.begin("bad image", inPlace)
 	s.setImage(agents, "app=missing")
 	s.fails(agents, "ImagePullBackOff")
 }
 
-// nodeCordoned checks that pods of DaemonSets stay on cordoned nodes and are updated there.
-func nodeCordoned(t *testing.T) {
-	s := newDaemonStage(t, unpulled)
-	s.badImagePending()
-	before, node := s.pods(agents), s.spareNode()
-	t.Cleanup(func() { onCluster(t, "uncordon", node) })
-	onCluster(t, "cordon", node)
-	s.rollout("undo", agents)
-	s.completes(agents)
-	s.kept(agents, before, restarts{"app": anyNumber})
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
-}
-
 // departure is a way in which a node stops being eligible for the DaemonSet, and becomes eligible again.
 type departure struct {
-	prepare func(s *stage) daemonKnob
+	prepare func(s *stage) daemonSetOption
 	leave   func(s *stage, node string)
 	rejoin  func(s *stage, node string)
 }
@@ -191,15 +178,19 @@ var (
 	}
 )
 
-func asItIs(*stage) daemonKnob { return func(*appsv1.DaemonSet) {} }
+func asItIs(*stage) daemonSetOption { return func(*appsv1.DaemonSet) {} }
 
 // membersOnly labels all nodes until the judge is done, and restricts the DaemonSet to nodes with this label.
-func membersOnly(s *stage) daemonKnob {
+func membersOnly(s *stage) daemonSetOption {
 	s.afterwards = append(s.afterwards, func() { onCluster(s.T, "label", "nodes", "-l", "type!=simulated", membership(s)+"-") })
 	onCluster(s.T, "label", "nodes", "-l", "type!=simulated", membership(s)+"=yes")
 	return func(ds *appsv1.DaemonSet) {
 		ds.Spec.Template.Spec.NodeSelector = map[string]string{membership(s): "yes"}
 	}
+}
+
+func nodeUnlabelled(t *testing.T) {
+	leavesAndReturns(t, unlabelledNode)
 }
 
 // nodeRemoved takes long: Kubernetes needs most of a minute to notice that a kubelet is gone.
@@ -274,7 +265,7 @@ func (s *stage) waitsOn(node, reason string) {
 				return nil
 			}
 		}
-		return errors.New(now.tally().String())
+		return errors.New(now.podCounts().String())
 	}))
 }
 

@@ -30,17 +30,6 @@ func (s *stage) labelNodes(values ...string) []string {
 	return nodes
 }
 
-// canaryNodesFirst checks that the pods on two canary nodes are updated before the third, although all may be unavailable.
-func canaryNodesFirst(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(lasting, budget("100%", "0")))
-	nodes := s.labelNodes("", "canary", "canary")
-	s.expectIn(s.refused("annotate", agents, canaryNodesAnnotation+"=canary="), canaryNodesAnnotation, "label selector")
-	s.kubectl("", "annotate", agents, canaryNodesAnnotation+"="+membership(s)+"=canary")
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
-	s.inStages("v2", nodes[1:], nodes[:1])
-}
-
 // canaryNodeFails checks that a bad image stops only the pod on the canary node, that the status says why the others wait, and that an undo
 // gets through.
 func canaryNodeFails(t *testing.T) {

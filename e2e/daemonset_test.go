@@ -26,74 +26,31 @@ const agents = daemonSetPrefix + "agent"
 
 // daemonSets runs the scenarios of DaemonSets that can run in parallel.
 func daemonSets(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"pods created before Stayput":        daemonsBornBefore,
-		"undo of pods created before":        daemonsBornBeforeUndone,
-		"undo and undo to a revision":        daemonsUndone,
-		"undo half-way":                      daemonsUndoneHalfway,
-		"undo of an image that is not":       func(t *testing.T) { daemonsUndoBroken(t, "missing", "ImagePullBackOff") },
-		"undo of a crashing image":           func(t *testing.T) { daemonsUndoBroken(t, "crash", "CrashLoopBackOff") },
-		"rollover half-way":                  daemonsRollOver,
-		"image and at once environment":      daemonsOvertaken,
-		"environment":                        daemonsRecreated,
-		"OnDelete":                           daemonsOnDelete,
-		"OnDelete, in place":                 daemonsOnDeleteInPlace,
-		"maxSurge":                           daemonsSurge,
-		"in-place-only":                      daemonsOnlyInPlace,
-		"warnings and events":                daemonsTell,
-		"deleted by hand half-way":           func(t *testing.T) { daemonLost(t, deleteByHand) },
-		"evicted half-way":                   func(t *testing.T) { daemonLost(t, evict) },
-		"failed half-way":                    func(t *testing.T) { daemonLost(t, fail) },
-		"label removed half-way":             func(t *testing.T) { daemonsHandOver(t, func(s *stage) { s.label(updateLabel + "-") }) },
-		"opted out half-way":                 func(t *testing.T) { daemonsHandOver(t, daemonsOptOut) },
-		"edited beyond possibility half-way": func(t *testing.T) { daemonsHandOver(t, func(s *stage) { s.setEnv(agents, "COLOUR=green") }) },
-		"old revision gone half-way":         func(t *testing.T) { daemonsHandOver(t, forgetOldest) },
-		"set to OnDelete half-way":           daemonsToOnDelete,
-		"deleted half-way":                   daemonsDeleted,
-		"deleted without its pods half-way":  daemonsLeftBehind,
-		"node cordoned":                      nodeCordoned,
-		"node unlabelled":                    func(t *testing.T) { leavesAndReturns(t, unlabelledNode) },
-		"canary nodes first":                 canaryNodesFirst,
-		"canary node that fails":             canaryNodeFails,
-		"zone after zone":                    zoneAfterZone,
-		"revisionHistoryLimit 0":             func(t *testing.T) { daemonHistory(t, 0, "3") },
-		"revisionHistoryLimit 1":             func(t *testing.T) { daemonHistory(t, 1, "2", "3") },
-	}
-	for name, scenario := range daemonEdits() {
-		scenarios[name] = func(t *testing.T) {
-			s := newDaemonStage(t, labelled)
-			s.install(scenario.daemonSet)
-			s.inPlace(agents, scenario.restarts, func() { scenario.edit(s) })
-		}
-	}
-	for budget, atOnce := range map[string]int{"1": 1, "2": 2, "50%": 2, "100%": 3} {
-		scenarios["maxUnavailable "+budget] = func(t *testing.T) { daemonBudget(t, budget, atOnce) }
-	}
-	together(t, lengthy(scenarios, "undo of pods created before", "undo and undo to a revision", "undo of an image that is not",
-		"rollover half-way", "canary nodes first",
-		"environment", "in-place-only", "deleted by hand half-way", "failed half-way", "label removed half-way", "opted out half-way",
-		"old revision gone half-way", "set to OnDelete half-way", "deleted half-way", "node cordoned", "revisionHistoryLimit 1",
-		"set image", "minReadySeconds", "one of two containers", "label only", "maxUnavailable 1", "maxUnavailable 2", "maxUnavailable 100%",
-		"edited beyond possibility half-way", "node unlabelled", "maxUnavailable 50%"))
+	together(t, map[string]func(*testing.T){
+		"minReadySeconds":                   daemonsOfMinReadySeconds,
+		"pods created before Stayput":       daemonsBornBefore,
+		"undo half-way":                     daemonsUndoneHalfway,
+		"undo of a crashing image":          daemonsUndoBroken,
+		"image and at once environment":     daemonsOvertaken,
+		"OnDelete":                          daemonsOnDelete,
+		"OnDelete, in place":                daemonsOnDeleteInPlace,
+		"maxSurge":                          daemonsSurge,
+		"evicted half-way":                  daemonEvicted,
+		"deleted without its pods half-way": daemonsLeftBehind,
+		"canary node that fails":            canaryNodeFails,
+		"zone after zone":                   zoneAfterZone,
+		"revisionHistoryLimit 0":            daemonHistory,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"node unlabelled": nodeUnlabelled,
+	})
 }
 
-type daemonEdit struct {
-	daemonSet *appsv1.DaemonSet
-	restarts  restarts
-	edit      func(*stage)
+func daemonsOfMinReadySeconds(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.MinReadySeconds = 4 }))
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
 }
-
-func daemonEdits() map[string]daemonEdit {
-	toV2 := func(s *stage) { s.setImage(agents, "app=v2") }
-	return map[string]daemonEdit{
-		"set image":             {agent(), once, toV2},
-		"minReadySeconds":       {agent(func(ds *appsv1.DaemonSet) { ds.Spec.MinReadySeconds = 4 }), once, toV2},
-		"one of two containers": {agent(templated(withSide)), restarts{"side": exactly(1)}, func(s *stage) { s.setImage(agents, "side=v2") }},
-		"label only":            {agent(), nil, bumpChart},
-	}
-}
-
-func bumpChart(s *stage) { s.bumpChart(agents) }
 
 func (s *stage) bumpChart(name string) {
 	s.patch(name, `{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}`)
@@ -184,35 +141,35 @@ func (s *stage) submitDaemonSet(ds *appsv1.DaemonSet) {
 	}
 }
 
-// daemonKnob changes a DaemonSet before it is created.
-type daemonKnob func(*appsv1.DaemonSet)
+// daemonSetOption changes a DaemonSet before it is created.
+type daemonSetOption func(*appsv1.DaemonSet)
 
 // agent returns a DaemonSet of the test application at v1, with the defaults otherwise: maxUnavailable 1.
-func agent(knobs ...daemonKnob) *appsv1.DaemonSet {
+func agent(options ...daemonSetOption) *appsv1.DaemonSet {
 	like := web(1, named("agent"))
 	ds := &appsv1.DaemonSet{
 		ObjectMeta: like.ObjectMeta,
 		Spec:       appsv1.DaemonSetSpec{Selector: like.Spec.Selector, Template: like.Spec.Template},
 	}
-	for _, turn := range knobs {
-		turn(ds)
+	for _, set := range options {
+		set(ds)
 	}
 	return ds
 }
 
-// templated applies a knob for Deployments to a DaemonSet: to its name, labels, annotations, selector and template.
-func templated(turn knob) daemonKnob {
+// templated applies an option for Deployments to a DaemonSet: to its name, labels, annotations, selector and template.
+func templated(set option) daemonSetOption {
 	return func(ds *appsv1.DaemonSet) {
 		like := &appsv1.Deployment{ObjectMeta: ds.ObjectMeta, Spec: appsv1.DeploymentSpec{Selector: ds.Spec.Selector, Template: ds.Spec.Template}}
-		turn(like)
+		set(like)
 		ds.ObjectMeta, ds.Spec.Selector, ds.Spec.Template = like.ObjectMeta, like.Spec.Selector, like.Spec.Template
 	}
 }
 
-func allTemplated(turns []knob) []daemonKnob {
-	var all []daemonKnob
-	for _, turn := range turns {
-		all = append(all, templated(turn))
+func allTemplated(options []option) []daemonSetOption {
+	var all []daemonSetOption
+	for _, set := range options {
+		all = append(all, templated(set))
 	}
 	return all
 }
@@ -220,7 +177,7 @@ func allTemplated(turns []knob) []daemonKnob {
 // lasting makes every pod take seconds to become ready, so that states in the middle of an update last.
 var lasting = templated(slow)
 
-func budget(maxUnavailable, maxSurge string) daemonKnob {
+func budget(maxUnavailable, maxSurge string) daemonSetOption {
 	unavailable, surge := intstr.Parse(maxUnavailable), intstr.Parse(maxSurge)
 	return func(ds *appsv1.DaemonSet) {
 		ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{
@@ -234,18 +191,6 @@ func onDelete(ds *appsv1.DaemonSet) {
 	ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
 }
 
-// daemonBudget checks that as many pods are unavailable at a time as may be. The judge checks that there are never more.
-func daemonBudget(t *testing.T, maxUnavailable string, atOnce int) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(lasting, budget(maxUnavailable, "0")))
-	s.inPlace(agents, once, func() {
-		s.setImage(agents, "app=v2")
-		s.reaches(agents, moment{fmt.Sprintf("updating %d pods at a time", atOnce), func(now tally) bool {
-			return now.moving+now.midway == atOnce
-		}})
-	})
-}
-
 func daemonsBornBefore(t *testing.T) {
 	s := newDaemonStage(t, unlabelled)
 	s.install(agent())
@@ -253,36 +198,7 @@ func daemonsBornBefore(t *testing.T) {
 	s.managed(agents)
 	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
 	s.allWereOut(agents)
-	s.inPlace(agents, nil, func() { bumpChart(s) })
-}
-
-func daemonsBornBeforeUndone(t *testing.T) {
-	s := newDaemonStage(t, unlabelled)
-	s.install(agent(lasting))
-	s.label("stayput.dev/update=in-place")
-	s.managed(agents)
-	s.inPlace(agents, restarts{"app": {0, 2}}, func() {
-		s.setImage(agents, "app=v2")
-		s.reaches(agents, partly)
-		s.rollout("undo", agents)
-	})
-	s.met(agents, partly)
-	s.runs(agents, "v1")
-}
-
-func daemonsUndone(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent())
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
-	s.history(agents, "1", "2")
-	s.inPlace(agents, once, func() { s.rollout("undo", agents) })
-	s.history(agents, "2", "3")
-	s.runs(agents, "v1")
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
-	s.inPlace(agents, once, func() { s.rollout("undo", agents, "--to-revision=2") })
-	s.history(agents, "3", "4", "5")
-	s.expectIn(s.rollout("history", agents, "--revision=5"), appImage("v2"))
-	s.runs(agents, "v2")
+	s.inPlace(agents, nil, func() { s.bumpChart(agents) })
 }
 
 // daemonsUndoneHalfway checks that an undo reverts the pods that are done or in progress, and leaves the others untouched.
@@ -301,29 +217,16 @@ func daemonsUndoneHalfway(t *testing.T) {
 
 // daemonsUndoBroken checks that a bad image that no node has tried to pull before makes one pod unavailable, and that the undo repairs that
 // pod.
-func daemonsUndoBroken(t *testing.T, tag, reason string) {
+func daemonsUndoBroken(t *testing.T) {
 	s := newDaemonStage(t, unpulled)
 	s.install(agent())
 	s.inPlace(agents, restarts{"app": anyNumber}, func() {
-		s.setImage(agents, "app="+tag)
-		s.fails(agents, reason)
+		s.setImage(agents, "app=crash")
+		s.fails(agents, "CrashLoopBackOff")
 		s.rollout("undo", agents)
 	})
 	s.runs(agents, "v1")
 	s.someNeverRestarted(agents)
-}
-
-func daemonsRollOver(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(lasting))
-	s.inPlace(agents, restarts{"app": {1, 2}}, func() {
-		s.setImage(agents, "app=v2")
-		s.reaches(agents, threeway)
-		s.setImage(agents, "app=v3")
-	})
-	s.met(agents, threeway)
-	s.runs(agents, "v3")
-	s.history(agents, "1", "2", "3")
 }
 
 // daemonsOvertaken replaces an update that is possible in place by one that is not, and checks that no write stays held.
@@ -342,19 +245,12 @@ func daemonsOvertaken(t *testing.T) {
 // pkg/controller/daemon/daemon_controller.go). Then it may delete the next pod too soon: seen on 1.35.4.
 var recreatedDaemons = Rules{Created: some, Deleted: some, Outage: true}
 
-func daemonsRecreated(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent())
-	s.recreatedUnder(recreatedDaemons, agents, func() { s.setEnv(agents, "COLOUR=green") })
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
-}
-
 // daemonsOnDelete checks that with OnDelete only the user deletes pods, and that nothing else changes them.
 func daemonsOnDelete(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(onDelete))
 	s.create(web(1, named("clock")))
-	s.begin("edited", frozenBut("clock"))
+	s.begin("edited", updatesOnly("clock"))
 	s.setImage(agents, "app=v2")
 	s.tick("v2")
 	s.begin("deleted by hand", Rules{Created: exactly(3), Deleted: exactly(3)})
@@ -375,35 +271,9 @@ func daemonsSurge(t *testing.T) {
 	s.recreated(agents, func() { s.setImage(agents, "app=v2") })
 }
 
-func daemonsOnlyInPlace(t *testing.T) {
-	s := newDaemonStage(t, inPlaceOnly)
-	s.install(agent())
-	s.begin("rejected", frozenBut("none"))
-	before := s.workload(agents).GetGeneration()
-	s.expectIn(s.refused("set", "env", agents, "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
-	s.expectIn(s.refused("rollout", "restart", agents), "spec.template.metadata.annotations")
-	if after := s.workload(agents).GetGeneration(); after != before {
-		t.Errorf("rejected edits took the DaemonSet from generation %d to %d", before, after)
-	}
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
-}
-
-func daemonsTell(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent())
-	s.inPlace(agents, once, func() { s.expectIn(s.setImage(agents, "app=v2"), "Warning:", "in place", "app") })
-	s.reported("DaemonSet", "InPlaceUpdateStarted")
-	s.reported("DaemonSet", "InPlaceUpdateCompleted")
-	s.reported("Pod", "UpdatedInPlace")
-	s.recreatedUnder(recreatedDaemons, agents, func() {
-		s.expectIn(s.setEnv(agents, "COLOUR=green"), "Warning:", "recreate", "/spec/containers/0/env")
-	})
-	s.reported("DaemonSet", "UpdateRecreatesPods")
-}
-
-// daemonLost checks that the native controller replaces a pod that is lost in the middle of an update, on the newest revision. The other
-// pods stay.
-func daemonLost(t *testing.T, findUnreachable func(*stage, *corev1.Pod)) {
+// daemonEvicted checks that the native controller replaces a pod that is evicted in the middle of an update, on the newest revision. The
+// other pods stay.
+func daemonEvicted(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(lasting))
 	before := s.pods(agents)
@@ -411,7 +281,7 @@ func daemonLost(t *testing.T, findUnreachable func(*stage, *corev1.Pod)) {
 	s.setImage(agents, "app=v2")
 	s.reaches(agents, threeway)
 	lost := s.untouched(agents)
-	findUnreachable(s, lost)
+	evict(s, lost)
 	s.gone(lost)
 	s.completes(agents)
 	s.runs(agents, "v2")
@@ -428,7 +298,7 @@ func (s *stage) untouched(name string) *corev1.Pod {
 			return pod
 		}
 	}
-	s.Fatalf("no pod of %s is untouched: %s", name, now.tally())
+	s.Fatalf("no pod of %s is untouched: %s", name, now.podCounts())
 	return nil
 }
 
@@ -462,89 +332,19 @@ func fail(s *stage, pod *corev1.Pod) {
 	s.kubectl("", "patch", "pod", pod.Name, "--type=merge", "-p", `{"spec":{"activeDeadlineSeconds":1}}`)
 }
 
-// daemonsHandOver begins an update in place, calls happens, and checks that the update ends natively. It calls happens while a pod is being
-// updated: then the budget is used up, and neither Stayput nor the native controller begins with another pod.
-func daemonsHandOver(t *testing.T, happens func(*stage)) {
+// daemonHistory checks that no old revision is kept where the DaemonSet says so.
+func daemonHistory(t *testing.T) {
 	s := newDaemonStage(t, labelled)
-	s.install(agent(lasting))
-	s.begin("in place", inPlace)
-	s.setImage(agents, "app=v2")
-	s.reaches(agents, threeway)
-	s.begin("native", recreated)
-	happens(s)
-	s.completes(agents)
-	s.runs(agents, "v2")
-}
-
-func daemonsOptOut(s *stage) { s.kubectl("", "label", agents, updateLabel+"=recreate") }
-
-// forgetOldest deletes the revision of the pods that are not updated. So Stayput no longer knows their old template.
-func forgetOldest(s *stage) {
-	s.Helper()
-	var oldest *appsv1.ControllerRevision
-	s.wait("two revisions", func(w world) error {
-		for _, revision := range w.revisions {
-			if oldest == nil || revision.Revision < oldest.Revision {
-				oldest = revision
-			}
-		}
-		if len(w.revisions) != 2 {
-			return fmt.Errorf("there are %d", len(w.revisions))
-		}
-		return nil
-	})
-	s.kubectl("", "delete", "controllerrevision", oldest.Name)
-}
-
-// daemonsToOnDelete checks that a pod in progress is finished, and that no further pod is begun. An update that fell back stays native.
-func daemonsToOnDelete(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(lasting))
-	s.create(web(1, named("clock")))
-	s.begin("in place", inPlace)
-	s.setImage(agents, "app=v2")
-	s.reaches(agents, threeway)
-	s.patch(agents, `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
-	s.reaches(agents, exactlyHalf)
-	s.begin("left alone", frozenBut("clock"))
-	s.tick("v2")
-	s.begin("rolling again", Rules{Created: exactly(1), Deleted: exactly(1)})
-	s.patch(agents, `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`)
-	s.completes(agents)
-	s.runs(agents, "v2")
-}
-
-var exactlyHalf = moment{"done with two pods, the third untouched", func(t tally) bool { return t == tally{done: 2, untouched: 1} }}
-
-func daemonsDeleted(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(lasting))
-	s.begin("in place", inPlace)
-	s.setImage(agents, "app=v2")
-	s.reaches(agents, threeway)
-	s.begin("deletion", Rules{Created: none, Deleted: exactly(3), Outage: true})
-	s.kubectl("", "delete", agents, "--timeout=2m")
-	s.wait("everything to be gone", func(w world) error {
-		if left := len(w.pods) + len(w.prePullPods) + len(w.revisions); left > 0 {
-			return fmt.Errorf("%d pods and ControllerRevisions are left", left)
-		}
-		return nil
-	})
-}
-
-// daemonHistory checks that of three old revisions as many are kept as the DaemonSet says, besides the newest.
-func daemonHistory(t *testing.T, limit int32, kept ...string) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.RevisionHistoryLimit = &limit }))
+	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.RevisionHistoryLimit = new(int32) }))
 	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
 	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
 	s.wait("the older revisions to be cleaned up", func(w world) error {
-		if len(w.revisions) != len(kept) {
+		if len(w.revisions) != 1 {
 			return fmt.Errorf("there are %d revisions", len(w.revisions))
 		}
 		return nil
 	})
-	s.history(agents, kept...)
+	s.history(agents, "3")
 }
 
 // survived checks that the pods of before still exist.

@@ -250,7 +250,7 @@ func (w world) daemonComplete(ds *appsv1.DaemonSet) error {
 		return fmt.Errorf("no ControllerRevision has the template of generation %d", ds.Generation)
 	}
 	if done, why := daemonsRolledOut(ds); !done {
-		return fmt.Errorf("status: %s; pods: %s", why, w.ofDaemonSet(ds).tally())
+		return fmt.Errorf("status: %s; pods: %s", why, w.ofDaemonSet(ds).podCounts())
 	}
 	for _, pod := range w.pods {
 		if metav1.IsControlledBy(pod, ds) && !alive(pod) {

@@ -13,7 +13,7 @@ plugin: ## build kubectl's plugin, and the program that completes its arguments,
 	@install cmd/kubectl-stayput/commands/kubectl_complete-stayput $(BIN)/
 
 .PHONY: e2e
-e2e: cluster install plugin ## the end-to-end suite; RUN=undo/half for some scenarios, SHORT=1 without scenarios that take long or whose rule another one tests
+e2e: cluster install plugin ## the end-to-end suite; RUN=undo/half for some scenarios, SHORT=1 without scenarios that take long
 	go test -tags e2e -count=1 -timeout 75m -parallel $(SCENARIOS) $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
 
 .PHONY: demo

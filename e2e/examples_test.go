@@ -21,6 +21,8 @@ import (
 // example is a file of examples: what it needs, and what its update must do beside what its comment shows.
 type example struct {
 	workload string
+	// long: make test does not update it.
+	long bool
 	// restarts are those of all commands in the comment together.
 	restarts restarts
 	// before makes what the file expects of a cluster and the test cluster does not have.
@@ -32,34 +34,41 @@ type example struct {
 }
 
 var allExamples = map[string]example{
-	"web":              {workload: "web", restarts: once, after: func(s *stage) { s.runs("web", "v2") }},
-	"worker":           {workload: "worker", restarts: once},
-	"node-agent":       {workload: daemonSetPrefix + "node-agent", restarts: once},
-	"single-replica":   {workload: "single", restarts: once, before: volumeForClaim},
-	"sidecar":          {workload: "sidecar", restarts: restarts{"proxy": exactly(1)}},
-	"mesh-injected":    {workload: "meshed", restarts: once, before: injecting, after: injected},
-	"jvm":              {workload: "jvm", restarts: restarts{"tomcat": exactly(1)}, after: func(s *stage) { s.sized("jvm", "150m") }},
+	"web":            {workload: "web", restarts: once, after: func(s *stage) { s.runs("web", "v2") }},
+	"worker":         {workload: "worker", long: true, restarts: once},
+	"node-agent":     {workload: daemonSetPrefix + "node-agent", long: true, restarts: once},
+	"single-replica": {workload: "single", restarts: once, before: volumeForClaim},
+	"sidecar":        {workload: "sidecar", long: true, restarts: restarts{"proxy": exactly(1)}},
+	"mesh-injected":  {workload: "meshed", long: true, restarts: once, before: injecting, after: injected},
+	"jvm": {workload: "jvm", long: true, restarts: restarts{"tomcat": exactly(1)},
+		after: func(s *stage) { s.sized("jvm", "150m") }},
 	"configmap-reload": {workload: "configured", restarts: once, after: coloursAreGreen},
 	"canary":           {workload: "canary", restarts: once, after: func(s *stage) { s.runs("canary", "v2") }},
-	"gpu-inference": {workload: "inference", restarts: restarts{"server": exactly(1)},
+	"gpu-inference": {workload: "inference", long: true, restarts: restarts{"server": exactly(1)},
 		before: gpuOnEachNode, meanwhile: modelLoaded, after: modelIsThere},
 }
 
 // examples applies each file of examples in a namespace of its own, and updates it by the commands in its comment. The pods must stay.
 func examples(t *testing.T) {
-	scenarios := map[string]func(*testing.T){}
+	scenarios, atNight := map[string]func(*testing.T){}, map[string]func(*testing.T){}
 	for _, file := range exampleFiles(t) {
 		name := strings.TrimSuffix(file, ".yaml")
 		of, known := allExamples[name]
 		if !known {
 			t.Errorf("allExamples does not say what %s does", file)
 		}
-		scenarios[name] = func(t *testing.T) { of.updated(t, filepath.Join("examples", file)) }
+		updated := func(t *testing.T) { of.updated(t, filepath.Join("examples", file)) }
+		if of.long {
+			atNight[name] = updated
+		} else {
+			scenarios[name] = updated
+		}
 	}
-	if len(scenarios) != len(allExamples) {
-		t.Errorf("allExamples has %d rows, and there are %d files", len(allExamples), len(scenarios))
+	if found := len(scenarios) + len(atNight); found != len(allExamples) {
+		t.Errorf("allExamples has %d rows, and there are %d files", len(allExamples), found)
 	}
-	together(t, lengthy(scenarios, "worker", "sidecar", "mesh-injected", "node-agent", "jvm", "gpu-inference"))
+	together(t, scenarios)
+	nightly(t, atNight)
 }
 
 // exampleFiles returns the names of the manifests in examples.

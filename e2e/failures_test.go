@@ -20,33 +20,24 @@ import (
 
 // partial checks updates that Stayput must leave in the middle. The native controller finishes them.
 func partial(t *testing.T) {
-	together(t, lengthy(map[string]func(*testing.T){
-		"label removed":                  func(t *testing.T) { handOver(t, func(s *stage) { s.label(updateLabel + "-") }) },
-		"opted out":                      func(t *testing.T) { handOver(t, optOut) },
-		"edited beyond what is possible": func(t *testing.T) { handOver(t, func(s *stage) { s.setEnv("web", "COLOUR=green") }) },
-		"deleted":                        deletedHalfway,
-		"deleted without its pods":       podsLeftBehind,
-		"set to Recreate":                func(t *testing.T) { handOver(t, toRecreate) },
-	}, "opted out", "edited beyond what is possible", "set to Recreate"))
+	together(t, map[string]func(*testing.T){
+		"label removed":            unlabelledHalfway,
+		"deleted":                  deletedHalfway,
+		"deleted without its pods": podsLeftBehind,
+	})
 }
 
-func optOut(s *stage) { s.kubectl("", "label", "deployment", "web", updateLabel+"=recreate") }
-
-func toRecreate(s *stage) {
-	s.patch("web", `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`)
-}
-
-// handOver begins an update in place, calls happens, and checks that the update ends natively. It waits until a pod restarts: anything that
-// happens in the moment in which a pod is taken out of service comes too late for the native controller, which still counts that pod (see
+// unlabelledHalfway checks that an update without the label ends natively. It waits until a pod restarts: anything that happens in the
+// moment in which a pod is taken out of service comes too late for the native controller, which still counts that pod (see
 // docs/explanation/limits.md).
-func handOver(t *testing.T, happens func(*stage)) {
+func unlabelledHalfway(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3, slow))
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
 	s.reaches("web", threeway)
 	s.begin("native", recreated)
-	happens(s)
+	s.label(updateLabel + "-")
 	s.completes("web")
 	s.runs("web", "v2")
 }

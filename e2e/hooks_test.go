@@ -34,32 +34,15 @@ const (
 
 // hooks checks that containers restart only when another controller has deregistered their pod, or has taken too long.
 func hooks(t *testing.T) {
-	together(t, lengthy(map[string]func(*testing.T){
-		"a Deployment": func(t *testing.T) {
-			besideDeregister(newStage(t, labelled), "web", func(s *stage) { s.create(web(3, hooked)) })
-		},
-		"a DaemonSet": func(t *testing.T) {
-			besideDeregister(newDaemonStage(t, labelled), agents, func(s *stage) { s.install(agent(templated(hooked))) })
-		},
-		"a StatefulSet": func(t *testing.T) {
-			besideDeregister(newAskingStage(t, labelled), members, func(s *stage) { s.form(db(2, policies["Parallel"], ofTemplate(hooked))) })
-		},
+	together(t, map[string]func(*testing.T){
 		"as the example says":             deregistersAsShipped,
 		"changed half-way, and timed out": hookHalfway,
-	}, "a StatefulSet", "a DaemonSet"))
+	})
 }
 
 // hooked names the hook of examples/deregister.
 func hooked(d *appsv1.Deployment) {
 	metav1.SetMetaDataAnnotation(&d.ObjectMeta, hooksAnnotation, targetsHookName)
-}
-
-// besideDeregister creates a workload beside the program of examples/deregister, and updates it.
-func besideDeregister(s *stage, name string, create func(*stage)) {
-	s.Helper()
-	s.deregister()
-	create(s)
-	s.deregisters(name)
 }
 
 // deregistersAsShipped does the same beside the files of examples/deregister. Only what their comment says is edited.

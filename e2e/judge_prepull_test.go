@@ -74,11 +74,13 @@ func (j *judge) outlived() {
 // surge returns rules for at most so many surge pods, which are removed in the end. That their number is exact follows from the pods that
 // are left.
 func surge(pods int) Rules {
-	return Rules{Created: Count{1, pods}, Deleted: Count{1, pods}, Whole: true}
+	return Rules{Created: Count{1, pods}, Deleted: Count{1, pods}, AllAvailable: true}
 }
 
-// whole exempts workloads that may not surge.
-func (r Rules) whole(of metav1.Object) bool { return r.Whole && of.GetLabels()[surgeLabel] != "false" }
+// allAvailable exempts workloads that may not surge.
+func (r Rules) allAvailable(of metav1.Object) bool {
+	return r.AllAvailable && of.GetLabels()[surgeLabel] != "false"
+}
 
 // surge checks that no pod is created beyond maxSurge where no pod may be unavailable. Natively only replicas add up to that: a terminating
 // pod is alive for a moment after its replacement has been created.
@@ -87,7 +89,7 @@ func (j *judge) surge(e event, pod *corev1.Pod) {
 	if e.what != watch.Added || d == nil {
 		return
 	}
-	if rules := j.phaseAt(e.version, called(d)).rules; !rules.whole(d) || rules.Created == anyNumber {
+	if rules := j.phaseAt(e.version, called(d)).rules; !rules.allAvailable(d) || rules.Created == anyNumber {
 		return
 	}
 	if pods, most := len(j.podsOf(d)), int(replicasOf(d))+maySurge(d); pods > most {

@@ -35,8 +35,8 @@ type Rules struct {
 	// Of names the workload of the rules. If it is empty, the rules are about all workloads of the namespace, taken together.
 	Of               string
 	Created, Deleted Count
-	// FrozenBut forbids that pods change their ReplicaSet or revision, except the pods of this Deployment.
-	FrozenBut string
+	// UpdatesOnly forbids that pods change their ReplicaSet or revision, except the pods of this Deployment.
+	UpdatesOnly string
 	// Orphans permits pods and pre-pull pods without an owner.
 	Orphans bool
 	// Outage permits more unavailable pods than maxUnavailable, because the scenario itself makes pods unavailable.
@@ -44,15 +44,16 @@ type Rules struct {
 	// Spare permits so many more, where no manager answers. A pod is Ready again then until its old container has stopped for the patch, and
 	// a native controller may take the next one meanwhile.
 	Spare int
-	// Whole forbids any unavailable pod, whatever maxUnavailable says, and more pods than maxSurge allows. Workloads with surge "false" are
-	// exempt.
-	Whole bool
+	// AllAvailable forbids any unavailable pod, whatever maxUnavailable says, and more pods than maxSurge allows. Workloads with surge
+	// "false" are exempt.
+	AllAvailable bool
 }
 
 var (
 	inPlace   = Rules{Created: none, Deleted: none}
 	recreated = Rules{Created: some, Deleted: some}
 	anyChurn  = Rules{Created: anyNumber, Deleted: anyNumber}
+	noUpdates = updatesOnly("none")
 )
 
 // of returns the same rules for one workload. The rules of the other workloads stay in force.
@@ -61,7 +62,8 @@ func (r Rules) of(name string) Rules {
 	return r
 }
 
-func frozenBut(name string) Rules { return Rules{Created: none, Deleted: none, FrozenBut: name} }
+// updatesOnly forbids that pods of other workloads than this Deployment are updated.
+func updatesOnly(name string) Rules { return Rules{Created: none, Deleted: none, UpdatesOnly: name} }
 
 // phase is a part of a test that begins at a resource version.
 type phase struct {
@@ -300,7 +302,7 @@ func readsEarly(pod *corev1.Pod, key string) bool {
 }
 
 func (j *judge) frozen(e event, pod *corev1.Pod, set *appsv1.ReplicaSet) {
-	exempt, before := j.phaseAt(e.version, j.workloadOf(pod)).rules.FrozenBut, j.owners[pod.UID]
+	exempt, before := j.phaseAt(e.version, j.workloadOf(pod)).rules.UpdatesOnly, j.owners[pod.UID]
 	if exempt == "" || before == "" || before == set.UID {
 		return
 	}
@@ -385,7 +387,7 @@ func (j *judge) status(e event, d *appsv1.Deployment) {
 	if !done {
 		return
 	}
-	pods, serving := j.podsOf(d), j.tally(d).done
+	pods, serving := j.podsOf(d), j.podCounts(d).done
 	if len(pods) < int(replicasOf(d)) {
 		j.violation(e, "says it is rolled out with %d live pods of %d", len(pods), replicasOf(d))
 	}
@@ -435,7 +437,7 @@ func (j *judge) missing(e event, of metav1.Object, wanted, budget int, available
 	floor := min(wanted, max(j.floor[of.GetUID()], len(available)))
 	j.floor[of.GetUID()] = floor
 	in, missing := j.phaseAt(e.version, called(of)), floor-len(available)
-	if in.rules.whole(of) {
+	if in.rules.allAvailable(of) {
 		budget = 0
 	}
 	in.peak = max(in.peak, missing)

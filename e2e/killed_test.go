@@ -76,8 +76,8 @@ func (s *group) create(random *rand.Rand) {
 	for i := range perKill {
 		name := fmt.Sprintf("app-%02d", i)
 		delays := []string{"0s", "2s", "4s"}
-		knobs := []knob{named(name), stopsAfter(delays[random.IntN(3)], 10), readyAfter("app", delays[random.IntN(3)])}
-		s.names = append(s.names, s.submitOne(i%4, name, knobs))
+		options := []option{named(name), stopsAfter(delays[random.IntN(3)], 10), readyAfter("app", delays[random.IntN(3)])}
+		s.names = append(s.names, s.submitOne(i%4, name, options))
 		if i%8 < 4 {
 			s.service(s.names[i], corev1.ServiceInternalTrafficPolicyCluster)
 		}
@@ -86,22 +86,22 @@ func (s *group) create(random *rand.Rand) {
 }
 
 // submitOne creates a workload of one of the kinds, and returns its name.
-func (s *group) submitOne(kind int, name string, knobs []knob) string {
+func (s *group) submitOne(kind int, name string, options []option) string {
 	s.Helper()
 	policy := policies["OrderedReady"]
 	switch kind {
 	case 0:
-		d := web(2, knobs...)
+		d := web(2, options...)
 		s.submit(d)
 		return called(d)
 	case 1:
-		ds := agent(allTemplated(knobs)...)
+		ds := agent(allTemplated(options)...)
 		s.submitDaemonSet(ds)
 		return called(ds)
 	case 2:
 		policy = policies["Parallel"]
 	}
-	sts := db(2, append(allOfTemplate(knobs), policy)...)
+	sts := db(2, append(allOfTemplate(options), policy)...)
 	sts.Spec.ServiceName = name
 	s.submitStatefulSet(sts)
 	return called(sts)

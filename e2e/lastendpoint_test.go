@@ -43,7 +43,7 @@ func lastOfNodes(t *testing.T) {
 }
 
 // daemonNamed gives the DaemonSet, its pods and its selector another name.
-func daemonNamed(name string) daemonKnob {
+func daemonNamed(name string) daemonSetOption {
 	return func(ds *appsv1.DaemonSet) {
 		like := web(1, named(name))
 		ds.ObjectMeta, ds.Spec.Selector, ds.Spec.Template = like.ObjectMeta, like.Spec.Selector, like.Spec.Template

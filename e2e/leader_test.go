@@ -12,16 +12,16 @@ import (
 
 // step is a phase of a pod's update at which the leader is killed, and the setting that makes the phase last.
 type step struct {
-	phase podPhase
-	drain string
-	knobs []knob
+	phase   podPhase
+	drain   string
+	options []option
 }
 
 // stepsOfLeader are all phases. The kill follows within milliseconds.
 var stepsOfLeader = []step{
 	{drained, "5s", nil},
-	{patched, "2s", []knob{stopping}},
-	{running, "2s", []knob{slow}},
+	{patched, "2s", []option{stopping}},
+	{running, "2s", []option{slow}},
 }
 
 // leaderKilled kills the leader at a phase of a pod's update. The next leader finds the pod in that phase. As in managerKilled, native
@@ -30,8 +30,8 @@ var stepsOfLeader = []step{
 func leaderKilled(t *testing.T, step step) {
 	long(t)
 	s := meeting{newStatefulStage(t, with(stateful, drainLabel, step.drain)), []string{"web", members, caches}}
-	s.submit(web(4, step.knobs...))
-	s.submitPolicies(2, allOfTemplate(step.knobs)...)
+	s.submit(web(4, step.options...))
+	s.submitPolicies(2, allOfTemplate(step.options)...)
 	s.each(s.completes)
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster) // without a Service no pod waits for a drain
 	s.offered("web")
@@ -48,7 +48,7 @@ func leaderKilled(t *testing.T, step step) {
 				return nil
 			}
 		}
-		return errors.New(now.tally().String())
+		return errors.New(now.podCounts().String())
 	}))
 	kill(s.stage, leader)
 	s.end("v2")

@@ -157,23 +157,10 @@ func TestTogether(t *testing.T) {
 // TestAlone runs the scenarios that break shared components, one after another, and repairs the component after each.
 func TestAlone(t *testing.T) { disturbances(t) }
 
-// long skips a scenario in make test, which runs the suite with -short: it takes long, or another scenario tests the same rule.
+// long skips a scenario that takes long in make test, which runs the suite with -short.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("too long for make test; make e2e runs it")
 	}
-}
-
-// lengthy removes the scenarios of these names where the suite is to be short.
-func lengthy(scenarios map[string]func(*testing.T), names ...string) map[string]func(*testing.T) {
-	for _, name := range names {
-		if _, known := scenarios[name]; !known {
-			panic("there is no scenario called " + name)
-		}
-		if testing.Short() {
-			delete(scenarios, name)
-		}
-	}
-	return scenarios
 }

@@ -21,14 +21,12 @@ import (
 // here.
 type inPlaceChange struct {
 	// has prepares a workload for the change.
-	has knob
+	has option
 	// container is the container that restarts.
 	container string
 	edit      func(s *stage, name string) string
 	// taken reports whether a pod has the change.
 	taken func(*corev1.Pod) bool
-	// oneWay: running pods do not take an undo.
-	oneWay bool
 }
 
 // inPlaceChanges are all kinds of changes except images alone, which the other scenarios test. A new kind is a new row.
@@ -90,38 +88,30 @@ var inPlaceChanges = map[string]inPlaceChange{
 		taken: func(pod *corev1.Pod) bool {
 			return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == noTaint })
 		},
-		oneWay: true, // a toleration cannot be removed from a pod
 	},
 }
 
-// meanwhile tests events in the middle of an update, for each kind of change. Some scenarios of every theme are in make test. The others
-// differ only in the kind of the change or of the workload.
+// meanwhile tests events in the middle of an update, for kinds of changes of which a real kubelet may show more than the simulation.
 func meanwhile(t *testing.T) {
-	scenarios := map[string]func(*testing.T){}
-	for what, change := range inPlaceChanges {
-		for kind, of := range kindsOfWorkloads {
-			scenarios[what+" of a "+kind+", undo"] = func(t *testing.T) { change.undone(t, of) }
-		}
-		scenarios[what+", paused"] = change.paused
-		scenarios[what+", scaled"] = change.scaled
+	scenarios := map[string]func(*testing.T){
+		"one container, paused": inPlaceChanges["one container"].paused,
+		"auxiliary, paused":     inPlaceChanges["auxiliary"].paused,
 	}
-	together(t, lengthy(scenarios,
-		"one container of a DaemonSet, undo", "one container of a StatefulSet, undo", "one container, scaled",
-		"restart of a Deployment, undo", "restart of a DaemonSet, undo", "sidecar of a Deployment, undo", "auxiliary of a Deployment, undo",
-		"auxiliary of a DaemonSet, undo", "annotation of a Deployment, undo", "annotation of a DaemonSet, undo",
-		"toleration of a Deployment, undo", "toleration of a DaemonSet, undo",
-		"resize of a Deployment, undo", "resize of a DaemonSet, undo", "resize with a restart of a DaemonSet, undo",
-		"hook of a DaemonSet, undo", "hook of a StatefulSet, undo", "hook, paused", "hook, scaled",
-		"restart, paused", "sidecar, paused", "annotation, paused", "toleration, paused", "resize, paused", "resize with a restart, paused",
-		"restart of a StatefulSet, undo", "sidecar of a StatefulSet, undo", "auxiliary of a StatefulSet, undo",
-		"annotation of a StatefulSet, undo", "toleration of a StatefulSet, undo", "resize with a restart of a StatefulSet, undo",
-		"variable of a StatefulSet, undo", "variable of a DaemonSet, undo", "variable, paused", "variable, scaled",
-		"toleration, scaled", "sidecar, scaled", "auxiliary, scaled", "annotation, scaled", "resize, scaled", "resize with a restart, scaled",
-		"variable of a Deployment, undo", "sidecar of a DaemonSet, undo", "restart, scaled", "resize with a restart of a Deployment, undo"))
+	for what, kind := range map[string]string{
+		"one container":         "Deployment",
+		"hook":                  "Deployment",
+		"resize with a restart": "Deployment",
+		"resize":                "StatefulSet",
+		"sidecar":               "DaemonSet",
+	} {
+		change, of := inPlaceChanges[what], kindsOfWorkloads[kind]
+		scenarios[what+" of a "+kind+", undo"] = func(t *testing.T) { change.undone(t, of) }
+	}
+	together(t, scenarios)
 }
 
-// lasting returns a knob that prepares a workload for the change, and makes each pod take so long.
-func (c inPlaceChange) lasting(delay string) knob {
+// lasting returns an option that prepares a workload for the change, and makes each pod take so long.
+func (c inPlaceChange) lasting(delay string) option {
 	return func(d *appsv1.Deployment) {
 		c.has(d)
 		readyAfter(c.container, delay)(d)
@@ -183,19 +173,13 @@ func (c inPlaceChange) undone(t *testing.T, kind kindOfWorkload) {
 	kind.create(s, c.lasting("6s"))
 	before := s.pods(kind.name)
 	c.begin(s, kind.name)
-	rules := inPlace
-	if c.oneWay {
-		rules = kind.recreated
-	}
-	s.begin("undo", rules)
+	s.begin("undo", inPlace)
 	s.rollout("undo", kind.name)
 	s.completes(kind.name)
 	s.metWhen(kind.name, c.partial)
 	c.nowhere(s, kind.name)
-	if !c.oneWay {
-		s.kept(kind.name, before, restarts{c.container: {0, 2}})
-		s.someNeverRestarted(kind.name)
-	}
+	s.kept(kind.name, before, restarts{c.container: {0, 2}})
+	s.someNeverRestarted(kind.name)
 }
 
 // paused checks that the pod in progress is finished, and no other is begun.
@@ -207,7 +191,7 @@ func (c inPlaceChange) paused(t *testing.T) {
 	s.rollout("pause", "web")
 	s.metWhen("web", c.partial)
 	s.rests("web")
-	s.begin("paused", frozenBut("clock"))
+	s.begin("paused", updatesOnly("clock"))
 	s.tick("v2")
 	s.begin("resumed", inPlace)
 	s.rollout("resume", "web")
@@ -217,26 +201,7 @@ func (c inPlaceChange) paused(t *testing.T) {
 	c.everywhere(s, "web")
 }
 
-// scaled checks that a pod that scaling creates has the change from the start, and that the existing pods are not replaced.
-func (c inPlaceChange) scaled(t *testing.T) {
-	s := newStage(t, restarting)
-	s.create(web(3, c.lasting("6s")))
-	before := s.pods("web")
-	c.begin(s, "web")
-	s.begin("scaled", Rules{Created: exactly(1), Deleted: none})
-	s.kubectl("", "scale", "deployment", "web", "--replicas=4")
-	s.completes("web")
-	s.metWhen("web", c.partial)
-	s.survived("web", before)
-	for uid, pod := range s.pods("web") {
-		if was := before[uid]; was != nil {
-			s.restarted(was, pod, onceEach([]string{c.container}))
-		}
-	}
-	c.everywhere(s, "web")
-}
-
-// gathering is a meeting of Deployments and DaemonSets, each with its own kind of change.
+// gathering is a meeting of workloads of both kinds, each with its own kind of change.
 type gathering struct {
 	meeting
 	changes map[string]inPlaceChange // by workload

@@ -15,33 +15,19 @@ import (
 // native tests edits that no running pod can take, and workloads without the label. They are ordinary rollouts, no worse than without
 // Stayput, and the next edit is in place again.
 func native(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
+	together(t, map[string]func(*testing.T){
+		"environment":                        byEnvironment,
 		"no label, no Stayput":               notAsked,
-		"opted out":                          optedOut,
 		"refused by a policy":                refusedByPolicy,
 		"native rollout already in progress": updating,
-	}
-	for name, change := range map[string]func(*stage){
-		"environment":     func(s *stage) { s.setEnv("web", "COLOUR=green") },
-		"rollout restart": func(s *stage) { s.rollout("restart", "web") },
-		"init container image": func(s *stage) {
-			s.kubectl("", "patch", "deployment", "web", "--type=json", "-p", fmt.Sprintf(
-				`[{"op":"replace","path":"/spec/template/spec/initContainers/0/image","value":%q}]`, appImage("v2")))
-		},
-		"image and environment": func(s *stage) {
-			s.kubectl("", "patch", "deployment", "web", "--type=strategic", "-p", fmt.Sprintf(
-				`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q,"env":[{"name":"COLOUR","value":"red"}]}]}}}}`,
-				appImage("v4")))
-		},
-	} {
-		scenarios[name] = func(t *testing.T) {
-			s := newStage(t, labelled)
-			s.create(web(3, prepared))
-			s.recreated("web", func() { change(s) })
-			s.inPlace("web", once, func() { s.setImage("web", "app=v5") })
-		}
-	}
-	together(t, lengthy(scenarios, "opted out", "rollout restart", "init container image", "image and environment"))
+	})
+}
+
+func byEnvironment(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, prepared))
+	s.recreated("web", func() { s.setEnv("web", "COLOUR=green") })
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
 // prepared adds an init container that prints its version and ends.
@@ -60,14 +46,6 @@ func notAsked(t *testing.T) {
 		t.Error("a Deployment in an unlabelled namespace carries a decision")
 	}
 	s.neverOut("web")
-}
-
-func optedOut(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3, workloadLabel(updateLabel, "recreate")))
-	s.recreated("web", func() { s.setImage("web", "app=v2") })
-	s.kubectl("", "label", "deployment", "web", updateLabel+"-")
-	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
 }
 
 // refusedByPolicy checks that a cluster that forbids patches of images gets an ordinary rollout.

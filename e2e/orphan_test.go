@@ -14,13 +14,13 @@ import (
 // everyManagerKilled kills all managers while a pod is out of service, before it is patched and afterwards. Nothing of Stayput is left to
 // put it back: its own kubelet does. The native controllers, which count it as unavailable until then, finish the update.
 func everyManagerKilled(t *testing.T) {
-	kinds := map[string]func(*stage, ...knob) string{
-		"Deployment": func(s *stage, knobs ...knob) string { return s.deploy(web(4, knobs...)) },
-		"DaemonSet":  func(s *stage, knobs ...knob) string { return s.deploy(agent(allTemplated(knobs)...)) },
+	kinds := map[string]func(*stage, ...option) string{
+		"Deployment": func(s *stage, options ...option) string { return s.deploy(web(4, options...)) },
+		"DaemonSet":  func(s *stage, options ...option) string { return s.deploy(agent(allTemplated(options)...)) },
 	}
 	for policy, order := range policies {
-		kinds["StatefulSet, "+policy] = func(s *stage, knobs ...knob) string {
-			return s.deploy(db(2, append(allOfTemplate(knobs), order)...))
+		kinds["StatefulSet, "+policy] = func(s *stage, options ...option) string {
+			return s.deploy(db(2, append(allOfTemplate(options), order)...))
 		}
 	}
 	for kind, create := range kinds {
@@ -36,7 +36,7 @@ func everyManagerKilled(t *testing.T) {
 }
 
 // killedWhen kills all managers when a pod is in that phase. Its containers take seconds to stop.
-func killedWhen(t *testing.T, phase podPhase, drain string, create func(*stage, ...knob) string) {
+func killedWhen(t *testing.T, phase podPhase, drain string, create func(*stage, ...option) string) {
 	s := newDaemonStage(t, with(stateful, drainLabel, drain))
 	name := create(s, stopping)
 	s.service(name, corev1.ServiceInternalTrafficPolicyCluster) // without a Service no pod waits for its drain
@@ -51,7 +51,7 @@ func killedWhen(t *testing.T, phase podPhase, drain string, create func(*stage, 
 				return nil
 			}
 		}
-		return errors.New(now.tally().String())
+		return errors.New(now.podCounts().String())
 	}))
 	for _, process := range managing {
 		kill(s, process)

@@ -4,31 +4,25 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // pacing checks that updates do not wait without a reason.
 func pacing(t *testing.T) {
-	together(t, lengthy(map[string]func(*testing.T){
-		"no client is sent":                  func(t *testing.T) { noClientSent(t, "web", func(s *stage) { s.create(web(2)) }) },
-		"no client is sent to the agents":    func(t *testing.T) { noClientSent(t, agents, func(s *stage) { s.install(agent()) }) },
-		"a slice by hand":                    sliceByHand,
-		"preStop counts":                     preStopCounts,
-		"slow to stop":                       slowToStop,
-		"a volume for one node":              volumeForOneNode,
-		"a port of the node":                 portOfTheNode,
-		"no node for the surge pod":          noNodeForTheSurgePod,
-		"none may be unavailable, and alone": noneUnavailableAndAlone,
-	}, "no client is sent to the agents", "a slice by hand", "no node for the surge pod", "none may be unavailable, and alone"))
+	together(t, map[string]func(*testing.T){
+		"no client is sent":     noClientSent,
+		"preStop counts":        preStopCounts,
+		"slow to stop":          slowToStop,
+		"a volume for one node": volumeForOneNode,
+		"a port of the node":    portOfTheNode,
+	})
 }
 
 // slowToStop checks that a container that takes longer to stop than the deadline does not fail the rollout: `rollout status` follows it to
@@ -44,7 +38,7 @@ func slowToStop(t *testing.T) {
 }
 
 // stopsAfter makes the first container take delay to stop, with a grace period of so many seconds.
-func stopsAfter(delay string, grace int64) knob {
+func stopsAfter(delay string, grace int64) option {
 	return func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
 		spec.TerminationGracePeriodSeconds = &grace
@@ -58,12 +52,12 @@ const noticeable = 30 * time.Second
 var noticeably = with(labelled, drainLabel, noticeable.String())
 
 // noClientSent checks that pods that no Service selects restart one after another in less time than the drain of the first would take.
-func noClientSent(t *testing.T, name string, create func(*stage)) {
+func noClientSent(t *testing.T) {
 	s := newStage(t, noticeably)
-	create(s)
+	s.create(web(2))
 	s.watchedFor(noticeable)
 	began := time.Now()
-	s.inPlace(name, once, func() { s.setImage(name, "app=v2") })
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 	if took := time.Since(began); took >= noticeable {
 		t.Errorf("an update of pods that no Service selects took %s", took.Round(time.Second))
 	}
@@ -87,38 +81,6 @@ func (s *stage) watchedFor(long time.Duration) {
 	})
 }
 
-// sliceByHand checks that a pod whose address is in a slice without a controller counts as used. Another update, of pods that no Service
-// selects, completes while the first pod that is listed waits.
-func sliceByHand(t *testing.T) {
-	s := newStage(t, noticeably)
-	s.create(web(2), web(1, named("worker")))
-	s.listByHand("web")
-	s.watchedFor(noticeable)
-	before := s.pods("web")
-	s.begin("in place", inPlace)
-	s.setImage("web", "app=v2")
-	s.wait("a pod of web to be out of service", draining("web"))
-	s.setImage("worker", "app=v2")
-	s.completes("worker")
-	s.wait("a pod of web to wait still", draining("web"))
-	s.kubectl("", "label", ref("web"), drainLabel+"=500ms")
-	s.completes("web")
-	s.kept("web", before, once)
-}
-
-// listByHand creates a slice with a workload's addresses.
-func (s *stage) listByHand(name string) {
-	s.Helper()
-	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, ObjectMeta: metav1.ObjectMeta{Name: "by-hand",
-		Labels: map[string]string{discoveryv1.LabelServiceName: "by-hand", discoveryv1.LabelManagedBy: "e2e.example"}}}
-	for _, pod := range s.pods(name) {
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{pod.Status.PodIP}})
-	}
-	if _, err := clients.DiscoveryV1().EndpointSlices(s.namespace).Create(s.Context(), slice, metav1.CreateOptions{}); err != nil {
-		s.Fatalf("creating an EndpointSlice by hand: %v", err)
-	}
-}
-
 // preStopCounts checks that a container with a preStop sleep as long as the drain is patched at once.
 func preStopCounts(t *testing.T) {
 	s := newStage(t, with(labelled, drainLabel, preStopSleep.String()))
@@ -133,7 +95,7 @@ func preStopCounts(t *testing.T) {
 const preStopSleep = 10 * time.Second
 
 // sleepingFor makes the application serve for some more seconds when it is told to stop.
-func sleepingFor(pause time.Duration) knob {
+func sleepingFor(pause time.Duration) option {
 	return func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
 		spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
@@ -191,7 +153,7 @@ func (s *stage) volume(name string, mode corev1.PersistentVolumeAccessMode) {
 }
 
 // mounting gives the pods a volume.
-func mounting(claim string) knob {
+func mounting(claim string) option {
 	return func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
@@ -210,24 +172,11 @@ func portOfTheNode(t *testing.T) {
 }
 
 // takingPort makes every pod use a host port, whatever port the pod listens on.
-func takingPort(port int32) knob {
+func takingPort(port int32) option {
 	return func(d *appsv1.Deployment) {
 		app := &d.Spec.Template.Spec.Containers[0]
 		app.Ports = append(app.Ports, corev1.ContainerPort{Name: "node", ContainerPort: 8079, HostPort: port})
 	}
-}
-
-// noNodeForTheSurgePod tests pods with an anti-affinity that only the scheduler can evaluate. Long before the deadline they restart one at
-// a time.
-func noNodeForTheSurgePod(t *testing.T) {
-	s := newStage(t, surging)
-	s.create(web(3, apart, progressDeadline(3600)))
-	before := s.pods("web")
-	s.begin("no surge pods", Rules{Created: exactly(1), Deleted: exactly(1)})
-	s.setImage("web", "app=v2")
-	s.completes("web")
-	s.kept("web", before, once)
-	s.runs("web", "v2")
 }
 
 // apart permits at most one pod on a node.
@@ -235,31 +184,6 @@ func apart(d *appsv1.Deployment) {
 	d.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname,
 			LabelSelector: d.Spec.Selector}}}}
-}
-
-// noneUnavailableAndAlone checks that with an explicit 0 no pod becomes unavailable, that the update waits instead, and that users are told
-// why.
-func noneUnavailableAndAlone(t *testing.T) {
-	s := newStage(t, surging)
-	port := int32(18080) // the pods of another scenario use the other port
-	s.create(web(3, takingPort(port), rolling("0", "1"), progressDeadline(15)))
-	before := s.pods("web")
-	s.begin("waiting", Rules{Created: exactly(1), Deleted: none, Whole: true})
-	s.setImage("web", "app=v2")
-	s.wait("the status to say why", on("web", func(_ world, d *appsv1.Deployment) error {
-		for _, c := range d.Status.Conditions {
-			if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {
-				return says(c.Message, "maxUnavailable is 0", fmt.Sprint("port ", port))
-			}
-		}
-		return errors.New("the deadline has not passed")
-	}))
-	s.survived("web", before)
-	s.begin("one at a time", Rules{Created: none, Deleted: exactly(1)})
-	s.patch("web", `{"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":"25%"}}}}`)
-	s.completes("web")
-	s.kept("web", before, once)
-	s.runs("web", "v2")
 }
 
 func says(message string, parts ...string) error {

@@ -18,46 +18,21 @@ const partitionLabel = "stayput.dev/partition"
 
 // partition checks that an update goes as far as its partition allows, waits there, and continues when the partition is lowered.
 func partition(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"values that are none":    partitionRefused,
-		"surge pods":              partitionWithSurgePods,
-		"deadline":                partitionDeadline,
-		"a size that no node has": partitionInfeasible,
-		"paused and resumed":      partitionPaused,
-		"scaled at a stage":       partitionScaled,
-		"creations at a stage":    partitionCreations,
-		"promote that stalls":     promoteStalls,
-		"promote by a CronJob":    promotedByCronJob,
-	}
-	for what, staged := range map[string]staged{
-		"Deployment": stagedDeployment,
-		"DaemonSet":  stagedDaemonSet,
-	} {
-		scenarios["stages of a "+what] = staged.lowered
-		scenarios["promoted stages of a "+what] = staged.promoted
-		scenarios["removed of a "+what] = staged.removed
-		scenarios["undo of a "+what] = staged.undone
-		scenarios["further edit of a "+what] = staged.edited
-		scenarios["native edit of a "+what] = staged.native
-		scenarios["resources of a "+what] = staged.resized
-	}
-	together(t, lengthy(scenarios, "deadline", "paused and resumed", "stages of a DaemonSet", "removed of a DaemonSet",
-		"undo of a DaemonSet", "further edit of a Deployment", "native edit of a DaemonSet", "resources of a DaemonSet",
-		"undo of a Deployment", "promote by a CronJob", "further edit of a DaemonSet", "promoted stages of a DaemonSet",
-		"a size that no node has", "removed of a Deployment"))
+	together(t, map[string]func(*testing.T){
+		"stages":               stagesLowered,
+		"promoted stages":      promoted,
+		"native edit":          partitionNative,
+		"resources":            partitionResized,
+		"surge pods":           partitionWithSurgePods,
+		"scaled at a stage":    partitionScaled,
+		"creations at a stage": partitionCreations,
+		"promote that stalls":  promoteStalls,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"deadline":             partitionDeadline,
+		"promote by a CronJob": promotedByCronJob,
+	})
 }
-
-// staged is a workload with so many pods.
-type staged struct {
-	name   string
-	pods   int
-	create func(*stage, ...knob)
-}
-
-var (
-	stagedDeployment = staged{"web", 4, func(s *stage, knobs ...knob) { s.create(web(4, knobs...)) }}
-	stagedDaemonSet  = staged{agents, 3, func(s *stage, knobs ...knob) { s.install(agent(allTemplated(knobs)...)) }}
-)
 
 // repartition sets how many pods keep their old revision. An empty value removes the label.
 func (s *stage) repartition(name, value string) {
@@ -79,150 +54,84 @@ func (s *stage) keeps(name string, old, all int) {
 // isSplit returns nil when old of all pods are not updated, and all are Ready.
 func (s *stage) isSplit(name string, old, all int) {
 	s.Helper()
-	s.reaches(name, moment{fmt.Sprintf("waiting with %d of %d pods updated", all-old, all), func(t tally) bool {
-		return t == tally{done: all - old, untouched: old}
+	s.reaches(name, state{fmt.Sprintf("waiting with %d of %d pods updated", all-old, all), func(t podCounts) bool {
+		return t == podCounts{done: all - old, untouched: old}
 	}})
 }
 
 // standsStill updates another workload from beginning to end, which gives Stayput the time to make a wrong step.
 func (s *stage) standsStill(tag string) {
 	s.Helper()
-	s.begin("resting", frozenBut("clock"))
+	s.begin("resting", updatesOnly("clock"))
 	s.tick(tag)
 }
 
-// begun creates the workload and updates it to the point at which one pod is at the partition.
-func (w staged) begun(t *testing.T) *stage {
+// atPartition creates a Deployment and updates it to the point at which one of its four pods is at the partition.
+func atPartition(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t, labelled)
-	s.create(web(1, named("clock")))
-	w.create(s)
-	s.repartition(w.name, "1")
+	s.create(web(4))
+	s.repartition("web", "1")
 	s.begin("in place", inPlace)
-	s.expectIn(s.setImage(w.name, "app=v2"), "in place", "partition 1")
-	s.keeps(w.name, 1, w.pods)
+	s.expectIn(s.setImage("web", "app=v2"), "in place", "partition 1")
+	s.keeps("web", 1, 4)
 	return s
 }
 
-func (w staged) lowered(t *testing.T) {
+func stagesLowered(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(1, named("clock")))
-	w.create(s)
-	before := s.pods(w.name)
-	s.repartition(w.name, "100percent")
+	s.create(web(4))
+	before := s.pods("web")
+	s.repartition("web", "100percent")
 	s.standsStill("v2")
 	s.begin("in place", inPlace)
-	s.setImage(w.name, "app=v2")
-	s.keeps(w.name, w.pods, w.pods)
+	s.setImage("web", "app=v2")
+	s.keeps("web", 4, 4)
 	s.standsStill("v3")
 	s.begin("in place", inPlace)
-	s.repartition(w.name, "50percent")
-	s.keeps(w.name, 2, w.pods) // of three pods two are at the partition: percentages round up
+	s.repartition("web", "50percent")
+	s.keeps("web", 2, 4)
 	s.standsStill("v4")
-	s.expectIn(s.refused("rollout", "status", ref(w.name), "--timeout=1s"), "timed out")
+	s.expectIn(s.refused("rollout", "status", ref("web"), "--timeout=1s"), "timed out")
 	s.begin("in place", inPlace)
-	s.repartition(w.name, "90percent") // reverts no pod
+	s.repartition("web", "90percent") // reverts no pod
 	s.standsStill("v5")
 	s.begin("in place", inPlace)
-	s.repartition(w.name, "0percent")
-	s.completes(w.name)
-	s.kept(w.name, before, once)
-	s.runs(w.name, "v2")
+	s.repartition("web", "0percent")
+	s.completes("web")
+	s.kept("web", before, once)
+	s.runs("web", "v2")
 }
 
-// removed checks that the update completes without the partition, also if the template comes back to that revision.
-func (w staged) removed(t *testing.T) {
-	s := w.begun(t)
-	s.repartition(w.name, "")
-	s.completes(w.name)
-	s.runs(w.name, "v2")
-	for _, tag := range []string{"v1", "v2"} {
-		s.begin("undo to "+tag, inPlace)
-		s.rollout("undo", w.name)
-		s.completes(w.name)
-		s.runs(w.name, tag)
-	}
-}
-
-// resized checks that a pod that is only resized counts as any other, and that an undo reverts the resize.
-func (w staged) resized(t *testing.T) {
+// partitionResized checks that a pod that is only resized counts as any other, and that an undo reverts the resize.
+func partitionResized(t *testing.T) {
 	s := newStage(t, resizing)
-	w.create(s, sized("10m", "32Mi"))
-	before := s.pods(w.name)
-	s.repartition(w.name, "1")
-	s.begin("in place", inPlace)
-	s.expectIn(s.setResources(w.name, "--requests=cpu=20m"), "in place: resizes app", "partition 1")
-	s.keeps(w.name, 1, w.pods)
-	s.rollout("undo", w.name)
-	s.completes(w.name)
-	s.kept(w.name, before, nil)
-	s.sized(w.name, "10m")
-	s.setResources(w.name, "--requests=cpu=30m")
-	s.keeps(w.name, 1, w.pods)
-	s.repartition(w.name, "")
-	s.completes(w.name)
-	s.kept(w.name, before, nil)
-	s.sized(w.name, "30m")
-}
-
-// undone checks that an undo reverts all pods, whatever the partition says, and that the pods at the partition never restart.
-func (w staged) undone(t *testing.T) {
-	s := w.begun(t)
-	s.rollout("undo", w.name)
-	s.completes(w.name)
-	s.runs(w.name, "v1")
-	s.someNeverRestarted(w.name)
-}
-
-// edited checks that an edit also updates the pods that are done, and that the same pods stay at the partition.
-func (w staged) edited(t *testing.T) {
-	s := w.begun(t)
-	s.setImage(w.name, "app=v3")
-	s.keeps(w.name, 1, w.pods)
-	s.someNeverRestarted(w.name)
-	s.repartition(w.name, "")
-	s.completes(w.name)
-	s.runs(w.name, "v3")
-}
-
-// native checks that a partition does not hold an update that is not possible in place.
-func (w staged) native(t *testing.T) {
-	s := w.begun(t)
-	s.begin("native", recreated)
-	s.expectIn(s.setEnv(w.name, "COLOUR=green"), "recreate", "cannot be made in place is native for all pods")
-	s.completes(w.name)
-	s.runs(w.name, "v2")
-}
-
-// partitionInfeasible checks that infeasible resizes stop the update at this point, and that pods at the partition are not recreated.
-func partitionInfeasible(t *testing.T) {
-	s := newStage(t, resizing)
-	s.create(web(3, sized("10m", "32Mi"), progressDeadline(10)))
+	s.create(web(4, sized("10m", "32Mi")))
 	before := s.pods("web")
 	s.repartition("web", "1")
 	s.begin("in place", inPlace)
-	s.setResources("web", "--requests=cpu=1000")
-	s.tells("web", "waiting at partition 1: pod web-", "does not get its CPU and memory")
-	s.expectIn(s.refused("rollout", "status", "deployment/web", "--timeout=60s"), "exceeded its progress deadline")
+	s.expectIn(s.setResources("web", "--requests=cpu=20m"), "in place: resizes app", "partition 1")
+	s.keeps("web", 1, 4)
 	s.rollout("undo", "web")
 	s.completes("web")
 	s.kept("web", before, nil)
 	s.sized("web", "10m")
+	s.setResources("web", "--requests=cpu=30m")
+	s.keeps("web", 1, 4)
+	s.repartition("web", "")
+	s.completes("web")
+	s.kept("web", before, nil)
+	s.sized("web", "30m")
 }
 
-func partitionRefused(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.create(web(1))
-	s.install(agent())
-	for _, name := range both {
-		for _, value := range []string{"", "half", "101percent", "1.5", "3percents"} {
-			s.expectIn(s.refused("label", ref(name), partitionLabel+"="+value), partitionLabel,
-				"neither a number of pods nor 0percent to 100percent")
-		}
-		for _, value := range []string{"0", "30percent", "100percent", "12"} {
-			s.repartition(name, value)
-		}
-	}
+// partitionNative checks that a partition does not hold an update that is not possible in place.
+func partitionNative(t *testing.T) {
+	s := atPartition(t)
+	s.begin("native", recreated)
+	s.expectIn(s.setEnv("web", "COLOUR=green"), "recreate", "cannot be made in place is native for all pods")
+	s.completes("web")
+	s.runs("web", "v2")
 }
 
 // partitionWithSurgePods checks that surge pods are removed when the partition is reached.
@@ -272,17 +181,6 @@ func partitionDeadline(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-func partitionPaused(t *testing.T) {
-	s := stagedDeployment.begun(t)
-	s.rollout("pause", "web")
-	s.repartition("web", "")
-	s.standsStill("v2")
-	s.begin("in place", inPlace)
-	s.rollout("resume", "web")
-	s.completes("web")
-	s.runs("web", "v2")
-}
-
 // partitionScaled checks that scaling updates no pod.
 func partitionScaled(t *testing.T) {
 	s := newStage(t, labelled)
@@ -303,7 +201,7 @@ func partitionScaled(t *testing.T) {
 // partitionCreations checks that pods that the ReplicaSet controller would create because of an older cache are not created, neither in the
 // old ReplicaSet nor in the new one.
 func partitionCreations(t *testing.T) {
-	s := stagedDeployment.begun(t)
+	s := atPartition(t)
 	for _, pod := range s.pods("web") {
 		sibling := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},

@@ -20,15 +20,13 @@ import (
 
 // plugin checks what kubectl's plugin prints before and during an update, for a user who may only edit the namespace.
 func plugin(t *testing.T) {
-	together(t, lengthy(map[string]func(*testing.T){
-		"plan of a manifest":             planned,
+	together(t, map[string]func(*testing.T){
+		"plan of both kinds":             planned,
 		"plan of server-side apply":      plannedServerSide,
 		"plan of a namespace on its own": plannedUnlabelled,
-		"plan of in-place-only":          plannedOnlyInPlace,
 		"plan by an editor":              plannedByEditor,
 		"status during an update":        oldStopped,
-		"status of a native one":         followedNative,
-	}, "plan of in-place-only", "status of a native one"))
+	})
 }
 
 // ask runs the plugin through kubectl, and returns its output and its exit code.
@@ -57,13 +55,13 @@ func (s *stage) answers(input string, code int, parts []string, arguments ...str
 }
 
 // manifests returns the manifests of a Deployment and a DaemonSet.
-func manifests(t *testing.T, knobs ...knob) string {
+func manifests(t *testing.T, options ...option) string {
 	ds := agent()
 	ds.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}
-	for _, turn := range knobs {
-		templated(turn)(ds)
+	for _, set := range options {
+		templated(set)(ds)
 	}
-	return manifest(t, web(2, knobs...)) + "\n---\n" + manifest(t, ds)
+	return manifest(t, web(2, options...)) + "\n---\n" + manifest(t, ds)
 }
 
 // coloured adds a variable, which no running pod can take.
@@ -84,7 +82,7 @@ func bothMadeBy(t *testing.T, command string, labels map[string]string) *stage {
 	s.kubectl(manifests(t), command, "-f", "-")
 	s.completes("web")
 	s.completes(agents)
-	s.begin("planned", frozenBut("none"))
+	s.begin("planned", noUpdates)
 	return s
 }
 
@@ -157,13 +155,6 @@ func plannedUnlabelled(t *testing.T) {
 		[]string{"deployment/web recreate", "daemonset/agent recreate", "the namespace has no label " + updateLabel}, "plan", "-f", "-")
 }
 
-func plannedOnlyInPlace(t *testing.T) {
-	s := bothAtRest(t, inPlaceOnly)
-	s.managed("web")
-	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place", "daemonset/agent in place"}, "plan", "-f", "-")
-	s.answers(manifests(t, coloured), 2, []string{"deployment/web recreate refused", "/spec/containers/0/env changed"}, "plan", "-f", "-")
-}
-
 // editor returns the kubectl flag for a service account that may only edit the namespace.
 func (s *stage) editor() string {
 	s.Helper()
@@ -200,16 +191,4 @@ func oldStopped(t *testing.T) {
 			"status", "deploy/web", as)
 		s.answers("", 0, []string{"updating", "Update: none, 3 of 3 pods updated"}, "status", "deployment", "web", "--watch", as)
 	})
-}
-
-func followedNative(t *testing.T) {
-	s := bothAtRest(t, labelled)
-	s.managed("web")
-	s.recreated("web", func() {
-		s.setEnv("web", "COLOUR=green")
-		s.answers("", 0, []string{"Last edit: recreate: /spec/containers/0/env", "Update: none, 2 of 2 pods updated"},
-			"status", "deploy/web", "--watch")
-	})
-	s.reported("Deployment", "UpdateRecreatesPods")
-	s.answers("", 0, []string{"UpdateRecreatesPods"}, "status", "deploy/web")
 }

@@ -17,40 +17,22 @@ import (
 )
 
 // promoted promotes an update stage by stage until all pods are updated.
-func (w staged) promoted(t *testing.T) {
+func promoted(t *testing.T) {
 	s := newStage(t, labelled)
-	w.create(s)
-	by := s.promoter(w.name)
-	before := s.pods(w.name)
-	s.repartition(w.name, fmt.Sprint(w.pods-1))
-	s.answers("", 0, []string{"nothing to promote"}, by...)
-	s.begin("in place", inPlace)
-	s.setImage(w.name, "app=v2")
-	s.keeps(w.name, w.pods-1, w.pods)
-	for kept := w.pods - 2; ; kept = max(0, kept-(w.pods-kept)) {
-		said := fmt.Sprintf("has reached its stage: %d of %d pods are updated", w.pods-kept, w.pods)
-		if kept == 0 {
-			said = fmt.Sprintf("is updated: all %d pods", w.pods)
-		}
-		s.answers("", 0, []string{said}, by...)
-		if kept == 0 {
-			break
-		}
-	}
-	s.completes(w.name)
-	s.kept(w.name, before, once)
-	s.runs(w.name, "v2")
-}
-
-// promoter returns the arguments of promote. A Deployment is promoted by the service account that docs/how-to/staged-rollouts.md describes.
-func (s *stage) promoter(name string) []string {
-	s.Helper()
-	by := []string{"promote", ref(name), "--timeout", "2m"}
-	if isDaemonSet(name) {
-		return by
-	}
+	s.create(web(4))
+	before := s.pods("web")
 	s.kubectl(s.recipe(), "apply", "-f", "-")
-	return append(by, "--as", "system:serviceaccount:"+s.namespace+":promote")
+	promote := []string{"promote", "deployment/web", "--timeout", "2m", "--as", "system:serviceaccount:" + s.namespace + ":promote"}
+	s.repartition("web", "3")
+	s.answers("", 0, []string{"nothing to promote"}, promote...)
+	s.begin("in place", inPlace)
+	s.setImage("web", "app=v2")
+	s.keeps("web", 3, 4)
+	s.answers("", 0, []string{"has reached its stage: 2 of 4 pods are updated"}, promote...)
+	s.answers("", 0, []string{"is updated: all 4 pods"}, promote...)
+	s.completes("web")
+	s.kept("web", before, once)
+	s.runs("web", "v2")
 }
 
 // recipe returns the objects with the CronJob of docs/how-to/staged-rollouts.md, for the scenario's namespace. The CronJob runs rarely.

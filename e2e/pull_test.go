@@ -24,36 +24,27 @@ import (
 )
 
 // spared permits no effect on any pod.
-var spared = Rules{Created: none, Deleted: none, Whole: true}
+var spared = Rules{Created: none, Deleted: none, AllAvailable: true}
 
 // pulled checks that images are on the nodes before containers stop. The judge checks that no pre-pull pod outlives its update, runs what
 // it pulls, or is counted by a workload.
 func pulled(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
+	together(t, map[string]func(*testing.T){
 		"once on each node":             pulledOnce,
-		"none at a time":                pulledNever,
 		"quota without room":            pulledWithoutRoom,
 		"the pre-pull pods themselves":  prePullPodsAreModest,
-		"undo half-way":                 pulledUndone,
-		"another image while missing":   pulledForward,
-		"nothing but pulled":            func(t *testing.T) { pulledOnly(t, stagedDeployment) },
-		"nothing but pulled, DaemonSet": func(t *testing.T) { pulledOnly(t, stagedDaemonSet) },
-	}
-	recoveries := map[string]func(*stage, string, string) Count{"push": recoverByPush, "undo": recoverByUndo}
-	for by, recovers := range recoveries {
-		scenarios["missing image, "+by] = func(t *testing.T) {
+		"nothing but pulled, DaemonSet": pulledOnly,
+		"missing image, undo": func(t *testing.T) {
 			s := newStage(t, labelled)
 			s.create(web(3, progressDeadline(15)))
-			s.missing("web", recovers)
-		}
-		scenarios["missing image of a DaemonSet, "+by] = func(t *testing.T) {
+			s.missing("web", recoverByUndo)
+		},
+		"missing image of a DaemonSet, push": func(t *testing.T) {
 			s := newDaemonStage(t, labelled)
 			s.install(agent())
-			s.missing(agents, recovers)
-		}
-	}
-	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time", "nothing but pulled",
-		"missing image, push", "missing image of a DaemonSet, undo", "missing image of a DaemonSet, push"))
+			s.missing(agents, recoverByPush)
+		},
+	})
 }
 
 // missing updates to an image that does not exist. It checks that no pod is affected and that users are told, and that the update continues
@@ -71,7 +62,7 @@ func (s *stage) missing(name string, recovers func(s *stage, name, tag string) C
 		s.refused("rollout", "status", name, "--timeout=5s")
 	}
 	s.kept(name, before, nil)
-	s.statusIsWhole(name)
+	s.statusCountsAll(name)
 	expected := recovers(s, name, tag)
 	s.completes(name)
 	s.kept(name, before, restarts{"app": expected})
@@ -203,8 +194,8 @@ func (s *stage) eventsOn(ctx context.Context, name string) ([]corev1.Event, erro
 	return found.Items, nil
 }
 
-// statusIsWhole checks that the native status counts every pod as available, now and at any time since the update began.
-func (s *stage) statusIsWhole(name string) {
+// statusCountsAll checks that the native status counts every pod as available, now and at any time since the update began.
+func (s *stage) statusCountsAll(name string) {
 	s.Helper()
 	generation := s.workload(name).GetGeneration()
 	if ever(s.recorder, func(d *appsv1.Deployment) bool {
@@ -217,18 +208,6 @@ func (s *stage) statusIsWhole(name string) {
 	}) {
 		s.Errorf("the status of %s has said that pods are unavailable", name)
 	}
-}
-
-// pulledForward checks that pods that wait for a missing image can be given another one at once.
-func pulledForward(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(4))
-	s.inPlace("web", once, func() {
-		s.setImage("web", "app="+s.unique())
-		s.tells("web", "not found")
-		s.setImage("web", "app=v2")
-	})
-	s.runs("web", "v2")
 }
 
 // pulledOnce checks that there is one pre-pull pod for each node, however many pods of the workload are on it.
@@ -262,25 +241,25 @@ func (s *stage) prePullPods() map[types.UID]*corev1.Pod {
 
 // pulledOnly checks that every node pulls at a partition that keeps all pods, that nothing restarts, and that users can count the nodes.
 // When the partition is removed, no node pulls again.
-func pulledOnly(t *testing.T, w staged) {
-	s := newStage(t, labelled)
-	w.create(s)
-	before, nodes := s.pods(w.name), map[string]bool{}
+func pulledOnly(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent())
+	before, nodes := s.pods(agents), map[string]bool{}
 	for _, pod := range before {
 		nodes[pod.Spec.NodeName] = true
 	}
-	s.repartition(w.name, "100percent")
+	s.repartition(agents, "100percent")
 	s.begin("pulling", spared)
-	s.setImage(w.name, "app="+s.newImage())
+	s.setImage(agents, "app="+s.newImage())
 	counted := fmt.Sprintf("new images on %d of %d nodes", len(nodes), len(nodes))
-	s.tells(w.name, fmt.Sprintf("waiting at partition 100percent: 0 of %d pods updated; %s", w.pods, counted))
-	s.answers("", 0, []string{fmt.Sprintf("%d at the partition; %s", w.pods, counted)}, "status", ref(w.name))
-	s.kept(w.name, before, nil)
-	s.statusIsWhole(w.name)
+	s.tells(agents, fmt.Sprintf("waiting at partition 100percent: 0 of %d pods updated; %s", len(before), counted))
+	s.answers("", 0, []string{fmt.Sprintf("%d at the partition; %s", len(before), counted)}, "status", ref(agents))
+	s.kept(agents, before, nil)
+	s.statusCountsAll(agents)
 	s.begin("lowered", inPlace)
-	s.repartition(w.name, "")
-	s.completes(w.name)
-	s.kept(w.name, before, once)
+	s.repartition(agents, "")
+	s.completes(agents)
+	s.kept(agents, before, once)
 	pulledOn := map[string]bool{}
 	for _, prePullPod := range s.prePullPods() {
 		if pulledOn[prePullPod.Spec.NodeName] {
@@ -291,28 +270,6 @@ func pulledOnly(t *testing.T, w staged) {
 	if !maps.Equal(pulledOn, nodes) {
 		s.Errorf("pre-pull pods on nodes %v, pods are on %v", pulledOn, nodes)
 	}
-}
-
-func pulledNever(t *testing.T) {
-	s := newStage(t, unpulled)
-	s.create(web(3))
-	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
-	if prePullPods := s.prePullPods(); len(prePullPods) > 0 {
-		t.Errorf("%d pre-pull pods where none is permitted", len(prePullPods))
-	}
-}
-
-// pulledUndone checks that an undo needs no missing image, and leaves no pre-pull pod for an image that is no longer wanted.
-func pulledUndone(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(4, slow))
-	s.inPlace("web", restarts{"app": {0, 2}}, func() {
-		s.setImage("web", "app="+s.newImage())
-		s.reaches("web", partly)
-		s.rollout("undo", "web")
-	})
-	s.met("web", partly)
-	s.runs("web", "v1")
 }
 
 // pulledWithoutRoom checks that a quota without capacity for another pod prevents the pre-pull, but not the update.

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -247,11 +246,9 @@ const staysFor = takenBack + 15*time.Second
 
 // readyStaysOut checks that a pod that drains is never Ready as long as managers answer, whatever its kubelet reports meanwhile. A label of
 // the workload ends the drain. Without a readiness probe the kubelet may never see that the pod was not Ready.
-func readyStaysOut(t *testing.T, knobs ...knob) {
+func readyStaysOut(t *testing.T, options ...option) {
 	s := newStage(t, unending)
-	s.submit(web(2, append(knobs, minReadySeconds(3))...))
-	s.opensGates("web")
-	s.completes("web")
+	s.create(web(2, append(options, minReadySeconds(3))...))
 	before := s.takesOneOut()
 	s.passes(staysFor)
 	s.wait("a pod to be still out of its Service", draining("web"))
@@ -265,35 +262,6 @@ func readyStaysOut(t *testing.T, knobs ...knob) {
 
 // unprobed takes the readiness probe off the application.
 func unprobed(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].ReadinessProbe = nil }
-
-// foreignGate is a readiness gate of the user. A kubelet looks at once, not every ten seconds, at the Ready of a pod with gates.
-const foreignGate = "example.com/checked"
-
-func withForeignGate(d *appsv1.Deployment) {
-	d.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: foreignGate}}
-}
-
-// opensGates opens the gates of a new workload's pods, as the controller would that asks for them.
-func (s *stage) opensGates(name string) {
-	s.Helper()
-	s.eventually("the gates of the pods of "+name, func(ctx context.Context) error {
-		now := s.workload(name)
-		if len(now.pods) < 2 {
-			return fmt.Errorf("there are %d pods", len(now.pods))
-		}
-		for _, pod := range now.pods {
-			if len(pod.Spec.ReadinessGates) == 0 {
-				continue
-			}
-			patch := `{"status":{"conditions":[{"type":"` + foreignGate + `","status":"True"}]}}`
-			if _, err := clients.CoreV1().Pods(s.namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, []byte(patch),
-				metav1.PatchOptions{}, "status"); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
 
 // outUntilStopped checks that no pod that was out of service has been Ready before its container stopped.
 func (s *stage) outUntilStopped() {
@@ -351,7 +319,7 @@ func isTakenBackWhen(t *testing.T, happens func(s *stage, node string)) {
 	t.Cleanup(func() { restoreManagers(t) })
 	before := s.pods("web")
 	one := firstOf(before)
-	s.begin("drained", Rules{Created: none, Deleted: none, FrozenBut: "none", Outage: true})
+	s.begin("drained", Rules{Created: none, Deleted: none, UpdatesOnly: "none", Outage: true})
 	s.asks(one, "app")
 	s.wait("the pod to be out of its Service", func(w world) error {
 		if pod := w.pods[one.UID]; !isOut(pod) || w.offers(pod) {

@@ -33,7 +33,7 @@ func requestOfOnePod(t *testing.T, of kindOfWorkload) {
 	of.create(s, withSide)
 	before := s.pods(of.name)
 	one := firstOf(before)
-	s.begin("one pod", frozenBut("none"))
+	s.begin("one pod", noUpdates)
 	s.answers("", 0, []string{"pod/" + one.Name + ": restarts side, app", "restarted side="},
 		"restart", "pod/"+one.Name, "-c", "side", "-c", "app", "--timeout=1m")
 	s.restartedAlone(of.name, before, one)
@@ -87,7 +87,7 @@ func requestWaits(t *testing.T) {
 	s.create(web(2, workloadLabel(partitionLabel, "2")))
 	one := firstOf(s.pods("web"))
 	before := s.pods("web")
-	s.begin("at the partition", frozenBut("none"))
+	s.begin("at the partition", noUpdates)
 	s.setImage("web", "app=v2")
 	s.asks(one, "app")
 	s.says("web", "waiting app: an update of the Deployment is in progress")
@@ -109,7 +109,7 @@ func requestNotManaged(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(1, workloadLabel(updateLabel, "recreate")), web(1, named("clock"), workloadLabel(partitionLabel, "1")))
 	before := s.pods("web")
-	s.begin("refused", frozenBut("clock"))
+	s.begin("refused", updatesOnly("clock"))
 	s.asks(firstOf(before), "app")
 	s.says("web", `refused app: not updated in place: label stayput.dev/update is "recreate"`)
 	s.kept("web", before, restarts{})
@@ -161,7 +161,7 @@ func requestRefused(t *testing.T) {
 	s.create(web(1))
 	before := s.pods("web")
 	pod := firstOf(before)
-	s.begin("refused", frozenBut("none"))
+	s.begin("refused", noUpdates)
 	s.answers("", 1, []string{"has no container or sidecar ghost"}, "restart", "pod/"+pod.Name, "-c", "ghost")
 	s.answers("", 1, []string{"pods would be replaced", "the template has no container or sidecar ghost to restart"},
 		"restart", "deployment/web", "-c", "ghost")
@@ -219,15 +219,15 @@ func halfwayOnRequest(now workload) error {
 // leader goes on: each container restarts once, and each pod says so.
 func requestLeaderKilled(t *testing.T) {
 	long(t)
-	knobs := []knob{withSide, readyAfter("side", "9s")}
+	options := []option{withSide, readyAfter("side", "9s")}
 	s := meeting{newStatefulStage(t, with(stateful, drainLabel, "500ms")), []string{"web", agents, members, caches}}
-	s.submit(web(2, knobs...))
-	s.submitDaemonSet(agent(allTemplated(knobs)...))
-	s.submitPolicies(2, allOfTemplate(knobs)...)
+	s.submit(web(2, options...))
+	s.submitDaemonSet(agent(allTemplated(options)...))
+	s.submitPolicies(2, allOfTemplate(options)...)
 	s.each(s.completes)
 	t.Cleanup(func() { mended(t) })
 	before, leader := s.podsOfEach(), s.leader()
-	s.begin("killed", frozenBut("none"))
+	s.begin("killed", noUpdates)
 	s.each(func(name string) { s.asks(firstOf(before[name]), "side,app") })
 	s.wait("a container of each to restart", func(w world) error {
 		var missing error
@@ -253,7 +253,7 @@ func requestWithoutManagers(t *testing.T) {
 	before := s.pods("web")
 	one := firstOf(before)
 	managing := s.managerProcesses()
-	s.begin("half-way", frozenBut("none"))
+	s.begin("half-way", noUpdates)
 	s.asks(one, "side,app")
 	s.wait("the first container to restart", of("web", halfwayOnRequest))
 	for _, process := range managing {

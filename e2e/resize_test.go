@@ -20,86 +20,48 @@ import (
 // resizing are labels with which containers are resized in place although they do not say whether they need a restart for it.
 var resizing = with(labelled, resizeLabel, "true")
 
-// brief are the edits that make test makes, one of each kind of change. The unit tests of inplace/edit cover the native ones.
-var brief = []string{"cpu down", "with an image", "memory up of a DaemonSet"}
-
-// resizes changes CPU and memory of running pods of Deployments and DaemonSets.
+// resizes changes CPU and memory of running pods. The changes suite has the edits of them that are native.
 func resizes(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"undo":                           resizeUndone,
-		"waits for room":                 resizeDeferred,
-		"more than any node has":         resizeInfeasible,
-		"more than one node has":         resizeOfPodsThatDoNotFit,
-		"more than one node can have":    resizeTooLarge,
-		"less memory than is in use":     resizeBelowUsage,
-		"beyond a quota":                 resizeBeyondQuota,
-		"beyond a LimitRange":            resizeBeyondLimit,
-		"with a LimitRange's default":    resizeWithDefaults,
-		"paused":                         resizePaused,
-		"scaled half-way":                resizeScaled,
-		"declared":                       resizeDeclared,
-		"switched off by a workload":     resizeSwitchedOff,
-		"with a restart":                 resizeRestarts,
-		"of pods created before Stayput": resizeBornBefore,
-	}
-	lasting := []string{"more than one node has", "less memory than is in use", "beyond a LimitRange", "paused", "scaled half-way",
-		"switched off by a workload", "declared", "of pods created before Stayput"}
-	for name, change := range resizeEdits() {
-		lasting = append(lasting, name, name+" of a DaemonSet")
-		scenarios[name] = func(t *testing.T) {
-			s := newStage(t, resizing)
-			s.create(web(3, sized("10m", "32Mi")))
-			change.made(s, "web")
-		}
-		scenarios[name+" of a DaemonSet"] = func(t *testing.T) {
-			s := newDaemonStage(t, resizing)
-			s.install(agent(templated(sized("10m", "32Mi"))))
-			change.made(s, agents)
-		}
-	}
-	together(t, lengthy(scenarios, slices.DeleteFunc(lasting, func(name string) bool { return slices.Contains(brief, name) })...))
+	together(t, map[string]func(*testing.T){
+		"cpu down":                    resizeDown,
+		"with an image":               resizeWithImage,
+		"memory up of a DaemonSet":    resizeMemory,
+		"undo":                        resizeUndone,
+		"waits for room":              resizeDeferred,
+		"more than any node has":      resizeInfeasible,
+		"more than one node can have": resizeTooLarge,
+		"less memory than is in use":  resizeBelowUsage,
+		"beyond a quota":              resizeBeyondQuota,
+		"with a LimitRange's default": resizeWithDefaults,
+		"with a restart":              resizeRestarts,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"more than one node has": resizeOfPodsThatDoNotFit,
+	})
 }
 
-// resizeEdit is an edit of resources: in place with these restarts, or native.
-type resizeEdit struct {
-	edit     func(*stage, string)
-	restarts restarts
-	native   bool
-	cpu      string // of all pods in the end
+func resizeDown(t *testing.T) {
+	s := newStage(t, resizing)
+	s.create(web(3, sized("10m", "32Mi")))
+	s.inPlace("web", nil, func() { s.setResources("web", "--requests=cpu=5m") })
+	s.sized("web", "5m")
+	s.spelled("web")
 }
 
-func resizeEdits() map[string]resizeEdit {
-	set := func(flags ...string) func(*stage, string) {
-		return func(s *stage, name string) { s.setResources(name, flags...) }
-	}
-	return map[string]resizeEdit{
-		"cpu up":      {edit: set("--requests=cpu=20m"), cpu: "20m"},
-		"cpu down":    {edit: set("--requests=cpu=5m"), cpu: "5m"},
-		"memory up":   {edit: set("--requests=cpu=10m,memory=48Mi", "--limits=memory=96Mi"), cpu: "10m"},
-		"a new limit": {edit: set("--limits=cpu=500m"), native: true, cpu: "10m"},
-		"with an image": {edit: func(s *stage, name string) {
-			s.patchApp(name, `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`)
-		}, restarts: once, cpu: "20m"},
-		"another label": {edit: func(s *stage, name string) { s.bumpChart(name) }, cpu: "10m"},
-		"to guaranteed": {edit: set("--requests=cpu=20m,memory=64Mi", "--limits=cpu=20m,memory=64Mi"), native: true, cpu: "20m"},
-		"resizePolicy": {edit: func(s *stage, name string) {
-			s.patchApp(name, `"resizePolicy":[{"resourceName":"cpu","restartPolicy":"RestartContainer"}]`)
-		}, native: true, cpu: "10m"},
-		"a limit is lost": {edit: func(s *stage, name string) { s.patchApp(name, `"resources":{"limits":{"memory":null}}`) },
-			native: true, cpu: "10m"},
-	}
+func resizeWithImage(t *testing.T) {
+	s := newStage(t, resizing)
+	s.create(web(3, sized("10m", "32Mi")))
+	s.inPlace("web", once, func() { s.patchApp("web", `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`) })
+	s.sized("web", "20m")
+	s.spelled("web")
 }
 
-func (c resizeEdit) made(s *stage, name string) {
-	s.Helper()
-	edit := func() { c.edit(s, name) }
-	if c.native {
-		s.recreated(name, edit)
-	} else {
-		s.inPlace(name, c.restarts, edit)
-	}
-	s.sized(name, c.cpu)
-	s.spelled(name)
+func resizeMemory(t *testing.T) {
+	s := newDaemonStage(t, resizing)
+	s.install(agent(templated(sized("10m", "32Mi"))))
+	s.inPlace(agents, nil, func() { s.setResources(agents, "--requests=cpu=10m,memory=48Mi", "--limits=memory=96Mi") })
+	s.sized(agents, "10m")
+	s.spelled(agents)
 }
 
 // spelled checks that the pods' CPU and memory are written as in the template, as those of new pods would be.
@@ -122,7 +84,7 @@ func text(resources corev1.ResourceRequirements) string {
 }
 
 // sized sets the first container's requests, and a memory limit.
-func sized(cpu, memory string) knob {
+func sized(cpu, memory string) option {
 	return func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)},
@@ -341,11 +303,12 @@ func resizeBelowUsage(t *testing.T) {
 	s.sized("web", "10m")
 }
 
-// refusedResize checks that an object of this kind prevents new pods natively as well, and that the update completes without it.
-func refusedResize(t *testing.T, object, kind string) {
+// resizeBeyondQuota checks that a quota prevents new pods natively as well, and that the update completes without it.
+func resizeBeyondQuota(t *testing.T) {
 	s := newStage(t, resizing)
 	s.create(web(2, sized("10m", "32Mi")))
-	s.kubectl(object, "create", "-f", "-")
+	s.kubectl(`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"bound"},"spec":{"hard":{"requests.cpu":"25m"}}}`,
+		"create", "-f", "-")
 	s.begin("refused", anyChurn)
 	s.setResources("web", "--requests=cpu=30m")
 	s.wait("the native controller to try", on("web", func(w world, d *appsv1.Deployment) error {
@@ -354,20 +317,9 @@ func refusedResize(t *testing.T, object, kind string) {
 		}
 		return nil
 	}))
-	s.kubectl("", "delete", kind, "bound")
+	s.kubectl("", "delete", "resourcequota", "bound")
 	s.completes("web")
 	s.sized("web", "30m")
-}
-
-func resizeBeyondQuota(t *testing.T) {
-	refusedResize(t, `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"bound"},"spec":{"hard":{"requests.cpu":"25m"}}}`,
-		"resourcequota")
-}
-
-func resizeBeyondLimit(t *testing.T) {
-	refusedResize(t, `{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"bound"},`+
-		`"spec":{"limits":[{"type":"Container","max":{"cpu":"20m"}}]}}`,
-		"limitrange")
 }
 
 // resizeWithDefaults checks that a pod gets what a new one would get, and keeps the limit that its template does not have.
@@ -386,43 +338,11 @@ func resizeWithDefaults(t *testing.T) {
 	}
 }
 
-func resizePaused(t *testing.T) {
-	s := newStage(t, resizing)
-	s.create(web(3, sized("10m", "32Mi")))
-	s.inPlace("web", nil, func() {
-		s.rollout("pause", "web")
-		s.setResources("web", "--requests=cpu=20m")
-		s.rollout("resume", "web")
-	})
-	s.sized("web", "20m")
-}
-
-func resizeScaled(t *testing.T) {
-	s := newStage(t, resizing)
-	s.create(web(3, sized("10m", "32Mi")))
-	s.begin("scaling", Rules{Created: exactly(2), Deleted: none})
-	s.setResources("web", "--requests=cpu=20m")
-	s.kubectl("", "scale", "deployment", "web", "--replicas=5")
-	s.completes("web")
-	s.has("web", 5)
-	s.sized("web", "20m")
-}
-
 // declares makes the first container say that it needs no restart when its CPU changes.
 func declares(d *appsv1.Deployment) {
 	d.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
 		{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired},
 	}
-}
-
-// resizeDeclared checks that without the label the container's resizePolicy decides, for each resource.
-func resizeDeclared(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(2, sized("10m", "32Mi"), declares))
-	s.inPlace("web", nil, func() { s.setResources("web", "--requests=cpu=20m") })
-	s.sized("web", "20m")
-	s.recreated("web", func() { s.setResources("web", "--requests=memory=40Mi") })
-	s.sized("web", "20m")
 }
 
 // restartsForCPU makes the first container ask for a restart when its CPU changes.
@@ -454,21 +374,4 @@ func resizeRestarts(t *testing.T) {
 	s.allWereOut("web")
 	s.inPlace("web", once, func() { s.rollout("undo", "web") })
 	s.sized("web", "10m")
-}
-
-func resizeSwitchedOff(t *testing.T) {
-	s := newStage(t, resizing)
-	s.create(web(2, sized("10m", "32Mi"), declares, workloadLabel(resizeLabel, "false")))
-	s.recreated("web", func() { s.setResources("web", "--requests=cpu=20m") })
-	s.sized("web", "20m")
-}
-
-func resizeBornBefore(t *testing.T) {
-	s := newStage(t, with(unlabelled, resizeLabel, "true"))
-	s.create(web(2, sized("10m", "32Mi")))
-	s.label(updateLabel + "=in-place")
-	s.managed("web")
-	s.inPlace("web", once, func() { s.patchApp("web", `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`) })
-	s.sized("web", "20m")
-	s.allWereOut("web")
 }

@@ -20,65 +20,44 @@ var restarting = with(labelled, restartLabel, "in-place")
 type kindOfWorkload struct {
 	name  string
 	stage func(t *testing.T, labels map[string]string) *stage
-	// recreated are the rules for an update with new pods.
-	recreated Rules
 	// create creates a workload of three pods.
-	create func(s *stage, knobs ...knob)
+	create func(s *stage, options ...option)
 }
 
 var kindsOfWorkloads = map[string]kindOfWorkload{
-	"Deployment": {"web", newStage, recreated, func(s *stage, knobs ...knob) { s.create(web(3, knobs...)) }},
-	"DaemonSet": {agents, newDaemonStage, recreated, func(s *stage, knobs ...knob) {
-		s.install(agent(allTemplated(knobs)...))
+	"Deployment": {"web", newStage, func(s *stage, options ...option) { s.create(web(3, options...)) }},
+	"DaemonSet": {agents, newDaemonStage, func(s *stage, options ...option) {
+		s.install(agent(allTemplated(options)...))
 	}},
-	"StatefulSet": {members, newAskingStage, recreatedMembers, func(s *stage, knobs ...knob) {
-		s.form(db(3, allOfTemplate(knobs)...))
+	"StatefulSet": {members, newAskingStage, func(s *stage, options ...option) {
+		s.form(db(3, allOfTemplate(options)...))
 	}},
 }
 
 // restart tests kubectl rollout restart and other ways to restart, with and without the label.
 func restart(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"paused":                 restartPaused,
-		"a key of the workload":  restartByKey,
-		"values that are none":   restartOfNoUse,
-		"always pulled":          restartAlwaysPulled,
-		"pods created before":    restartOfPodsBornBefore,
-		"variable, born before":  restartForVariableOfPodsBornBefore,
-		"crash just before":      restartAfterCrash,
-		"stops only when killed": restartOfTheStubborn,
-	}
-	for _, kind := range []string{"Deployment", "DaemonSet"} { // membersRestarted and meanwhile restart StatefulSets
-		of := kindsOfWorkloads[kind]
-		for name, scenario := range map[string]func(*testing.T, kindOfWorkload){
-			"fresh configuration": restartIsFresh,
-			"again and again":     restartAgain,
-			"with an image":       restartWithImage,
-			"undo":                restartUndone,
-			"without the label":   restartNatively,
-			"init container":      restartOfInitContainers,
-			"sidecar":             restartOfSidecars,
-			"variable":            restartForVariable,
-		} {
-			scenarios[kind+" "+name] = func(t *testing.T) { scenario(t, of) }
-		}
-	}
-	together(t, lengthy(scenarios, "paused", "always pulled", "pods created before", "stops only when killed", "Deployment undo",
-		"Deployment init container", "DaemonSet fresh configuration", "DaemonSet again and again", "DaemonSet with an image",
-		"DaemonSet without the label", "DaemonSet init container", "DaemonSet sidecar", "DaemonSet variable",
-		"variable, born before", "Deployment again and again", "Deployment sidecar"))
+	together(t, map[string]func(*testing.T){
+		"a key of the workload": restartByKey,
+		"crash just before":     restartAfterCrash,
+		"fresh configuration":   restartIsFresh,
+		"with an image":         restartWithImage,
+		"without the label":     restartNatively,
+		"sidecar":               restartOfSidecars,
+		"variable":              restartForVariable,
+		"undo of a DaemonSet":   restartUndone,
+	})
 }
 
 // restartIsFresh checks that variables and volumes are read anew. That includes subpath mounts, whose changes a running container never
 // sees.
-func restartIsFresh(t *testing.T, of kindOfWorkload) {
-	s := of.stage(t, restarting)
+func restartIsFresh(t *testing.T) {
+	s := newStage(t, restarting)
 	s.kubectl("", "create", "configmap", "conf", "--from-literal=colour=red")
-	of.create(s, configured)
-	s.begin("configuration", frozenBut("none"))
+	s.create(web(3, configured))
+	s.begin("configuration", noUpdates)
 	s.kubectl("", "patch", "configmap", "conf", "--type=merge", "-p", `{"data":{"colour":"green"}}`)
-	s.inPlace(of.name, once, func() { s.rollout("restart", of.name) })
-	for _, pod := range s.pods(of.name) {
+	s.inPlace("web", once, func() { s.rollout("restart", "web") })
+	for _, pod := range s.pods("web") {
 		for _, show := range [][]string{{"version"}, {"show", "/conf/colour"}, {"show", "/colour"}} {
 			if shown := s.app(pod, show...); shown != "green" {
 				t.Errorf("pod %s: app %s says %q", pod.Name, strings.Join(show, " "), shown)
@@ -105,25 +84,6 @@ func configured(d *appsv1.Deployment) {
 		corev1.VolumeMount{Name: "conf", MountPath: "/conf"}, corev1.VolumeMount{Name: "conf", MountPath: "/colour", SubPath: "colour"})
 }
 
-// restartAgain checks that pods go from one name of their image to another and back.
-func restartAgain(t *testing.T, of kindOfWorkload) {
-	s := of.stage(t, restarting)
-	of.create(s)
-	for _, pinned := range []bool{true, false, true} {
-		s.inPlace(of.name, once, func() { s.expectIn(s.rollout("restart", of.name), "restarts app") })
-		for _, pod := range s.pods(of.name) {
-			if image := pod.Spec.Containers[0].Image; strings.Contains(image, "@sha256:") != pinned {
-				t.Errorf("pod %s has image %s", pod.Name, image)
-			}
-			if template := s.workload(of.name).template(); pod.Annotations[restartedAt] != template[restartedAt] {
-				t.Errorf("pod %s has annotations %v, its template %v", pod.Name, pod.Annotations, template)
-			}
-		}
-	}
-	s.inPlace(of.name, once, func() { s.setImage(of.name, "app=v2") })
-	s.runs(of.name, "v2")
-}
-
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // template returns the annotations that are on the workload's template.
@@ -140,23 +100,23 @@ func (of workload) template() map[string]string {
 }
 
 // restartWithImage checks that each container restarts once if one edit changes its image and restarts it.
-func restartWithImage(t *testing.T, of kindOfWorkload) {
-	s := of.stage(t, restarting)
-	of.create(s, withSide)
-	s.inPlace(of.name, restarts{"app": exactly(1), "side": exactly(1)}, func() {
-		s.kubectl("", "patch", ref(of.name), "--type=strategic", "-p", fmt.Sprintf(
+func restartWithImage(t *testing.T) {
+	s := newStage(t, restarting)
+	s.create(web(3, withSide))
+	s.inPlace("web", restarts{"app": exactly(1), "side": exactly(1)}, func() {
+		s.kubectl("", "patch", ref("web"), "--type=strategic", "-p", fmt.Sprintf(
 			`{"spec":{"template":{"metadata":{"annotations":{%q:"now"}},"spec":{"containers":[{"name":"app","image":%q}]}}}}`,
 			restartedAt, appImage("v2")))
 	})
-	s.runs(of.name, "v2")
+	s.runs("web", "v2")
 }
 
-func restartUndone(t *testing.T, of kindOfWorkload) {
-	s := of.stage(t, restarting)
-	of.create(s)
-	s.inPlace(of.name, once, func() { s.rollout("restart", of.name) })
-	s.inPlace(of.name, once, func() { s.rollout("undo", of.name) })
-	for _, pod := range s.pods(of.name) {
+func restartUndone(t *testing.T) {
+	s := newDaemonStage(t, restarting)
+	s.install(agent())
+	s.inPlace(agents, once, func() { s.rollout("restart", agents) })
+	s.inPlace(agents, once, func() { s.rollout("undo", agents) })
+	for _, pod := range s.pods(agents) {
 		if at, there := pod.Annotations[restartedAt]; there {
 			t.Errorf("pod %s was restarted at %s, says its annotation", pod.Name, at)
 		}
@@ -164,49 +124,26 @@ func restartUndone(t *testing.T, of kindOfWorkload) {
 }
 
 // restartNatively checks that without the label pods are recreated, and that users are told how to avoid that.
-func restartNatively(t *testing.T, of kindOfWorkload) {
-	s := of.stage(t, labelled)
-	of.create(s)
-	s.recreated(of.name, func() { s.expectIn(s.rollout("restart", of.name), "recreate", restartLabel+"=in-place") })
-}
-
-func restartOfInitContainers(t *testing.T, of kindOfWorkload) {
-	s := of.stage(t, restarting)
-	of.create(s, prepared)
-	s.recreated(of.name, func() {
-		s.expectIn(s.rollout("restart", of.name), "recreate: init container prepare would not run again")
-	})
+func restartNatively(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	s.recreated("web", func() { s.expectIn(s.rollout("restart", "web"), "recreate", restartLabel+"=in-place") })
 }
 
 // restartOfSidecars checks that a sidecar of the template restarts as the container does.
-func restartOfSidecars(t *testing.T, of kindOfWorkload) {
-	s := of.stage(t, restarting)
-	of.create(s, withMesh, func(d *appsv1.Deployment) {
+func restartOfSidecars(t *testing.T) {
+	s := newStage(t, restarting)
+	s.create(web(3, withMesh, func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
 		spec.InitContainers = spec.InitContainers[1:] // without the init container, which would not run again
-	})
+	}))
 	for range 2 {
-		s.inPlace(of.name, restarts{"app": exactly(1), sidecar: exactly(1)}, func() {
-			s.expectIn(s.rollout("restart", of.name), "restarts app, "+sidecar)
+		s.inPlace("web", restarts{"app": exactly(1), sidecar: exactly(1)}, func() {
+			s.expectIn(s.rollout("restart", "web"), "restarts app, "+sidecar)
 		})
 	}
-	s.inPlace(of.name, sidecarOnce, func() { s.setImage(of.name, sidecar+"=v2") })
-	s.runsIn(sidecar, of.name, "v2")
-}
-
-func restartPaused(t *testing.T) {
-	s := newStage(t, restarting)
-	s.create(web(3), web(1, named("clock")))
-	before := s.pods("web")
-	s.rollout("pause", "web")
-	s.begin("paused", frozenBut("clock"))
-	s.expectIn(s.refused("rollout", "restart", "deployment/web"), "paused")
-	s.patch("web", `{"spec":{"template":{"metadata":{"annotations":{"`+restartedAt+`":"now"}}}}}`)
-	s.tick("v2")
-	s.begin("resumed", inPlace)
-	s.rollout("resume", "web")
-	s.completes("web")
-	s.kept("web", before, once)
+	s.inPlace("web", sidecarOnce, func() { s.setImage("web", sidecar+"=v2") })
+	s.runsIn(sidecar, "web", "v2")
 }
 
 // restartByKey checks that the workload's owner chooses the annotations that restart it, as charts do with checksums of their
@@ -227,78 +164,19 @@ func restartByKey(t *testing.T) {
 	})
 }
 
-// restartOfNoUse checks that a value that does not parse is rejected, with a message that names valid ones.
-func restartOfNoUse(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(1))
-	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
-		s.expectIn(s.refused("label", of, restartLabel+"=true"), restartLabel, `"true"`, "in-place")
-	}
-	for _, list := range []string{"", "*", "a b", "a,,b", "checksum/config,"} {
-		s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations="+list), "stayput.dev/restart-annotations",
-			"no list of annotation keys")
-	}
-	s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations=kubernetes.io/*"), "stayput.dev/restart-annotations",
-		"cannot be listed")
-}
-
-// restartAlwaysPulled tests an image with no other name: the name with a digest would not pull the image that the user wants to be pulled.
-func restartAlwaysPulled(t *testing.T) {
-	s := newStage(t, restarting)
-	s.create(web(2, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways }))
-	s.recreated("web", func() { s.expectIn(s.rollout("restart", "web"), "recreate: container app is always pulled anew") })
-}
-
-// restartOfPodsBornBefore restarts pods that are older than the namespace's label.
-func restartOfPodsBornBefore(t *testing.T) {
-	s := newStage(t, unlabelled)
-	s.create(web(2))
-	s.label("stayput.dev/update=in-place")
-	s.label(restartLabel + "=in-place")
-	s.managed("web")
-	s.inPlace("web", once, func() { s.rollout("restart", "web") })
-	s.allWereOut("web")
-}
-
 // restartForVariable checks that a container restarts with the new value of a label that its variable reads, and no other container
 // restarts. That needs no label for restarts. Without the label on the template, the variable is empty.
-func restartForVariable(t *testing.T, of kindOfWorkload) {
-	s := of.stage(t, labelled)
-	of.create(s, withSide, readsTier)
+func restartForVariable(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, withSide, readsTier))
 	for _, tier := range []string{`"back"`, "null", `"front"`} {
-		s.inPlace(of.name, once, func() {
-			s.expectIn(s.setTier(of.name, tier), "in place: restarts app\n", "variables read label tier (app)")
+		s.inPlace("web", once, func() {
+			s.expectIn(s.setTier("web", tier), "in place: restarts app\n", "variables read label tier (app)")
 		})
-		s.haveRead(of.name, tier)
+		s.haveRead("web", tier)
 	}
-	s.inPlace(of.name, once, func() { s.rollout("undo", of.name) })
-	s.haveRead(of.name, "null")
-}
-
-// restartForVariableOfPodsBornBefore does the same with pods that are older than the namespace's label. It also undoes the edit when the
-// first pod has been patched.
-func restartForVariableOfPodsBornBefore(t *testing.T) {
-	s := newStage(t, unlabelled)
-	s.create(web(2, withSide, readsTier))
-	s.label("stayput.dev/update=in-place")
-	s.managed("web")
-	before := s.pods("web")
-	s.begin("undone", inPlace)
-	s.setTier("web", `"back"`)
-	s.wait("a pod with the label of the next revision", of("web", func(now workload) error {
-		for _, pod := range now.pods {
-			if pod.Labels[tierLabel] == "back" {
-				return nil
-			}
-		}
-		return fmt.Errorf("%s", now.tally())
-	}))
-	s.rollout("undo", "web")
-	s.completes("web")
-	s.kept("web", before, restarts{"app": {0, 2}})
+	s.inPlace("web", once, func() { s.rollout("undo", "web") })
 	s.haveRead("web", "null")
-	s.inPlace("web", once, func() { s.setTier("web", `"back"`) })
-	s.haveRead("web", `"back"`)
 }
 
 const tierLabel = "tier"
@@ -343,7 +221,7 @@ func restartAfterCrash(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s", now.tally())
+		return fmt.Errorf("%s", now.podCounts())
 	}))
 	for _, pod := range s.pods("web") {
 		for _, process := range processesOf(s, pod) {
@@ -365,13 +243,6 @@ func processesOf(s *stage, pod *corev1.Pod) []int {
 	})
 }
 
-// restartOfTheStubborn checks that a pod is back in service with the new container, however long the old one takes to stop.
-func restartOfTheStubborn(t *testing.T) {
-	s := newStage(t, restarting)
-	s.create(web(2, stopping))
-	s.inPlace("web", once, func() { s.rollout("restart", "web") })
-}
-
 // restartLeaderKilled does what leaderKilled does.
 func restartLeaderKilled(t *testing.T) {
 	long(t)
@@ -381,7 +252,7 @@ func restartLeaderKilled(t *testing.T) {
 	leader := managerProcess(s, s.leader())
 	s.begin("killed", anyChurn)
 	s.rollout("restart", "web")
-	s.reaches("web", moment{"restarting", func(t tally) bool { return t.moving+t.midway > 0 }})
+	s.reaches("web", state{"restarting", func(t podCounts) bool { return t.moving+t.midway > 0 }})
 	kill(s, leader)
 	s.completes("web")
 	s.eventually("all pods to have restarted or come anew", func(context.Context) error {

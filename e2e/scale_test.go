@@ -8,18 +8,15 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // scale changes replicas while an update is in progress. Only the pods that scaling asks for are created and deleted.
 func scale(t *testing.T) {
-	together(t, lengthy(map[string]func(*testing.T){
-		"3 to 6 to 2 half-way":    upAndDown,
-		"as an autoscaler writes": autoscaled,
-		"to 0 half-way":           toZero,
-		"and image in one edit":   scaleAndImage,
-		"by CPU":                  scaledByCPU,
-	}, "as an autoscaler writes", "to 0 half-way"))
+	together(t, map[string]func(*testing.T){
+		"3 to 6 to 2 half-way":  upAndDown,
+		"and image in one edit": scaleAndImage,
+		"by CPU":                scaledByCPU,
+	})
 }
 
 func upAndDown(t *testing.T) {
@@ -46,35 +43,6 @@ func (s *stage) has(name string, pods int) {
 	}))
 }
 
-// autoscaled writes the scale subresource, as the HorizontalPodAutoscaler controller does.
-func autoscaled(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(4, slow))
-	s.begin("scaling", Rules{Created: exactly(2), Deleted: exactly(1)})
-	s.setImage("web", "app=v2")
-	s.reaches("web", partly)
-	for _, replicas := range []int32{6, 5} {
-		s.writeScale("web", replicas)
-		s.has("web", int(replicas))
-	}
-	s.completes("web")
-	s.runs("web", "v2")
-}
-
-func (s *stage) writeScale(name string, replicas int32) {
-	s.Helper()
-	deployments := clients.AppsV1().Deployments(s.namespace)
-	wanted, err := deployments.GetScale(s.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
-	// The write is unconditional, because an autoscaler retries after conflicts.
-	wanted.ResourceVersion, wanted.Spec.Replicas = "", replicas
-	if _, err := deployments.UpdateScale(s.Context(), name, wanted, metav1.UpdateOptions{}); err != nil {
-		s.Fatal(err)
-	}
-}
-
 // scaledByCPU checks that kubectl and the plugin warn of an autoscaler that takes starts of containers for load, until it has a
 // stabilization window for scaling up.
 func scaledByCPU(t *testing.T) {
@@ -82,9 +50,9 @@ func scaledByCPU(t *testing.T) {
 	s.kubectl(manifest(t, web(2)), "apply", "-f", "-")
 	s.completes("web")
 	s.managed("web")
-	s.begin("warned", frozenBut("none"))
+	s.begin("warned", noUpdates)
 	edit := []string{"set", "image", "deployment/web", "app=" + appImage("v2"), "--dry-run=server"}
-	s.kubectl(scalerByCPU("Deployment", "web"), "apply", "-f", "-")
+	s.kubectl(scalerByCPU, "apply", "-f", "-")
 	s.expectIn(s.kubectl("", edit...), "Warning: stayput: in place: restarts app", "Warning: stayput: "+saidByCPU)
 	s.answers(manifest(t, web(2, image("v2"))), 0, []string{"deployment/web in place restarts app in 2 pods, 1 at a time", saidByCPU},
 		"plan", "-f", "-", s.editor())
@@ -96,26 +64,10 @@ func scaledByCPU(t *testing.T) {
 
 const saidByCPU = "HorizontalPodAutoscaler by-cpu scales by cpu: what restarted containers use to start counts as load."
 
-// scalerByCPU returns an autoscaler of the workload. It never scales here, because the cluster has no metrics.
-func scalerByCPU(kind, name string) string {
-	return `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"by-cpu"},"spec":{"maxReplicas":5,
-	"scaleTargetRef":{"apiVersion":"apps/v1","kind":"` + kind + `","name":"` + name + `"},
+// scalerByCPU is an autoscaler of the Deployment. It never scales here, because the cluster has no metrics.
+const scalerByCPU = `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"by-cpu"},"spec":{"maxReplicas":5,
+	"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},
 	"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":70}}}]}}`
-}
-
-func toZero(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3, slow))
-	s.begin("scaling to 0", Rules{Created: none, Deleted: exactly(3)})
-	s.setImage("web", "app=v2")
-	s.reaches("web", partly)
-	s.kubectl("", "scale", "deployment", "web", "--replicas=0")
-	s.completes("web")
-	s.begin("scaling back", Rules{Created: exactly(2), Deleted: none})
-	s.kubectl("", "scale", "deployment", "web", "--replicas=2")
-	s.completes("web")
-	s.runs("web", "v2")
-}
 
 func scaleAndImage(t *testing.T) {
 	s := newStage(t, labelled)

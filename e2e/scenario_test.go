@@ -54,6 +54,13 @@ func together(t *testing.T, scenarios map[string]func(*testing.T)) {
 	}
 }
 
+// nightly runs scenarios that take long in parallel, except in make test, which runs the suite with -short.
+func nightly(t *testing.T, scenarios map[string]func(*testing.T)) {
+	if !testing.Short() {
+		together(t, scenarios)
+	}
+}
+
 // stage is a namespace with a Recorder, for one scenario.
 type stage struct {
 	*testing.T
@@ -393,19 +400,19 @@ func (s *stage) ends(name string) {
 	s.wait(name+" to be rolled out", of(name, func(now workload) error { return now.complete() }))
 }
 
-// reaches waits for a moment of an update.
-func (s *stage) reaches(name string, moment moment) {
+// reaches waits for a state of an update.
+func (s *stage) reaches(name string, state state) {
 	s.Helper()
-	s.wait(name+" to be "+moment.name, at(name, moment))
+	s.wait(name+" to be "+state.name, at(name, state))
 }
 
-// at returns the condition that a workload's update is at this moment.
-func at(name string, moment moment) func(world) error { return of(name, moment.isNow) }
+// at returns the condition that a workload's update is in this state.
+func at(name string, state state) func(world) error { return of(name, state.isNow) }
 
-// met checks that the last edit of the workload's spec came in that moment.
-func (s *stage) met(name string, moment moment) {
+// met checks that the last edit of the workload's spec came in that state.
+func (s *stage) met(name string, state state) {
 	s.Helper()
-	s.metWhen(name, moment.isNow)
+	s.metWhen(name, state.isNow)
 }
 
 // metWhen checks that this condition was true at the last edit of the workload's spec.
@@ -420,24 +427,24 @@ func (s *stage) metWhen(name string, condition func(workload) error) {
 	}
 }
 
-// moment is a state in the middle of an update. Tests reach it with pods that take seconds to become ready (readyAfter), so that it lasts
+// state is a state in the middle of an update. Tests reach it with pods that take seconds to become ready (readyAfter), so that it lasts
 // longer than the edit that follows.
-type moment struct {
+type state struct {
 	name  string
-	holds func(tally) bool
+	holds func(podCounts) bool
 }
 
-// isNow returns nil if a workload's update is at this moment.
-func (m moment) isNow(now workload) error {
-	if tally := now.tally(); !m.holds(tally) {
-		return fmt.Errorf("not %s: %s", m.name, tally)
+// isNow returns nil if a workload's update is in this state.
+func (m state) isNow(now workload) error {
+	if counts := now.podCounts(); !m.holds(counts) {
+		return fmt.Errorf("not %s: %s", m.name, counts)
 	}
 	return nil
 }
 
 var (
-	partly   = moment{"partly updated", func(t tally) bool { return t.done > 0 && t.untouched > 0 }}
-	threeway = moment{"partly done, partly mid-way, partly untouched", func(t tally) bool {
+	partly   = state{"partly updated", func(t podCounts) bool { return t.done > 0 && t.untouched > 0 }}
+	threeway = state{"partly done, partly mid-way, partly untouched", func(t podCounts) bool {
 		return t.done > 0 && t.midway > 0 && t.untouched > 0
 	}}
 )
@@ -578,11 +585,11 @@ func (s *stage) history(name string, revisions ...string) {
 
 func appImage(tag string) string { return registry + "app:" + tag }
 
-// knob changes a Deployment before it is created.
-type knob func(*appsv1.Deployment)
+// option changes a Deployment before it is created.
+type option func(*appsv1.Deployment)
 
 // web returns a Deployment of the test application at v1, with the default strategy and defaults otherwise.
-func web(replicas int32, knobs ...knob) *appsv1.Deployment {
+func web(replicas int32, options ...option) *appsv1.Deployment {
 	labels := map[string]string{"app": "web", "helm.sh/chart": "web-1.0.0"}
 	grace := int64(5)
 	d := &appsv1.Deployment{
@@ -601,8 +608,8 @@ func web(replicas int32, knobs ...knob) *appsv1.Deployment {
 			},
 		},
 	}
-	for _, turn := range knobs {
-		turn(d)
+	for _, set := range options {
+		set(d)
 	}
 	return d
 }
@@ -622,7 +629,7 @@ func container(name string, port int) corev1.Container {
 }
 
 // named gives the Deployment, its pods and its selector another name.
-func named(name string) knob {
+func named(name string) option {
 	return func(d *appsv1.Deployment) {
 		d.Name, d.Labels["app"] = name, name
 		d.Spec.Selector.MatchLabels["app"], d.Spec.Template.Labels["app"] = name, name
@@ -638,7 +645,7 @@ func withSide(d *appsv1.Deployment) {
 var slow = readyAfter("app", "6s")
 
 // readyAfter makes a container of every pod, possibly a sidecar, take so long to become ready.
-func readyAfter(container, delay string) knob {
+func readyAfter(container, delay string) option {
 	return func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
 		for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
@@ -651,16 +658,16 @@ func readyAfter(container, delay string) knob {
 	}
 }
 
-func image(tag string) knob {
+func image(tag string) option {
 	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = appImage(tag) }
 }
 
-func workloadLabel(key, value string) knob {
+func workloadLabel(key, value string) option {
 	return func(d *appsv1.Deployment) { d.Labels[key] = value }
 }
 
 // rolling sets maxUnavailable and maxSurge: "1", "50%".
-func rolling(maxUnavailable, maxSurge string) knob {
+func rolling(maxUnavailable, maxSurge string) option {
 	unavailable, surge := intstr.Parse(maxUnavailable), intstr.Parse(maxSurge)
 	return func(d *appsv1.Deployment) {
 		d.Spec.Strategy = appsv1.DeploymentStrategy{
@@ -674,16 +681,12 @@ func recreating(d *appsv1.Deployment) {
 	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 }
 
-func minReadySeconds(seconds int32) knob {
+func minReadySeconds(seconds int32) option {
 	return func(d *appsv1.Deployment) { d.Spec.MinReadySeconds = seconds }
 }
 
-func progressDeadline(seconds int32) knob {
+func progressDeadline(seconds int32) option {
 	return func(d *appsv1.Deployment) { d.Spec.ProgressDeadlineSeconds = &seconds }
-}
-
-func historyLimit(revisions int32) knob {
-	return func(d *appsv1.Deployment) { d.Spec.RevisionHistoryLimit = &revisions }
 }
 
 // manifest returns the object as a file for kubectl.

@@ -54,12 +54,12 @@ func servings() []serving {
 		{name: "DaemonSet, preStop", strategy: "maxUnavailable 1, preStop 1s", labels: labelled, rules: inPlace,
 			workload: agent(templated(realistic), templated(preStop))},
 	}
-	for policy, knob := range policies {
+	for policy, option := range policies {
 		all = append(all,
 			serving{name: "StatefulSet, " + policy, strategy: "3 replicas", labels: stateful, rules: inPlace,
-				workload: db(3, knob, ofTemplate(realistic))},
+				workload: db(3, option, ofTemplate(realistic))},
 			serving{name: "StatefulSet, " + policy + ", preStop", strategy: "3 replicas, preStop 1s", labels: stateful, rules: inPlace,
-				workload: db(3, knob, ofTemplate(realistic), ofTemplate(preStop))})
+				workload: db(3, option, ofTemplate(realistic), ofTemplate(preStop))})
 	}
 	return all
 }
@@ -68,7 +68,7 @@ func servings() []serving {
 func realistic(d *appsv1.Deployment) { takes("700ms", "")(d) }
 
 // takes sets how long the application needs to listen, and how long it serves after it is told to stop.
-func takes(start, stop string) knob {
+func takes(start, stop string) option {
 	return func(d *appsv1.Deployment) {
 		app := &d.Spec.Template.Spec.Containers[0]
 		app.Env = append(app.Env, corev1.EnvVar{Name: "START_DELAY", Value: start}, corev1.EnvVar{Name: "STOP_DELAY", Value: stop})

@@ -24,43 +24,33 @@ const caches = statefulSetPrefix + "cache"
 // membersHalfway are the scenarios in which something happens in the middle of the updates of two StatefulSets, one of each pod management
 // policy.
 var membersHalfway = map[string]func(*testing.T){
-	"undo half-way":            membersUndoneHalfway,
-	"edited half-way":          membersEditedHalfway,
-	"scaled half-way":          membersScaled,
-	"partition moved half-way": membersRepartitioned,
-	"pods lost half-way":       membersLost,
-	"label removed half-way": func(t *testing.T) {
-		membersHandedOver(t, func(s *stage, _ string) { s.label(statefulSetsLabel + "-") })
-	},
-	"edited beyond possibility half-way": func(t *testing.T) {
-		membersHandedOver(t, func(s *stage, name string) { s.setEnv(name, "COLOUR=green") })
-	},
-	"two at a time":       membersTwoAtATime,
-	"waiting for minutes": membersWaitForMinutes,
+	"undo half-way":   membersUndoneHalfway,
+	"scaled half-way": membersScaled,
+	"two at a time":   membersTwoAtATime,
 }
 
 // meetMembers creates a StatefulSet of each pod management policy.
-func meetMembers(t *testing.T, replicas int32, knobs ...statefulKnob) meeting {
+func meetMembers(t *testing.T, replicas int32, options ...statefulSetOption) meeting {
 	t.Helper()
 	m := meeting{newStatefulStage(t, stateful), []string{members, caches}}
-	m.submitPolicies(replicas, knobs...)
+	m.submitPolicies(replicas, options...)
 	m.each(m.completes)
 	return m
 }
 
 // submitPolicies creates both StatefulSets and does not wait.
-func (s *stage) submitPolicies(replicas int32, knobs ...statefulKnob) {
+func (s *stage) submitPolicies(replicas int32, options ...statefulSetOption) {
 	s.Helper()
-	s.submitStatefulSet(db(replicas, knobs...))
-	s.submitStatefulSet(db(replicas, slices.Concat(knobs, []statefulKnob{policies["Parallel"], ofTemplate(named("cache"))})...))
+	s.submitStatefulSet(db(replicas, options...))
+	s.submitStatefulSet(db(replicas, slices.Concat(options, []statefulSetOption{policies["Parallel"], ofTemplate(named("cache"))})...))
 }
 
-// halfway begins the updates to v2. When one is at that moment, it calls happens with the name of its StatefulSet.
-func (m meeting) halfway(moment moment, happens func(name string)) {
+// halfway begins the updates to v2. When one is in that state, it calls happens with the name of its StatefulSet.
+func (m meeting) halfway(state state, happens func(name string)) {
 	m.Helper()
 	m.setImages("v2")
 	m.each(func(name string) {
-		m.reaches(name, moment)
+		m.reaches(name, state)
 		happens(name)
 	})
 }
@@ -77,20 +67,6 @@ func membersUndoneHalfway(t *testing.T) {
 	})
 }
 
-// membersEditedHalfway checks that pods that are done or in progress go on to the next image.
-func membersEditedHalfway(t *testing.T) {
-	m := meetMembers(t, 3, ofTemplate(slow))
-	before := m.podsOfEach()
-	m.begin("edited", inPlace)
-	m.halfway(partly, func(name string) { m.setImage(name, "app=v3") })
-	m.end("v3")
-	m.each(func(name string) {
-		m.met(name, partly)
-		m.kept(name, before[name], restarts{"app": {1, 2}})
-		m.history(name, "1", "2", "3")
-	})
-}
-
 // membersScaled scales up and down in the middle of an update, which is not held.
 func membersScaled(t *testing.T) {
 	m := meetMembers(t, 3, ofTemplate(slow))
@@ -103,28 +79,7 @@ func membersScaled(t *testing.T) {
 	m.each(func(name string) { m.kept(name, before[name], once) })
 }
 
-// membersRepartitioned raises the partition above the pod in progress, which is finished. The last pod keeps its image until the partition
-// is lowered.
-func membersRepartitioned(t *testing.T) {
-	m := meetMembers(t, 3, ofTemplate(slow))
-	m.create(web(1, named("clock")))
-	before := m.podsOfEach()
-	m.begin("raised", inPlace)
-	m.halfway(threeway, func(name string) { m.setPartition(name, 2) })
-	m.each(func(name string) {
-		m.completes(name)
-		m.met(name, threeway)
-		m.haveImages(name, "v1", "v2", "v2")
-	})
-	m.begin("at the partition", frozenBut("clock"))
-	m.tick("v2")
-	m.begin("lowered", inPlace)
-	m.each(func(name string) { m.setPartition(name, 0) })
-	m.end("v2")
-	m.each(func(name string) { m.kept(name, before[name], once) })
-}
-
-// setPartition does not run kubectl, which takes as long as some moments of an update.
+// setPartition does not run kubectl, which takes as long as some states of an update.
 func (s *stage) setPartition(name string, kept int) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":%d}}}}`, kept)
@@ -170,14 +125,6 @@ func membersLost(t *testing.T) {
 	m.each(func(name string) { m.survived(name, before[name]) })
 }
 
-// membersHandedOver checks that the StatefulSet controller finishes what Stayput has begun.
-func membersHandedOver(t *testing.T, happens func(s *stage, name string)) {
-	m := meetMembers(t, 3, ofTemplate(slow))
-	m.begin("handed over", recreatedMembers)
-	m.halfway(partly, func(name string) { happens(m.stage, name) })
-	m.end("v2")
-}
-
 // membersTwoAtATime: two of five pods may be unavailable. The judge checks that there are never more.
 func membersTwoAtATime(t *testing.T) {
 	two := intstr.FromInt32(2)
@@ -198,7 +145,7 @@ func membersTwoAtATime(t *testing.T) {
 	m.each(m.completes)
 	before := m.podsOfEach()
 	m.begin("in place", inPlace)
-	m.halfway(moment{"updating two pods at a time", func(now tally) bool { return now.moving+now.midway == 2 }}, func(string) {})
+	m.halfway(state{"updating two pods at a time", func(now podCounts) bool { return now.moving+now.midway == 2 }}, func(string) {})
 	m.end("v2")
 	m.each(func(name string) { m.kept(name, before[name], once) })
 }
@@ -221,7 +168,7 @@ func membersWaitForMinutes(t *testing.T) {
 	all := meeting{m.stage, append(slices.Clone(m.names), recovering)}
 	before, hung := all.podsOfEach(), m.member(recovering, 0)
 
-	m.begin("waiting", Rules{Created: none, Deleted: none, FrozenBut: "none", Outage: true})
+	m.begin("waiting", Rules{Created: none, Deleted: none, UpdatesOnly: "none", Outage: true})
 	m.signal(hung, syscall.SIGSTOP)
 	m.wait("the pod not to be Ready", of(recovering, func(now workload) error {
 		if ready(now.pods[0]) {

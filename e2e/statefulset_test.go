@@ -28,85 +28,73 @@ var stateful = with(labelled, statefulSetsLabel, "in-place")
 // statefulSets runs the scenarios of StatefulSets that can run in parallel, with both pod management policies.
 func statefulSets(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
-		"OrderedReady, not Ready at the current revision": membersWaitForTheUnready,
 		"OrderedReady, bad image at the first deployment": membersBootstrapped,
 		"without the opt-in":                              membersUntouched,
+		"label only":                                      membersRelabelled,
+		"undo":                                            membersUndone,
+		"native partition":                                membersAtPartition,
+		"behind a Service":                                membersDrain,
 		"in-place-only":                                   membersOnlyInPlace,
 		"in-place-only, lost revision":                    membersOfALostRevision,
-		"asked for by itself":                             membersAsk,
-		"partition label":                                 membersPartitionLabel,
-		"environment":                                     membersRecreated,
-		"OnDelete":                                        membersOnDelete,
 		"OnDelete, in place":                              membersOnDeleteInPlace,
 		"leader last":                                     membersLeaderLast,
 		"resize":                                          membersResized,
 		"restart":                                         membersRestarted,
 		"variable":                                        membersReadLabel,
-		"warnings and events":                             membersTell,
-		"scaled by CPU":                                   membersScaledByCPU,
 	}
-	for policy, knob := range policies {
-		for name, scenario := range map[string]func(*testing.T, statefulKnob){
-			"set image":                membersUpdated,
-			"minReadySeconds":          membersUpdatedSlowly,
-			"one of two containers":    membersOfTwoContainers,
-			"label only":               membersRelabelled,
-			"undo":                     membersUndone,
-			"undo of a crashing image": membersUndoCrashing,
-			"native partition":         membersAtPartition,
-			"behind a Service":         membersDrain,
-		} {
-			scenarios[policy+", "+name] = func(t *testing.T) { scenario(t, knob) }
-		}
+	for policy, option := range policies {
+		scenarios[policy+", set image"] = func(t *testing.T) { membersUpdated(t, option) }
+		scenarios[policy+", undo of a crashing image"] = func(t *testing.T) { membersUndoCrashing(t, option) }
 	}
 	maps.Copy(scenarios, membersHalfway)
-	together(t, lengthy(scenarios, "OrderedReady, minReadySeconds", "Parallel, minReadySeconds", "Parallel, one of two containers",
-		"Parallel, behind a Service", "Parallel, label only", "Parallel, undo", "Parallel, native partition", "asked for by itself",
-		"OnDelete", "environment", "edited half-way", "edited beyond possibility half-way", "waiting for minutes",
-		"OrderedReady, not Ready at the current revision", "pods lost half-way", "label removed half-way", "partition moved half-way"))
+	together(t, scenarios)
+	nightly(t, map[string]func(*testing.T){
+		"pods lost half-way":  membersLost,
+		"waiting for minutes": membersWaitForMinutes,
+	})
 }
 
-// statefulKnob changes a StatefulSet before it is created.
-type statefulKnob func(*appsv1.StatefulSet)
+// statefulSetOption changes a StatefulSet before it is created.
+type statefulSetOption func(*appsv1.StatefulSet)
 
-var policies = map[string]statefulKnob{
+var policies = map[string]statefulSetOption{
 	"OrderedReady": func(*appsv1.StatefulSet) {},
 	"Parallel":     func(sts *appsv1.StatefulSet) { sts.Spec.PodManagementPolicy = appsv1.ParallelPodManagement },
 }
 
 // db returns a StatefulSet of the test application at v1.
-func db(replicas int32, knobs ...statefulKnob) *appsv1.StatefulSet {
+func db(replicas int32, options ...statefulSetOption) *appsv1.StatefulSet {
 	like := web(1, named("db"))
 	sts := &appsv1.StatefulSet{
 		ObjectMeta: like.ObjectMeta,
 		Spec: appsv1.StatefulSetSpec{Replicas: &replicas, ServiceName: "db", Selector: like.Spec.Selector,
 			Template: like.Spec.Template},
 	}
-	for _, turn := range knobs {
-		turn(sts)
+	for _, set := range options {
+		set(sts)
 	}
 	return sts
 }
 
-// ofTemplate applies a knob for Deployments to a StatefulSet.
-func ofTemplate(turn knob) statefulKnob {
+// ofTemplate applies an option for Deployments to a StatefulSet.
+func ofTemplate(set option) statefulSetOption {
 	return func(sts *appsv1.StatefulSet) {
 		like := &appsv1.Deployment{ObjectMeta: sts.ObjectMeta,
 			Spec: appsv1.DeploymentSpec{Selector: sts.Spec.Selector, Template: sts.Spec.Template}}
-		turn(like)
+		set(like)
 		sts.ObjectMeta, sts.Spec.Selector, sts.Spec.Template = like.ObjectMeta, like.Spec.Selector, like.Spec.Template
 	}
 }
 
-func allOfTemplate(turns []knob) []statefulKnob {
-	var all []statefulKnob
-	for _, turn := range turns {
-		all = append(all, ofTemplate(turn))
+func allOfTemplate(options []option) []statefulSetOption {
+	var all []statefulSetOption
+	for _, set := range options {
+		all = append(all, ofTemplate(set))
 	}
 	return all
 }
 
-func toPartition(kept int32) statefulKnob {
+func toPartition(kept int32) statefulSetOption {
 	return func(sts *appsv1.StatefulSet) {
 		sts.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType,
 			RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &kept}}
@@ -114,7 +102,7 @@ func toPartition(kept int32) statefulKnob {
 }
 
 // fromOrdinal has the ordinals begin there. A partition counts from there, too.
-func fromOrdinal(start int32) statefulKnob {
+func fromOrdinal(start int32) statefulSetOption {
 	return func(sts *appsv1.StatefulSet) { sts.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: start} }
 }
 
@@ -190,7 +178,7 @@ func (s *stage) orderOf(tag string) []int {
 }
 
 // membersUpdated checks the names, UIDs, nodes and addresses of the pods; the judge checks that two of three are Ready at every moment.
-func membersUpdated(t *testing.T, policy statefulKnob) {
+func membersUpdated(t *testing.T, policy statefulSetOption) {
 	s := newStatefulStage(t, stateful)
 	s.form(db(3, policy))
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
@@ -201,37 +189,24 @@ func membersUpdated(t *testing.T, policy statefulKnob) {
 
 // membersDrain checks that each pod is patched only when no client is sent to it any more. The judge checks that it gets its revision with
 // that patch.
-func membersDrain(t *testing.T, policy statefulKnob) {
+func membersDrain(t *testing.T) {
 	s := newStatefulStage(t, stateful)
-	s.form(db(2, policy))
+	s.form(db(2))
 	s.service(members, corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered(members)
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
 	s.patchedOnlyWhen(members, unoffered)
 }
 
-func membersUpdatedSlowly(t *testing.T, policy statefulKnob) {
+func membersRelabelled(t *testing.T) {
 	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy, func(sts *appsv1.StatefulSet) { sts.Spec.MinReadySeconds = 4 }))
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-	s.inOrdinalOrder("v2")
-}
-
-func membersOfTwoContainers(t *testing.T, policy statefulKnob) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2, policy, ofTemplate(withSide)))
-	s.inPlace(members, restarts{"side": exactly(1)}, func() { s.setImage(members, "side=v2") })
-}
-
-func membersRelabelled(t *testing.T, policy statefulKnob) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy))
+	s.form(db(3))
 	s.inPlace(members, nil, func() { s.bumpChart(members) })
 }
 
-func membersUndone(t *testing.T, policy statefulKnob) {
+func membersUndone(t *testing.T) {
 	s := newStatefulStage(t, stateful)
-	s.form(db(2, policy))
+	s.form(db(2))
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
 	s.inPlace(members, once, func() { s.rollout("undo", members) })
 	s.runs(members, "v1")
@@ -240,7 +215,7 @@ func membersUndone(t *testing.T, policy statefulKnob) {
 
 // membersUndoCrashing checks that the undo reaches the pod with the bad image. Natively the StatefulSet controller waits for that pod for
 // ever (kubernetes#67250).
-func membersUndoCrashing(t *testing.T, policy statefulKnob) {
+func membersUndoCrashing(t *testing.T, policy statefulSetOption) {
 	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
 	s.form(db(3, policy))
 	var undone time.Time
@@ -255,21 +230,6 @@ func membersUndoCrashing(t *testing.T, policy statefulKnob) {
 	s.someNeverRestarted(members)
 }
 
-// membersScaledByCPU: kubectl and the plugin warn of an autoscaler of the StatefulSet, as they do for Deployments.
-func membersScaledByCPU(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2))
-	s.managed(members)
-	s.begin("warned", frozenBut("none"))
-	s.kubectl(scalerByCPU("StatefulSet", "db"), "apply", "-f", "-")
-	s.expectIn(s.kubectl("", "set", "image", members, "app="+appImage("v2"), "--dry-run=server"),
-		"Warning: stayput: in place: restarts app", "Warning: stayput: "+saidByCPU)
-	edited := db(2, ofTemplate(image("v2")))
-	edited.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}
-	s.answers(manifest(t, edited), 0, []string{"statefulset/db in place restarts app in 2 pods, 1 at a time", saidByCPU},
-		"plan", "-f", "-", s.editor())
-}
-
 // membersBootstrapped: the first pod never runs, so the others are not created, until the image is edited.
 func membersBootstrapped(t *testing.T) {
 	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
@@ -280,46 +240,6 @@ func membersBootstrapped(t *testing.T) {
 	s.setImage(members, "app=v1")
 	s.completes(members)
 	s.survived(members, before)
-}
-
-// membersWaitForTheUnready: a pod that starts slowly, at the revision that has proved to work, is waited for before anything restarts.
-func membersWaitForTheUnready(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2, ofTemplate(readyAfter("app", "20s"))))
-	s.begin("one starts slowly", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
-	lost := s.member(members, 0)
-	deleteByHand(s, lost)
-	s.gone(lost)
-	s.wait("the new pod to run", of(members, func(now workload) error {
-		for _, pod := range now.pods {
-			statuses := pod.Status.ContainerStatuses
-			if ordinalOf(pod) == 0 && pod.UID != lost.UID && len(statuses) > 0 && statuses[0].State.Running != nil {
-				return nil
-			}
-		}
-		return fmt.Errorf("it does not: %s", now.tally())
-	}))
-	s.setImage(members, "app=v2")
-	s.completes(members)
-	s.startedOnlyWhenReady("v2")
-	s.runs(members, "v2")
-}
-
-// startedOnlyWhenReady checks that every pod was Ready when the first one got the image.
-func (s *stage) startedOnlyWhenReady(tag string) {
-	s.Helper()
-	then := newWorld()
-	for _, e := range s.recorder.inOrder() {
-		if pod, is := e.object.(*corev1.Pod); is && !pulls(pod) && imagesOf(pod.Spec)["app"] == appImage(tag) {
-			break
-		}
-		then.apply(e)
-	}
-	for _, pod := range then.members(then.statefulSet("db")) {
-		if !ready(pod) {
-			s.Errorf("the update began although pod %s was not Ready", pod.Name)
-		}
-	}
 }
 
 // member returns the pod of the StatefulSet with that ordinal.
@@ -334,9 +254,9 @@ func (s *stage) member(name string, ordinal int) *corev1.Pod {
 	return nil
 }
 
-func membersAtPartition(t *testing.T, policy statefulKnob) {
+func membersAtPartition(t *testing.T) {
 	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy, toPartition(2), fromOrdinal(5)))
+	s.form(db(3, toPartition(2), fromOrdinal(5)))
 	before := s.pods(members)
 	s.begin("in stages", inPlace)
 	s.setImage(members, "app=v2")
@@ -373,7 +293,7 @@ var recreatedMembers = Rules{Created: some, Deleted: some, Outage: true}
 func membersOnlyInPlace(t *testing.T) {
 	s := newStatefulStage(t, with(inPlaceOnly, statefulSetsLabel, "in-place"))
 	s.form(db(2))
-	s.begin("rejected", frozenBut("none"))
+	s.begin("rejected", noUpdates)
 	s.expectIn(s.refused("set", "env", members, "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
 }
@@ -394,40 +314,6 @@ func membersOfALostRevision(t *testing.T) {
 	s.haveImages(members, "v1", "v1", "v2")
 }
 
-func membersAsk(t *testing.T) {
-	s := newStatefulStage(t, labelled)
-	s.form(db(2, func(sts *appsv1.StatefulSet) { sts.Labels[statefulSetsLabel] = "in-place" }))
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-}
-
-func membersPartitionLabel(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(1))
-	s.expectIn(s.refused("label", members, "stayput.dev/partition=1"), "spec.updateStrategy.rollingUpdate.partition")
-	s.expectIn(s.refused("label", members, statefulSetsLabel+"=true"), statefulSetsLabel, "in-place")
-}
-
-func membersRecreated(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2))
-	s.recreatedUnder(recreatedMembers, members, func() { s.setEnv(members, "COLOUR=green") })
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-}
-
-func membersOnDelete(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(1))
-	s.patch(members, `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
-	s.create(web(1, named("clock")))
-	s.begin("edited", frozenBut("clock"))
-	s.setImage(members, "app=v2")
-	s.tick("v2")
-	s.begin("deleted by hand", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
-	s.kubectl("", "delete", "pod", "db-0", "--timeout=2m")
-	s.ends(members)
-	s.runs(members, "v2")
-}
-
 func membersOnDeleteInPlace(t *testing.T) {
 	s := newStatefulStage(t, stateful)
 	s.form(db(3))
@@ -435,7 +321,9 @@ func membersOnDeleteInPlace(t *testing.T) {
 	s.inPlaceOnDelete(members, "StatefulSet")
 	s.begin("deleted by hand", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
 	s.kubectl("", "delete", "pod", "db-1", "--timeout=2m")
-	s.reaches(members, moment{"done with the pod that was deleted", func(now tally) bool { return now == tally{done: 1, untouched: 2} }})
+	s.reaches(members, state{"done with the pod that was deleted", func(now podCounts) bool {
+		return now == podCounts{done: 1, untouched: 2}
+	}})
 }
 
 // inPlaceOnDelete checks a workload with strategy OnDelete that asks for updates in place: an image is updated, and a change that needs new
@@ -450,7 +338,7 @@ func (s *stage) inPlaceOnDelete(name, kind string) {
 	s.ends(name) // kubectl rollout status does not support OnDelete
 	s.wait(name+" to bear no mark", of(name, func(now workload) error { return now.unmarked() }))
 	s.kept(name, before, once)
-	s.begin("not in place", frozenBut("clock"))
+	s.begin("not in place", updatesOnly("clock"))
 	s.expectIn(s.setEnv(name, "COLOUR=green"), "Warning:", "until you delete it")
 	s.reported(kind, "UpdateRecreatesPods")
 	s.tick("v2")
@@ -498,19 +386,10 @@ func membersReadLabel(t *testing.T) {
 	}
 }
 
-func membersTell(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2))
-	s.inPlace(members, once, func() { s.expectIn(s.setImage(members, "app=v2"), "Warning:", "in place", "app") })
-	s.reported("StatefulSet", "InPlaceUpdateStarted")
-	s.reported("StatefulSet", "InPlaceUpdateCompleted")
-	s.reported("Pod", "UpdatedInPlace")
-}
-
 // membersWithoutManagers kills every manager for good in the middle of an update, in each state of a pod's move that lasts. The StatefulSet
 // controller completes the update.
 func membersWithoutManagers(t *testing.T) {
-	for policy, knob := range policies {
+	for policy, option := range policies {
 		for state, holds := range map[string]func(now workload, before map[types.UID]*corev1.Pod) error{
 			"one pod done": func(now workload, _ map[types.UID]*corev1.Pod) error { return partly.isNow(now) },
 			"one pod on its way": func(now workload, before map[types.UID]*corev1.Pod) error {
@@ -519,13 +398,13 @@ func membersWithoutManagers(t *testing.T) {
 						return nil
 					}
 				}
-				return fmt.Errorf("no pod is: %s", now.tally())
+				return fmt.Errorf("no pod is: %s", now.podCounts())
 			},
 		} {
 			t.Run(policy+", "+state, func(t *testing.T) {
 				long(t)
 				s := newStatefulStage(t, stateful)
-				s.form(db(3, knob, ofTemplate(slow)))
+				s.form(db(3, option, ofTemplate(slow)))
 				before := s.pods(members)
 				t.Cleanup(func() { restoreManagers(t) })
 				s.begin("native", Rules{Created: some, Deleted: some, Spare: 1})

@@ -142,7 +142,7 @@ func (w world) membersComplete(sts *appsv1.StatefulSet) error {
 		return fmt.Errorf("no ControllerRevision has the template of generation %d", sts.Generation)
 	}
 	if done, why := membersRolledOut(sts); !done {
-		return fmt.Errorf("status: %s; pods: %s", why, w.ofStatefulSet(sts).tally())
+		return fmt.Errorf("status: %s; pods: %s", why, w.ofStatefulSet(sts).podCounts())
 	}
 	pods := w.members(sts)
 	if len(pods) != replicasOfStatefulSet(sts) {

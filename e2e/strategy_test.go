@@ -11,16 +11,11 @@ import (
 
 // strategy checks that the Deployment's strategy limits an update in place as natively.
 func strategy(t *testing.T) {
+	scenarios := map[string]func(*testing.T){"progress deadline": deadline}
 	toV2 := func(s *stage) { s.setImage("web", "app=v2") }
-	scenarios := map[string]func(*testing.T){
-		"maxUnavailable 50%": halfAtATime,
-		"progress deadline":  deadline,
-	}
 	for name, d := range map[string]*appsv1.Deployment{
-		"Recreate, 1 replica":   web(1, recreating),
-		"maxSurge 0":            web(3, rolling("1", "0")),
-		"maxUnavailable 2 of 5": web(5, rolling("2", "0")),
-		"minReadySeconds":       web(3, minReadySeconds(4)),
+		"Recreate, 1 replica": web(1, recreating),
+		"minReadySeconds":     web(3, minReadySeconds(4)),
 	} {
 		scenarios[name] = func(t *testing.T) {
 			s := newStage(t, labelled)
@@ -29,10 +24,8 @@ func strategy(t *testing.T) {
 		}
 	}
 	for name, d := range map[string]*appsv1.Deployment{
-		"Recreate, 3 replicas":        web(3, recreating),
-		"maxUnavailable 0":            web(3, rolling("0", "1")),
-		"maxUnavailable 0%":           web(3, rolling("0%", "1")),
-		"maxUnavailable 0, 1 replica": web(1, rolling("0", "1")),
+		"Recreate, 3 replicas": web(3, recreating),
+		"maxUnavailable 0":     web(3, rolling("0", "1")),
 	} {
 		scenarios[name] = func(t *testing.T) {
 			s := newStage(t, labelled)
@@ -40,18 +33,7 @@ func strategy(t *testing.T) {
 			s.recreated("web", func() { toV2(s) })
 		}
 	}
-	together(t, lengthy(scenarios, "maxSurge 0", "maxUnavailable 2 of 5", "maxUnavailable 0%", "maxUnavailable 0, 1 replica",
-		"maxUnavailable 50%"))
-}
-
-// halfAtATime checks that half of the pods may be unavailable, and that the budget is used.
-func halfAtATime(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(4, slow, rolling("50%", "0")))
-	s.inPlace("web", once, func() {
-		s.setImage("web", "app=v2")
-		s.reaches("web", moment{"updating two pods at a time", func(now tally) bool { return now.midway == 2 }})
-	})
+	together(t, scenarios)
 }
 
 // deadline checks that an update without progress is reported as natively, and can be undone.

@@ -17,12 +17,14 @@ const ownUser = "system:serviceaccount:" + ownNamespace + ":" + ownName
 
 // stuck tests what happens when something blocks Stayput. Stayput never waits for ever: the native controllers continue.
 func stuck(t *testing.T) {
-	together(t, lengthy(map[string]func(*testing.T){
+	together(t, map[string]func(*testing.T){
 		"no ReplicaSet may be written":         replicaSetsRefused,
 		"no ControllerRevision may be written": controllerRevisionsRefused,
-		"a webhook that does not answer":       podsOutOfReach,
 		"a neighbour's quantities":             neighbourInflates,
-	}, "a webhook that does not answer"))
+	})
+	nightly(t, map[string]func(*testing.T){
+		"a webhook that does not answer": podsOutOfReach,
+	})
 }
 
 // replicaSetsRefused refuses Stayput's writes of ReplicaSets. Without a mark no update begins, and no label can nudge

@@ -18,48 +18,30 @@ import (
 )
 
 // surgeScenarios checks that surge pods exist during an update of which no pod may be unavailable. The judge checks that no pod is
-// unavailable, and that there are at most maxSurge surge pods (Rules.Whole).
+// unavailable, and that there are at most maxSurge surge pods (Rules.AllAvailable).
 func surgeScenarios(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"broken new version":    surgeBroken,
-		"surge false":           surgeNot,
-		"scaled up half-way":    surgeScaledUp,
-		"scaled down half-way":  surgeScaledDown,
-		"undo half-way":         surgeUndone,
-		"pause half-way":        surgePaused,
-		"opted out half-way":    surgeOptedOut,
-		"quota, a percentage":   surgeRefused,
-		"quota, an explicit 0":  surgeAwaited,
-		"nothing is left after": surgeTwice,
-		"nodes full half-way":   surgeCrowded,
-		"always":                surgeAlways,
-		"always, undo half-way": surgeAlwaysUndone,
-		"always, quota":         surgeAlwaysRefused,
-	}
-	for name, surges := range map[string]struct {
-		deployment *appsv1.Deployment
-		pods       int
-	}{
-		"1 replica":                     {web(1), 1},
-		"2 replicas":                    {web(2), 1},
-		"3 replicas":                    {web(3), 1},
-		"maxUnavailable 0, maxSurge 2":  {web(4, rolling("0", "2")), 2},
-		"maxUnavailable 0, minReady 3s": {web(2, rolling("0", "1"), minReadySeconds(3)), 1},
-	} {
-		scenarios[name] = func(t *testing.T) {
-			s := newStage(t, surging)
-			s.create(surges.deployment)
-			s.inPlaceUnder(surge(surges.pods), "web", once, func() { s.setImage("web", "app=v2") })
-			s.runs("web", "v2")
-		}
-	}
-	together(t, lengthy(scenarios, "surge false", "scaled up half-way", "scaled down half-way", "undo half-way", "pause half-way",
-		"opted out half-way", "quota, an explicit 0", "nothing is left after", "nodes full half-way", "always, undo half-way",
-		"2 replicas", "3 replicas", "maxUnavailable 0, maxSurge 2", "maxUnavailable 0, minReady 3s"))
+	together(t, map[string]func(*testing.T){
+		"1 replica":           surgeForOne,
+		"broken new version":  surgeBroken,
+		"quota, a percentage": surgeRefused,
+		"always":              surgeAlways,
+		"always, quota":       surgeAlwaysRefused,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"scaled down half-way": surgeScaledDown,
+		"nodes full half-way":  surgeCrowded,
+	})
 }
 
-// surged is the moment from which the surge pod is Ready. From then on the other pods have their turn.
-var surged = moment{"served by a surge pod too", func(t tally) bool { return t.done > 0 && t.untouched+t.moving > 0 }}
+func surgeForOne(t *testing.T) {
+	s := newStage(t, surging)
+	s.create(web(1))
+	s.inPlaceUnder(surge(1), "web", once, func() { s.setImage("web", "app=v2") })
+	s.runs("web", "v2")
+}
+
+// surged is the state from which on the surge pod is Ready. From then on the other pods have their turn.
+var surged = state{"served by a surge pod too", func(t podCounts) bool { return t.done > 0 && t.untouched+t.moving > 0 }}
 
 // surgeBroken checks that only the surge pod fails if the new version does not run.
 func surgeBroken(t *testing.T) {
@@ -76,44 +58,12 @@ func surgeBroken(t *testing.T) {
 	s.runs("web", "v1")
 }
 
-// surgeNot checks that pods that cannot run twice restart one at a time.
-func surgeNot(t *testing.T) {
-	s := newStage(t, surging)
-	s.create(web(2, workloadLabel(surgeLabel, "false")))
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-}
-
-// surgeTwice updates and goes back, so that ReplicaSets are used that have had surge pods before.
-func surgeTwice(t *testing.T) {
-	s := newStage(t, surging)
-	s.create(web(2))
-	s.inPlaceUnder(surge(1), "web", once, func() { s.setImage("web", "app=v2") })
-	s.inPlaceUnder(surge(1), "web", once, func() { s.rollout("undo", "web") })
-	s.history("web", "2", "3")
-	s.runs("web", "v1")
-}
-
-// surgeScaledUp scales up during an update. The surge pod may or may not stay as one of the new replicas. No pod of 3 replicas may be
-// unavailable either.
-func surgeScaledUp(t *testing.T) {
-	s := newStage(t, surging)
-	s.create(web(1, slow))
-	before := s.pods("web")
-	s.begin("scaling", Rules{Created: Count{2, 3}, Deleted: Count{0, 1}, Whole: true})
-	s.setImage("web", "app=v2")
-	s.reaches("web", surged)
-	s.kubectl("", "scale", "deployment", "web", "--replicas=3")
-	s.completes("web")
-	s.runs("web", "v2")
-	s.survived("web", before)
-}
-
 // surgeScaledDown checks that the pods that are left are those of before.
 func surgeScaledDown(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))
 	before := s.pods("web")
-	s.begin("scaling", Rules{Created: exactly(1), Deleted: exactly(2), Whole: true})
+	s.begin("scaling", Rules{Created: exactly(1), Deleted: exactly(2), AllAvailable: true})
 	s.setImage("web", "app=v2")
 	s.reaches("web", surged)
 	s.kubectl("", "scale", "deployment", "web", "--replicas=2")
@@ -124,54 +74,6 @@ func surgeScaledDown(t *testing.T) {
 			t.Errorf("surge pod %s is still there", pod.Name)
 		}
 	}
-}
-
-// surgeUndone checks that no pod is unavailable on the way back either. So a surge pod may be created again.
-func surgeUndone(t *testing.T) {
-	s := newStage(t, surging)
-	s.create(web(3, slow))
-	s.inPlaceUnder(Rules{Created: Count{1, 2}, Deleted: Count{1, 2}, Whole: true}, "web", restarts{"app": {0, 2}}, func() {
-		s.setImage("web", "app=v2")
-		s.reaches("web", returning)
-		s.rollout("undo", "web")
-	})
-	s.met("web", returning)
-	s.runs("web", "v1")
-}
-
-// returning is the moment at which one other pod is done, besides the surge pod.
-var returning = moment{"done with more than the surge pod", func(t tally) bool { return t.done > 1 && t.untouched > 0 }}
-
-// surgePaused checks that the surge pod stays while the Deployment is paused.
-func surgePaused(t *testing.T) {
-	s := newStage(t, surging)
-	s.create(web(3, slow))
-	s.create(web(1, named("clock"), workloadLabel(surgeLabel, "false")))
-	before := s.pods("web")
-	s.begin("half-way", Rules{Created: exactly(1), Deleted: none, Whole: true})
-	s.setImage("web", "app=v2")
-	s.reaches("web", surged)
-	s.rollout("pause", "web")
-	s.rests("web")
-	s.begin("paused", frozenBut("clock"))
-	s.tick("v2")
-	s.begin("resumed", Rules{Created: none, Deleted: exactly(1), Whole: true})
-	s.rollout("resume", "web")
-	s.completes("web")
-	s.kept("web", before, once)
-}
-
-// surgeOptedOut removes the label. The native controller then treats the surge pod as its own, and continues.
-func surgeOptedOut(t *testing.T) {
-	s := newStage(t, surging)
-	s.create(web(3, slow))
-	s.begin("in place", Rules{Created: exactly(1), Deleted: none, Whole: true})
-	s.setImage("web", "app=v2")
-	s.reaches("web", surged)
-	s.begin("native", Rules{Created: anyNumber, Deleted: some, Whole: true})
-	optOut(s)
-	s.completes("web")
-	s.runs("web", "v2")
 }
 
 // surgeRefused checks that an update whose maxUnavailable is a percentage goes on without a surge pod, but only after the deadline, and
@@ -188,22 +90,6 @@ func surgeRefused(t *testing.T) {
 	if waited := s.firstUnavailable(from); waited < 10*time.Second {
 		t.Errorf("a pod was not Ready %.1fs after the edit, the deadline is 15s", waited.Seconds())
 	}
-}
-
-// surgeAwaited checks that an explicit maxUnavailable of 0 is binding: the update waits for as long as there is no room for surge.
-func surgeAwaited(t *testing.T) {
-	s := newStage(t, surging)
-	s.create(web(2, rolling("0", "1"), progressDeadline(15)))
-	before := s.pods("web")
-	s.limitPods(2)
-	s.begin("no room", Rules{Created: none, Deleted: none, Whole: true})
-	s.setImage("web", "app=v2")
-	s.stalls("web")
-	s.kept("web", before, nil)
-	s.begin("room", surge(1))
-	s.limitPods(5)
-	s.completes("web")
-	s.kept("web", before, once)
 }
 
 // surgeCrowded checks that a pending pod is removed instead of the surge pod whose place it waits for, because the ReplicaSet controller
@@ -236,20 +122,9 @@ func surgeAlways(t *testing.T) {
 	s.create(web(4, rolling("1", "2"), slow))
 	s.inPlaceUnder(Rules{Created: exactly(2), Deleted: exactly(2)}, "web", once, func() {
 		s.setImage("web", "app=v2")
-		s.reaches("web", moment{"restarting three at a time", func(t tally) bool { return t.moving+t.midway >= 3 }})
+		s.reaches("web", state{"restarting three at a time", func(t podCounts) bool { return t.moving+t.midway >= 3 }})
 	})
 	s.runs("web", "v2")
-}
-
-func surgeAlwaysUndone(t *testing.T) {
-	s := newStage(t, alwaysSurging)
-	s.create(web(4, rolling("1", "2"), slow))
-	s.inPlaceUnder(Rules{Created: Count{2, 4}, Deleted: Count{2, 4}}, "web", restarts{"app": {0, 2}}, func() {
-		s.setImage("web", "app=v2")
-		s.reaches("web", returning)
-		s.rollout("undo", "web")
-	})
-	s.runs("web", "v1")
 }
 
 // surgeAlwaysRefused checks that pods have their turn although there is no room for surge pods.

@@ -21,21 +21,25 @@ const (
 
 // tolerate checks that running pods get added tolerations, and that no container restarts.
 func tolerate(t *testing.T) {
-	scenarios := map[string]func(*testing.T){}
-	for kind, install := range bothKinds {
-		for name, scenario := range map[string]func(*stage, string){
-			"added":               tolerationAdded,
-			"added with an image": tolerationAndImage,
-			"undo":                tolerationUndone,
-			"default":             defaultToleration,
-		} {
-			scenarios[kind+", "+name] = func(t *testing.T) {
-				s := newStage(t, labelled)
-				scenario(s, install(s))
-			}
+	scenarios := map[string]func(*testing.T){
+		"default of a DaemonSet": func(t *testing.T) {
+			s := newDaemonStage(t, labelled)
+			s.install(agent())
+			defaultToleration(s, agents)
+		},
+	}
+	for name, scenario := range map[string]func(*stage, string){
+		"added":   tolerationAdded,
+		"undo":    tolerationUndone,
+		"default": defaultToleration,
+	} {
+		scenarios[name] = func(t *testing.T) {
+			s := newStage(t, labelled)
+			s.create(web(3))
+			scenario(s, "web")
 		}
 	}
-	together(t, lengthy(scenarios, "Deployment, added with an image", "DaemonSet, added", "DaemonSet, added with an image", "DaemonSet, undo"))
+	together(t, scenarios)
 }
 
 // tolerates gives the template these tolerations, and more of its spec.
@@ -66,15 +70,9 @@ func tolerationAdded(s *stage, name string) {
 	s.tolerating(name, noTaint, 1)
 	s.tolerating(name, sickness, 1)
 	s.tolerating(name, corev1.TaintNodeNotReady, 1)
-	s.begin("refused", frozenBut("none"))
+	s.begin("refused", noUpdates)
 	s.expectIn(s.refused("patch", ref(name), "-p",
 		`{"spec":{"template":{"spec":{"tolerations":[{"key":"`+noTaint+`","operator":"Equals"}]}}}}`), "operator")
-}
-
-func tolerationAndImage(s *stage, name string) {
-	s.inPlace(name, once, func() { s.expectIn(s.tolerates(name, tolerated, toImage("v2")), "in place: restarts app") })
-	s.tolerating(name, noTaint, 1)
-	s.runs(name, "v2")
 }
 
 // tolerationUndone checks that pods are recreated, because a toleration cannot be removed from a pod.

@@ -249,11 +249,6 @@ func available(pod *corev1.Pod, minReadySeconds int32, at time.Time) bool {
 	return at.Sub(since) >= time.Duration(minReadySeconds-1)*time.Second
 }
 
-// availablePods counts the available pods of d.
-func (w world) availablePods(d *appsv1.Deployment, at time.Time) int {
-	return len(availableOf(w.podsOf(d), d.Spec.MinReadySeconds, at))
-}
-
 func availableOf(pods []*corev1.Pod, minReadySeconds int32, at time.Time) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !available(pod, minReadySeconds, at) })
 }
@@ -389,18 +384,18 @@ func maxUnavailable(d *appsv1.Deployment) int {
 	return missing
 }
 
-// tally counts the pods of a workload by their state.
-type tally struct {
+// podCounts counts the pods of a workload by their state.
+type podCounts struct {
 	done      int // of the update revision and Ready
 	midway    int // of the update revision, not Ready by itself: the kubelet's turn
 	moving    int // anything in between, also drained pods of an old ReplicaSet or revision
 	untouched int // not of the update revision, Ready
 }
 
-func (w world) tally(d *appsv1.Deployment) tally { return w.ofDeployment(d).tally() }
+func (w world) podCounts(d *appsv1.Deployment) podCounts { return w.ofDeployment(d).podCounts() }
 
-func (of workload) tally() tally {
-	var count tally
+func (of workload) podCounts() podCounts {
+	var count podCounts
 	for _, pod := range of.pods {
 		switch updated := of.updated(pod); {
 		case updated && ready(pod):
@@ -422,7 +417,7 @@ func patchSeen(pod *corev1.Pod) bool {
 	return condition != nil && condition.Status == corev1.ConditionFalse
 }
 
-func (t tally) String() string {
+func (t podCounts) String() string {
 	return fmt.Sprintf("%d done, %d mid-way, %d moving, %d untouched", t.done, t.midway, t.moving, t.untouched)
 }
 
@@ -433,7 +428,7 @@ func (w world) complete(d *appsv1.Deployment) error {
 		return fmt.Errorf("no ReplicaSet has the template of generation %d", d.Generation)
 	}
 	if done, why := rolledOut(d); !done {
-		return fmt.Errorf("status: %s; pods: %s", why, w.tally(d))
+		return fmt.Errorf("status: %s; pods: %s", why, w.podCounts(d))
 	}
 	if condition := progressing(d); condition != nil && condition.Reason != "NewReplicaSetAvailable" {
 		return fmt.Errorf("Progressing has reason %s", condition.Reason)

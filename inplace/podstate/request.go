@@ -113,7 +113,8 @@ type Asking struct {
 // AskingOf returns the pod with its request.
 func AskingOf(s *State) Asking {
 	r, has := RequestOf(s.Pod)
-	if of, its := s.TemplateAnnotations[inplace.AnnotationRestartContainers]; its && of == s.Pod.Annotations[inplace.AnnotationRestartContainers] {
+	of, its := s.TemplateAnnotations[inplace.AnnotationRestartContainers]
+	if its && of == s.Pod.Annotations[inplace.AnnotationRestartContainers] {
 		return Asking{Pod: s, none: true}
 	}
 	if !has || r.flaw != "" || edit.Named(&s.Pod.Spec, r.Container()) == nil {
