@@ -70,8 +70,7 @@ func ownedPod() *corev1.Pod {
 }
 
 // TestOwnPowerOverSidecars checks that Stayput may change nothing in init containers but the images of sidecars, in a labelled namespace.
-// In other namespaces it may change them only in partially patched pods. e2e/ownpower_test.go asks an API server the same, and about all
-// else.
+// In other namespaces it may change them only in partially patched pods. e2e/ownpower_test.go asks an API server about each policy.
 func TestOwnPowerOverSidecars(t *testing.T) {
 	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pods")
 	namespaces := map[bool]*corev1.Namespace{true: labelled, false: {}}
