@@ -28,9 +28,9 @@ import (
 func init() { precondition = func(context.Context) error { return nil } }
 
 // TestRemoved deletes all objects of Stayput in random order in the middle of updates, $TIMES times, but for what gives the managers their
-// rights: that goes once they have ended. No hook runs, as when a GitOps tool prunes them. Nothing of Stayput has to act afterwards: kubelets
-// put pods back into service, and the native controllers end the rollouts.
-// Each time begins with an installation, and the last one is followed by one. $SEED repeats a test.
+// rights: that goes once they have ended. No hook runs, as when a GitOps tool prunes them. Nothing of Stayput has to act afterwards:
+// kubelets put pods back into service, and the native controllers end the rollouts. Each time begins with an installation, and the last
+// one is followed by one. $SEED repeats a test.
 func TestRemoved(t *testing.T) {
 	seed, times := numberOf(t, "SEED", uint64(time.Now().Unix())), numberOf(t, "TIMES", 5)
 	t.Cleanup(func() { installBuilt(t) })
@@ -162,7 +162,8 @@ func installedObjects(t *testing.T) []*unstructured.Unstructured {
 	return objects
 }
 
-// remove deletes the objects in random order, with random pauses, and then what gives rights. Tools delete in the background or in the foreground.
+// remove deletes the objects in random order, with random pauses, and then what gives rights. Tools delete in the background or in the
+// foreground.
 func (s *bereft) remove(random *rand.Rand) {
 	s.Helper()
 	policy := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground}[random.IntN(2)]
