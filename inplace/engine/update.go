@@ -168,9 +168,9 @@ func (u *Update) leaves(s *podstate.State) {
 	}
 	u.out[s] = true
 	var serving []*podstate.State
-	for _, s := range u.States {
-		if s.Ready() && !u.out[s] {
-			serving = append(serving, s)
+	for _, other := range u.States {
+		if other.Ready() && !u.out[other] {
+			serving = append(serving, other)
 		}
 	}
 	if len(serving) != 1 {

@@ -239,13 +239,16 @@ func isLocal(service *corev1.Service) bool {
 
 // notReady returns the pods that are not Ready, by the identities of their endpoints.
 func notReady(pods []*corev1.Pod) map[string]bool {
-	identities := map[string]bool{}
+	all := map[string]bool{}
 	for _, pod := range pods {
-		if !apps.IsTrue(pod, corev1.PodReady) {
-			identities[string(pod.UID)], identities["name "+pod.Name] = true, true
+		if apps.IsTrue(pod, corev1.PodReady) {
+			continue
+		}
+		for _, key := range identitiesOf(pod) {
+			all[key] = true
 		}
 	}
-	return identities
+	return all
 }
 
 func (o *offer) add(endpoint discoveryv1.Endpoint, left map[string]bool) {
@@ -269,13 +272,18 @@ func identity(endpoint discoveryv1.Endpoint) string {
 	case target.UID != "":
 		return string(target.UID)
 	default:
-		return "name " + target.Name
+		return byName(target.Name)
 	}
 }
 
+// identitiesOf returns the keys that endpoints of the pod may have.
+func identitiesOf(pod *corev1.Pod) []string { return []string{string(pod.UID), byName(pod.Name)} }
+
+func byName(pod string) string { return "name " + pod }
+
 // own reports whether the pod is an endpoint, and how many ready ones it is.
 func (o *offer) own(pod *corev1.Pod) (known bool, ready int) {
-	for _, key := range []string{string(pod.UID), "name " + pod.Name} {
+	for _, key := range identitiesOf(pod) {
 		isReady, has := o.ready[key]
 		known = known || has
 		if isReady {
