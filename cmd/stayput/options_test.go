@@ -85,8 +85,12 @@ func TestParseRefuses(t *testing.T) {
 			[]string{"--namespace=own", "--in-place-annotations=kubectl.kubernetes.io/*"}, "kubectl.kubernetes.io/restartedAt"},
 		"a key that is no restart annotation": {[]string{"--namespace=own", "--restart-annotations=a/*,b/c,*"}, `"*"`},
 		"a negative limit":                    {[]string{"--namespace=own", "--max-restarting-pods=-1"}, "use 1 or more, or 0 for no limit"},
-		"no limit for a zone":                 {[]string{"--namespace=own", "--max-restarting-pods-per-topology=zone"}, "write topology.kubernetes.io/zone=3"},
-		"two limits for a zone":               {[]string{"--namespace=own", "--max-restarting-pods-per-topology=zone=1,zone=2"}, "zone is there twice"},
+		"no limit for a zone": {
+			[]string{"--namespace=own", "--max-restarting-pods-per-topology=zone"}, "write topology.kubernetes.io/zone=3",
+		},
+		"two limits for a zone": {
+			[]string{"--namespace=own", "--max-restarting-pods-per-topology=zone=1,zone=2"}, "zone is there twice",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := parse(test.arguments); err == nil || !strings.Contains(err.Error(), test.want) {
