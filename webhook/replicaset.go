@@ -128,7 +128,10 @@ func (h nativeWrites) validateCleanup(ctx context.Context, req admission.Request
 		return allow(), err
 	}
 	stays, err := h.markHolds(ctx, h.Live, rs)
-	return deletion(req, notFound, stays && err == nil), err
+	if !stays || err != nil {
+		return allow(), err
+	}
+	return deletion(req, notFound), nil
 }
 
 func scales(req admission.Request) (bool, error) {

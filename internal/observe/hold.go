@@ -29,16 +29,10 @@ type Hold struct {
 	client.Reader
 	// Namespace is Stayput's own namespace. The Lease and the ConfigMap with the persisted fallbacks are there.
 	Namespace string
-	// Refused reports whether the API server refuses this manager what its rights allow; nil if that is not known.
-	Refused func() bool
 }
 
-// Alive reports whether the leader renewed its Lease within HoldPatience, and this manager has its rights. If not, the reason says why,
-// as a clause.
+// Alive reports whether the leader renewed its Lease within HoldPatience. If not, the reason says why, as a clause.
 func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) {
-	if h.Refused != nil && h.Refused() {
-		return false, "the API server refuses what the rights of a manager allow", nil
-	}
 	lease, err := leaseIn(ctx, h.Reader, h.Namespace)
 	if apierrors.IsNotFound(err) {
 		return false, fmt.Sprintf("there is no Lease %s/%s", h.Namespace, inplace.Lease), nil
