@@ -57,15 +57,15 @@ type holding struct {
 	holdStarts *holdStarts
 }
 
-// lasts reports whether the hold on the workload's update to that revision lasts: the leader renews it, or can still be expected to
-// begin. UpdateRevision may also be another marked revision of the workload, or nil while the update revision does not exist.
-func (h holding) lasts(workload metav1.Object, template apps.Template, updateRevision metav1.Object) bool {
+// lasts reports whether the hold on the workload's update lasts by that revision: the leader renews it, or can still be expected to begin.
+// The revision may be any marked one of the workload, or nil while none is marked and the update revision does not exist.
+func (h holding) lasts(workload metav1.Object, template apps.Template, by metav1.Object) bool {
 	now := time.Now()
 	var labels map[string]string
-	if updateRevision != nil {
-		labels = updateRevision.GetLabels()
+	if by != nil {
+		labels = by.GetLabels()
 	}
-	lasts := revisions.HoldLasts(labels, h.heldSince(workload, template, updateRevision, now), now)
+	lasts := revisions.HoldLasts(labels, h.heldSince(workload, template, by, now), now)
 	if !lasts {
 		h.Log.V(1).Info("Nothing is held",
 			"namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", revisions.HoldExpired.Message)

@@ -261,6 +261,29 @@ func TestEachUpdateWithoutAnUpdateRevisionIsHeld(t *testing.T) {
 	}
 }
 
+// TestTheHoldOutlastsAnEditInItsMiddle: the user edits the template again in the middle of an update, and the Deployment controller takes
+// minutes to create the next ReplicaSet. The leader cannot mark that, but renews the marks that there are.
+func TestTheHoldOutlastsAnEditInItsMiddle(t *testing.T) {
+	for name, test := range map[string]struct {
+		ago  time.Duration
+		held bool
+	}{
+		"the leader renews the marks": {0, true},
+		"it does not any more":        {3 * time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := marked(t, test.ago)
+			last := deployment(t, strings.Replace(v2Template, "v2", "v3", 1))
+			objects[1] = last
+			h := handlers(t, reader(t, objects...), reader(t, objects...))
+			h.holdStarts.since[holdStart{workload: "d", revision: last.Spec.Template.Hash()}] = time.Now().Add(-2 * time.Minute)
+			before, now := revision(t, "web-2", v2Template, "0"), revision(t, "web-2", v2Template, "1")
+			response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
+			expectHeld(t, response.Allowed, test.held)
+		})
+	}
+}
+
 // TestReplicasOfWhatIsBeingDeletedAreHeldToTheEnd: the leader does not renew the hold of a Deployment that is being deleted. It has
 // removed its marks, and this replica may have held the update for long.
 func TestReplicasOfWhatIsBeingDeletedAreHeldToTheEnd(t *testing.T) {

@@ -240,7 +240,7 @@ func (w *world) held() bool {
 		w.decision, w.decisionAt, w.decisionMode = w.rollout().Decision(), w.version, w.mode
 	}
 	newRS, _ := w.decision.UpdateRevision.(*apps.ReplicaSet)
-	return w.holdAlive() && w.decision.Held && w.lasts(newRS)
+	return w.holdAlive() && w.decision.Held && w.lasts(revisions.HeldBy(newRS, sorted(w.sets.objects), w.now))
 }
 
 // holdAlive reports whether the API server reaches the webhooks, and a leader runs.

@@ -59,6 +59,11 @@ func TestHoldsDeletion(t *testing.T) {
 		"held for too long": {func(m *fixture.Members, _ *corev1.Pod) {
 			m.HeldSince = m.Of().Seen.Now.Add(-2 * revisions.StartWithin)
 		}, inplace.CodeHoldExpired},
+		"edited in the middle of an update": {func(m *fixture.Members, _ *corev1.Pod) {
+			m.Fleet.Revisions[1].Labels = map[string]string{inplace.LabelUpdating: inplace.FormatTime(fixture.Start)}
+			m.StatefulSet.Spec.Template = fixture.App{Image: "v3"}.Template()
+			m.HeldSince = m.Of().Seen.Now.Add(-2 * revisions.StartWithin)
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := fixture.NewMembers(t, 3)
