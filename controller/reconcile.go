@@ -26,10 +26,6 @@ import (
 	"github.com/stayput/stayput/internal/tracing"
 )
 
-// lookAgain is after what time a workload is looked at again if the cache is outdated. Normally the event that it waits
-// for comes first.
-const lookAgain = 2 * time.Second
-
 // renewAgain is after what time a workload is looked at again whose update waits while writes fail: the hold must be renewed meanwhile.
 const renewAgain = 10 * time.Second
 
@@ -108,7 +104,7 @@ func (r *Reconciler) look(ctx context.Context, workload types.NamespacedName, ro
 // advance makes a plan and carries it out, unless the cache is older than what is known.
 func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (reconcile.Result, error) {
 	if r.isStale(ctx, workload, rollout) {
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
+		return reconcile.Result{RequeueAfter: inplace.LookAgain}, nil
 	}
 	plan, err := r.plan(ctx, workload, rollout)
 	if err != nil {
@@ -139,7 +135,7 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 		return reconcile.Result{}, err
 	}
 	if current == nil {
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
+		return reconcile.Result{RequeueAfter: inplace.LookAgain}, nil
 	}
 	r.memories.recall(workload).Versions.Remember(kinds.Objects(current)...)
 	return reconcile.Result{RequeueAfter: soon}, nil
@@ -155,7 +151,7 @@ func (r *Reconciler) execute(
 		return r.finish(ctx, workload, rollout, plan, r.carryOut(ctx, workload, plan.Steps))
 	}
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
-		return reconcile.Result{RequeueAfter: lookAgain}, err
+		return reconcile.Result{RequeueAfter: inplace.LookAgain}, err
 	}
 	if reason := r.tryPatch(ctx, workload, plan); reason != nil {
 		return r.fallBack(ctx, workload, rollout, *reason)
@@ -266,8 +262,8 @@ func (r *Reconciler) finish(
 
 // lookAfter returns after what time to look again if no event comes; 0 is never.
 func lookAfter(plan steps.Plan, outdated bool) time.Duration {
-	if outdated && (plan.After == 0 || plan.After > lookAgain) {
-		return lookAgain
+	if outdated && (plan.After == 0 || plan.After > inplace.LookAgain) {
+		return inplace.LookAgain
 	}
 	return plan.After
 }

@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// LookAgain is after what time to look again at what may change without an event for the workload: the cache does not follow, no answer has
+// come, or the event is of another object. Where there is an event, it comes first.
+const LookAgain = 2 * time.Second
+
 // FormatTime returns the time in the form that labels have: Unix seconds.
 func FormatTime(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 
