@@ -26,12 +26,6 @@ import (
 	"github.com/stayput/stayput/internal/tracing"
 )
 
-// renewAgain is after what time a workload is looked at again whose update waits while writes fail: the hold must be renewed meanwhile.
-const renewAgain = 10 * time.Second
-
-// soon requeues a workload at once.
-const soon = time.Millisecond
-
 // Reconciler updates the workloads of one kind in place. It runs on the leader only.
 type Reconciler struct {
 	kind observe.Kind
@@ -138,7 +132,7 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 		return reconcile.Result{RequeueAfter: inplace.LookAgain}, nil
 	}
 	r.memories.recall(workload).Versions.Remember(kinds.Objects(current)...)
-	return reconcile.Result{RequeueAfter: soon}, nil
+	return reconcile.Result{RequeueAfter: retryFirst}, nil
 }
 
 // execute carries the plan out and reports what was done. If the API server refuses a step of an update, the update
@@ -187,8 +181,7 @@ func (r *Reconciler) fallBack(
 	r.memories.recall(workload).Waits(fallback, time.Now())
 	r.Reporter.Report(rollout, fallback, done.Writes)
 	log.FromContext(ctx).Error(done.Err, "The update waits, as no pod is to be replaced", "reason", why.Message)
-	// With an error, the next look would come later and later, and the hold would expire.
-	return reconcile.Result{RequeueAfter: inplace.Sooner(renewAgain, fallback.After)}, nil
+	return reconcile.Result{RequeueAfter: inplace.Sooner(retryLast, fallback.After)}, nil // the hold must be renewed meanwhile
 }
 
 // carryOut makes the steps, and remembers the versions that it has written.
@@ -255,7 +248,7 @@ func (r *Reconciler) finish(
 	}
 	r.memories.recall(workload).Succeeded()
 	if r.noteRefusal(workload, rollout, done) {
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: retryFirst}, nil
 	}
 	return reconcile.Result{RequeueAfter: lookAfter(plan, done.Outdated)}, nil
 }
