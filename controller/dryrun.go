@@ -59,7 +59,7 @@ func (r *Reconciler) askDryRun(ctx context.Context, workload types.NamespacedNam
 	known.Result, err = r.ask(asking, workload.Namespace, wanted)
 	if known.UpdateRevision == "" && known.Old(time.Now()) {
 		known.Result = dryrun.Result{
-			UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", engine.Unanswered, err)}
+			UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", inplace.LeaderPatience, err)}
 	}
 	if known.UpdateRevision == "" {
 		log.FromContext(ctx).Error(err, "The dry run of a new pod has no answer yet")

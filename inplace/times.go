@@ -9,6 +9,11 @@ import (
 // come, or the event is of another object. Where there is an event, it comes first.
 const LookAgain = 2 * time.Second
 
+// LeaderPatience is how long the rest waits for a leader: to renew its Lease, to begin an update, and to go on with a drain that another
+// leader began. It bounds how long Stayput can delay a rollout that it does not carry out, and is long enough for a process that lost the
+// Lease on a slow machine to start again.
+const LeaderPatience = time.Minute
+
 // FormatTime returns the time in the form that labels have: Unix seconds.
 func FormatTime(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 

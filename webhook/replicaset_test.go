@@ -16,7 +16,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/internal/observe"
 )
 
 // editedTo returns a Deployment with this template, whose pods are those of web-1 with the v1 template.
@@ -168,7 +167,7 @@ func TestScaleHeld(t *testing.T) {
 func TestNothingHeldWithoutLeader(t *testing.T) {
 	for name, lease := range map[string]client.Reader{
 		"no Lease":         reader(t),
-		"an old Lease":     reader(t, lease(observe.HoldPatience+time.Second)),
+		"an old Lease":     reader(t, lease(inplace.LeaderPatience+time.Second)),
 		"unreadable Lease": broken(t),
 	} {
 		t.Run(name, func(t *testing.T) {

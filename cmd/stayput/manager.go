@@ -97,7 +97,7 @@ func identity() (string, error) {
 }
 
 // These are the times of Kubernetes' own components (component-base/config/v1alpha1): a slow API server must not cost the Lease. A new
-// leader takes over before the holds of the old one expire (observe.HoldPatience): it takes over leaseDuration after it saw the last
+// leader takes over before the holds of the old one expire (inplace.LeaderPatience): it takes over leaseDuration after it saw the last
 // renewal, which it looks for every 2 to 4.4 s (JitterFactor of client-go/tools/leaderelection).
 const (
 	leaseDuration = 15 * time.Second

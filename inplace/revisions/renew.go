@@ -24,8 +24,6 @@ const (
 	RenewEvery = time.Minute
 	// HoldDuration is shorter than those 164 s: at the last try nothing is held any more.
 	HoldDuration = 150 * time.Second
-	// StartWithin is how long writes may be held of an update that the leader has not marked yet.
-	StartWithin = time.Minute
 )
 
 // HoldExpired is the reason why nothing is held where HoldLasts reports false.
@@ -52,12 +50,12 @@ func HeldBy[R interface {
 
 // HoldLasts reports whether writes of an update may still be held: the leader renews the hold, or can still be expected to start. The
 // labels are those of the revision that HeldBy returns, or of another marked one. Held is the time from which on the caller has held writes
-// of this very update.
+// of this very update: these are held for inplace.LeaderPatience while the leader has not marked it.
 func HoldLasts(labels map[string]string, held, now time.Time) bool {
 	if Started(labels) {
 		return Renewed(labels, now)
 	}
-	return now.Sub(held) < StartWithin
+	return now.Sub(held) < inplace.LeaderPatience
 }
 
 // Started reports whether the leader has marked the revision with those labels as updating.

@@ -73,7 +73,7 @@ func newStayput(w *world) *stayput {
 		stale: true, running: true, scaled: map[string]bool{}}
 }
 
-// leaseDuration is observe.HoldPatience.
+// leaseDuration is inplace.LeaderPatience.
 const leaseDuration = time.Minute
 
 func (s *stayput) deliver(watch, n int) {
