@@ -14,6 +14,10 @@ const LookAgain = 2 * time.Second
 // Lease on a slow machine to start again.
 const LeaderPatience = time.Minute
 
+// Remembered is how long something counts that happened to an update: that native writes bypassed the webhooks, that its pods were refused,
+// and since when it has been held. It is longer than any hold lasts without a renewal.
+const Remembered = 10 * time.Minute
+
 // FormatTime returns the time in the form that labels have: Unix seconds.
 func FormatTime(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 

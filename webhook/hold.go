@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/internal/observe"
@@ -116,14 +117,11 @@ func holdStartOf(workload metav1.Object, template apps.Template, updateRevision 
 
 func newHoldStarts() *holdStarts { return &holdStarts{since: map[holdStart]time.Time{}} }
 
-// holdStartsKept is how long a start is remembered: longer than any hold lasts without a renewal.
-const holdStartsKept = 10 * time.Minute
-
 // of returns since when writes of the update have been held; now if none have been held before.
 func (b *holdStarts) of(update holdStart, now time.Time) time.Time {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	maps.DeleteFunc(b.since, func(_ holdStart, since time.Time) bool { return now.Sub(since) > holdStartsKept })
+	maps.DeleteFunc(b.since, func(_ holdStart, since time.Time) bool { return now.Sub(since) > inplace.Remembered })
 	if since, known := b.since[update]; known {
 		return since
 	}
