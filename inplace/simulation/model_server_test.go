@@ -105,7 +105,9 @@ type world struct {
 	dice    *rand.Rand // for partitions
 	now     time.Time
 	version int64
-	made    int
+	// checkedAt is the version at which check was last made.
+	checkedAt int64
+	made      int
 	// sized says that users edit CPU, too.
 	sized bool
 	// renews says that resizePolicy asks for a restart with other CPU.

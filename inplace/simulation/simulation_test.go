@@ -483,8 +483,13 @@ func (w *world) dated(pod *corev1.Pod) []string {
 
 // check demands what must be true at every moment. Label and owner of every pod agree. The images of a pod agree with them, too, except
 // those of auxiliary containers, and unless the pod was patched while it served. No more serving pods are uncounted than may be
-// unavailable, because they would be deleted if Stayput died, except pods that began to serve after replicas were lowered.
+// unavailable, because they would be deleted if Stayput died, except pods that began to serve after replicas were lowered. All that depends
+// on what is stored, and on time only so far as pods become available.
 func (w *world) check() {
+	if w.checkedAt == w.version {
+		return
+	}
+	w.checkedAt = w.version
 	w.checkRisk()
 	w.checkSurge()
 	for _, pod := range w.pods.objects {
