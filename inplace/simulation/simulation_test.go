@@ -1210,13 +1210,7 @@ func (o outcome) story() string {
 // runSeeds runs the seeds that the environment asks for, or 150, and shows the events before the first failures.
 func runSeeds(t *testing.T, simulate func(seed int64, tracing bool) outcome) {
 	t.Helper()
-	runSeedsOr(t, 150, simulate)
-}
-
-// runSeedsOr is runSeeds with another number of seeds, for simulations whose seeds take long.
-func runSeedsOr(t *testing.T, seeds int64, simulate func(seed int64, tracing bool) outcome) {
-	t.Helper()
-	first := int64(0)
+	first, seeds := int64(0), int64(150)
 	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEED"), 10, 64); err == nil {
 		first, seeds = n, 1
 	}
