@@ -29,8 +29,8 @@ const (
 // HoldExpired is the reason why nothing is held where HoldLasts reports false.
 var HoldExpired = inplace.Reason{Code: inplace.CodeHoldExpired, Message: "the leader has not renewed the hold lately"}
 
-// HeldBy returns the revision by whose labels the hold on an update lasts: the update revision or, until the leader has marked that, another
-// one of the workload whose mark it renews. An edit in the middle of an update takes no mark away, and the native controller may create the
+// HeldBy returns the revision by whose labels the hold on an update lasts: the update revision or, until the leader has marked that,
+// another one of the workload whose mark it renews. An edit in the middle of an update takes no mark away, and the native controller may create the
 // next revision late.
 func HeldBy[R interface {
 	comparable
