@@ -30,8 +30,8 @@ const (
 var HoldExpired = inplace.Reason{Code: inplace.CodeHoldExpired, Message: "the leader has not renewed the hold lately"}
 
 // HeldBy returns the revision by whose labels the hold on an update lasts: the update revision or, until the leader has marked that,
-// another one of the workload whose mark it renews. An edit in the middle of an update takes no mark away, and the native controller may create the
-// next revision late.
+// another one of the workload whose mark it renews. An edit in the middle of an update takes no mark away, and the native controller may
+// create the next revision late.
 func HeldBy[R interface {
 	comparable
 	metav1.Object
