@@ -7,6 +7,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // Restarts reports whether containers of the pod have yet to restart.
@@ -34,15 +35,12 @@ func (s *State) takesPart() bool { return !s.Surge && !s.AtPartition && s.Infeas
 // Ready reports whether the pod serves, even if not yet for minReadySeconds.
 func (s *MarkedPod) Ready() bool { return apps.IsTrue(s.Pod, corev1.PodReady) }
 
-// NewPodGrace is how long a new pod has to start.
-const NewPodGrace = 10 * time.Second
-
 // Starting reports whether the pod was created too recently to count as a pod that does not serve anyway, and for how much longer: which
 // images its containers run is not known yet.
 func (s *MarkedPod) Starting(now time.Time) (bool, time.Duration) {
 	if s.Ready() {
 		return false, 0
 	}
-	grown, wait := inplace.Since(s.Pod.CreationTimestamp.Time, NewPodGrace, now)
+	grown, wait := inplace.Since(s.Pod.CreationTimestamp.Time, readiness.KubeletMargin, now)
 	return !grown, wait
 }

@@ -171,7 +171,7 @@ func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 	}{
 		"when the drain ends":  {podstate.Endpoint{OutSince: fixture.Start.Add(-500 * time.Millisecond)}, 1500 * time.Millisecond},
 		"when the bound ends":  {podstate.Endpoint{Listed: true}, 31 * time.Second},
-		"to see whether it is": {podstate.Endpoint{}, podstate.UnseenAgain},
+		"to see whether it is": {podstate.Endpoint{}, inplace.LookAgain},
 	} {
 		r.Seen.Endpoints = podstate.Endpoints{pod.UID: c.endpoint}
 		if plan := r.Plan(); plan.After != c.after || len(resized(plan)) > 0 {
@@ -195,7 +195,7 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 		want     []string
 	}{
 		{podstate.Endpoint{Listed: true}, 31 * time.Second, nil},
-		{podstate.Endpoint{}, podstate.UnseenAgain, nil},
+		{podstate.Endpoint{}, inplace.LookAgain, nil},
 		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, 2 * time.Second, nil},
 		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, time.Second, nil},
 		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, 54 * time.Second, []string{"p1 is 2 app=v2"}}, // until the next renewal

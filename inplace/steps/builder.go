@@ -75,16 +75,12 @@ func (d *PlanBuilder) Again(after time.Duration) {
 	d.Result.After = inplace.Sooner(d.Result.After, after)
 }
 
-// refusedLook is after what time to look again at a PodDisruptionBudget: the events of its pods, which the budget counts, start no look
-// where they are those of another workload.
-const refusedLook = 2 * time.Second
-
 // Refuse notes that the PodDisruptionBudget does not allow that one more pod is taken out of service. Why is what the update waits for, one
-// clause. After is when to look again if that is sooner than usual.
+// clause. After is when to look again if that is sooner than usual: the budget may count pods of other workloads.
 func (d *PlanBuilder) Refuse(budget, why string, after time.Duration) {
 	d.Result.AwaitsBudget = cmp.Or(d.Result.AwaitsBudget, budget)
 	d.Waiting = cmp.Or(d.Waiting, why)
-	d.Again(inplace.Sooner(after, refusedLook))
+	d.Again(inplace.Sooner(after, inplace.LookAgain))
 }
 
 // limitedLook is after what time to look again at pods that a limit keeps in service. Usually the leader starts a look as soon as there is
@@ -118,14 +114,11 @@ func (d *PlanBuilder) Phase(phase Phase, message string) {
 	d.Result.Phase, d.Result.Message = phase, message
 }
 
-// fallbackLook is how long after a persisted fallback has changed to look at the result: no event of the ConfigMap starts a look.
-const fallbackLook = time.Second
-
-// PersistFallback adds the step that persists a fallback.
+// PersistFallback adds the step that persists a fallback. No event of the ConfigMap starts a look.
 func (d *PlanBuilder) PersistFallback(workload metav1.Object, hash string, why inplace.Reason) {
 	if why.Persisted() {
 		d.Step(PersistFallback{Workload: workload, Fallback: revisions.Fallback{Hash: hash, Code: why.Code}})
-		d.Again(fallbackLook)
+		d.Again(inplace.LookAgain)
 	}
 }
 
