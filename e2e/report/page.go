@@ -17,7 +17,7 @@ func render(f figures, drawn []drawing, folder string) (string, error) {
 	}
 	var text strings.Builder
 	err = parsed.Execute(&text, map[string]any{
-		"Folder": folder, "Drawn": drawn, "Goals": goalRows(f), "Resizes": resizes(f), "Missed": missedIn(f),
+		"Folder": folder, "Drawn": drawn, "Goals": goalRows(f), "Missed": missedIn(f),
 	})
 	return text.String(), err
 }
