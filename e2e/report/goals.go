@@ -41,11 +41,6 @@ const (
 	memory       = "MiB of the larger manager"
 	lost         = "requests lost"
 	updates      = "updates"
-	created      = "pods created"
-	eachUnready  = "seconds a pod is not Ready, p50"
-	allUnready   = "seconds that pods are not Ready, all pods"
-	unready      = "pods not Ready at the worst moment"
-	fewer        = "Ready pods fewer at the worst moment"
 	step         = "step: all, without drain, s, p50"
 
 	alone       = "alone"

@@ -38,8 +38,8 @@ func some() figures {
 	all[born] = result{Ways: []way{{Name: "added", Figures: []figure{{"milliseconds of CREATE, p99", 4}}},
 		{Name: "unlabelled", Figures: []figure{{"calls of webhooks", 1}}}}}
 	all[resized] = result{Ways: []way{
-		{Name: native, Figures: []figure{{seconds, 8}, {writes, 10}, {unready, 3}, {created, 12}}},
-		{Name: vpa, Figures: []figure{{seconds, 2}, {writes, 4}, {unready, 0}, {created, 0}}, Updated: []float64{1, 2}},
+		{Name: native, Figures: []figure{{seconds, 8}, {writes, 10}}},
+		{Name: vpa, Figures: []figure{{seconds, 2}, {writes, 4}}, Updated: []float64{1, 2}},
 	}}
 	all[serving] = result{Ways: []way{
 		{Name: "6 " + inPlace, Figures: []figure{{updates, 10}, {lost, 3}}}, {Name: "3 " + inPlace, Figures: []figure{{updates, 5}, {lost, 0}}},
