@@ -32,8 +32,8 @@ var forbidden = map[string]string{
 
 var forbiddenWords = regexp.MustCompile(`(?i)\b(nobody|somebody|anybody|whoever|whomever|he|she|missed)\b`)
 
-// uncounted are pages whose English is not counted: lists of links, taken from elsewhere, or written for developers, in the language of code.
-// Generated pages count, and are mended in their generators and in the comments of code.
+// uncounted are pages whose English is not counted: lists of links, pages taken from elsewhere, and those for developers, in the language of
+// code. Generated pages count, and are mended in their generators and in the comments of code.
 var uncounted = []string{"docs/README.md", "docs/architecture.md", ".github/CODE_OF_CONDUCT.md"}
 
 // counts are those of a page or of several.
@@ -97,16 +97,15 @@ func checkProse(out io.Writer, pages []*page) []violation {
 // checkMean says whether the sentences of a page, of which c are the counts, are too long or too short on average.
 func (p *page) checkMean(c counts) []violation {
 	running, _ := countsOf(p.path, p.running)
-	what := ""
 	switch {
 	case c.mean() > meanLimit:
-		what = fmt.Sprintf("a sentence has %.1f words on average, %.0f are allowed: split long ones", c.mean(), meanLimit)
+		what := fmt.Sprintf("a sentence has %.1f words on average, %.0f are allowed: split long ones", c.mean(), meanLimit)
+		return []violation{{p.path, 1, what}}
 	case running.sentences >= shortSample && running.mean() < shortLimit:
-		what = fmt.Sprintf("a sentence has %.1f words on average, %.0f are wanted: join those that belong together", running.mean(), shortLimit)
-	default:
-		return nil
+		what := fmt.Sprintf("a sentence has %.1f words on average, %.0f are wanted: join those that belong together", running.mean(), shortLimit)
+		return []violation{{p.path, 1, what}}
 	}
-	return []violation{{p.path, 1, what}}
+	return nil
 }
 
 // countsOf returns the counts of sentences of a page and the long ones.

@@ -22,8 +22,8 @@ var (
 	endless = strings.NewReplacer(".", "", "!", "", "?", "").Replace
 )
 
-// addSentences notes the sentences of a node and returns them. A text with fewer words than least is a name, such as "in place" or "none". If
-// such cells counted, long sentences beside them would look short on average.
+// addSentences notes the sentences of a node and returns them. A text with fewer words than least is a name, such as "in place" or "none".
+// If such cells counted, long sentences beside them would look short on average.
 func (p *page) addSentences(node ast.Node, least int) []sentence {
 	p.prose = append(p.prose, sentence{p.text(node, without), p.line(node)})
 	words := p.text(node, endless)
