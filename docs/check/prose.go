@@ -32,8 +32,8 @@ var forbidden = map[string]string{
 
 var forbiddenWords = regexp.MustCompile(`(?i)\b(nobody|somebody|anybody|whoever|whomever|he|she|missed)\b`)
 
-// uncounted are pages whose English is not counted: lists of links, pages taken from elsewhere, and those for developers, in the language of
-// code. Generated pages count, and are mended in their generators and in the comments of code.
+// uncounted are pages whose English is not counted: lists of links, pages taken from elsewhere, and those for developers, in the language
+// of code. Generated pages count, and are mended in their generators and in the comments of code.
 var uncounted = []string{"docs/README.md", "docs/architecture.md", ".github/CODE_OF_CONDUCT.md"}
 
 // counts are those of a page or of several.
