@@ -47,6 +47,7 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
 		leadership: c.leadership(),
+		hold:       c.hold(),
 		gone:       func(ctx context.Context) ([]types.UID, error) { return live.Hold.FallbacksOfGone(ctx, live) },
 		writer:     c.writer(),
 		Reporter:   report.New(kinds.Deployments, c.Recorder, c.metrics),
@@ -55,6 +56,10 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 
 func (c *cluster) leadership() observe.Leadership {
 	return observe.Leadership{Reader: c, Namespace: fixture.Fallbacks.Namespace, Identity: fixture.Leader}
+}
+
+func (c *cluster) hold() observe.Hold {
+	return observe.Hold{Reader: c, Namespace: fixture.Fallbacks.Namespace}
 }
 
 func (c *cluster) reconcile(r *Reconciler) reconcile.Result {

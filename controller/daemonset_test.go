@@ -79,6 +79,7 @@ func (c *cluster) daemonReconciler() *Reconciler {
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
 		leadership: c.leadership(),
+		hold:       c.hold(),
 		writer:     write.Writer{Client: c, Live: c, Fallbacks: fixture.Fallbacks},
 		Reporter:   report.New(kinds.DaemonSets, c.Recorder, c.metrics),
 	}

@@ -48,6 +48,8 @@ type Reconciler struct {
 	// namespaces reads from the API server what a namespace says about its workloads.
 	namespaces observe.Reader
 	leadership observe.Leadership
+	// hold reads the cache.
+	hold observe.Hold
 	// gone returns the workloads with a persisted fallback that the cache does not have. When a fallback is persisted, the
 	// cache already has its workload. So these workloads are deleted.
 	gone     func(context.Context) ([]types.UID, error)
@@ -153,6 +155,9 @@ func (r *Reconciler) execute(
 ) (reconcile.Result, error) {
 	if !plan.Confirmed() {
 		return r.finish(ctx, workload, rollout, plan, r.carryOut(ctx, workload, plan.Steps))
+	}
+	if err := r.hold.Registered(ctx); err != nil {
+		return reconcile.Result{}, err
 	}
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
 		return reconcile.Result{RequeueAfter: lookAgain}, err

@@ -66,6 +66,7 @@ func (c *cluster) memberReconciler() *Reconciler {
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
 		leadership: c.leadership(),
+		hold:       c.hold(),
 		writer:     write.Writer{Client: c, Live: c, Fallbacks: fixture.Fallbacks},
 		Reporter:   report.New(kinds.StatefulSets, c.Recorder, c.metrics),
 	}

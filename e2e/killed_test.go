@@ -56,9 +56,11 @@ func killedAtRandom(t *testing.T, seed uint64, states map[string]int) {
 	s.create(random)
 	s.begin("the end by the native controllers", Rules{Created: anyNumber, Deleted: anyNumber, Spare: 1})
 	s.edit(random)
-	for _, state := range s.killManagers() {
+	killed := s.killManagers()
+	for _, state := range killed {
 		states[state]++
 	}
+	t.Logf("%d updates are in progress as the managers are killed, %d with those before", len(killed), total(states))
 	s.noneStaysOut(time.Now())
 	s.rollOut()
 }

@@ -27,10 +27,9 @@ import (
 
 func init() { precondition = func(context.Context) error { return nil } }
 
-// TestRemoved deletes all objects of Stayput in random order in the middle of updates, $TIMES times, but for what gives the managers their
-// rights: that goes once they have ended. No hook runs, as when a GitOps tool prunes them. Nothing of Stayput has to act afterwards:
-// kubelets put pods back into service, and the native controllers end the rollouts. Each time begins with an installation, and the last
-// one is followed by one. $SEED repeats a test.
+// TestRemoved deletes all objects of Stayput in random order in the middle of updates, $TIMES times. No hook runs, as when a GitOps tool
+// prunes them. Nothing of Stayput has to act afterwards: kubelets put pods back into service, and the native controllers end the rollouts.
+// Each time begins with an installation, and the last one is followed by one. $SEED repeats a test.
 func TestRemoved(t *testing.T) {
 	seed, times := numberOf(t, "SEED", uint64(time.Now().Unix())), numberOf(t, "TIMES", 5)
 	t.Cleanup(func() { installBuilt(t) })
@@ -162,8 +161,7 @@ func installedObjects(t *testing.T) []*unstructured.Unstructured {
 	return objects
 }
 
-// remove deletes the objects in random order, with random pauses, and then what gives rights. Tools delete in the background or in the
-// foreground.
+// remove deletes the objects in random order, with random pauses. Tools delete in the background or in the foreground.
 func (s *bereft) remove(random *rand.Rand) {
 	s.Helper()
 	policy := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground}[random.IntN(2)]
@@ -175,19 +173,9 @@ func (s *bereft) remove(random *rand.Rand) {
 		names = append(names, nameOfObject(object))
 	}
 	s.Logf("%s, pauses up to %s: %s", policy, pause, strings.Join(names, ", "))
-	for _, object := range slices.DeleteFunc(slices.Clone(order), givesRights) {
+	for _, object := range order {
 		s.delete(object, policy)
 		time.Sleep(time.Duration(random.Int64N(int64(pause) + 1)))
-	}
-	s.eventually("the managers to end", func(ctx context.Context) error {
-		pods, err := clients.CoreV1().Pods(ownNamespace).List(ctx, managers)
-		if err == nil && len(pods.Items) > 0 {
-			err = fmt.Errorf("%d are left", len(pods.Items))
-		}
-		return err
-	})
-	for _, object := range slices.DeleteFunc(order, func(object *unstructured.Unstructured) bool { return !givesRights(object) }) {
-		s.delete(object, policy)
 	}
 }
 
@@ -196,11 +184,6 @@ func (s *bereft) delete(object client.Object, policy metav1.DeletionPropagation)
 	if err := s.client.Delete(s.Context(), object, client.PropagationPolicy(policy)); client.IgnoreNotFound(err) != nil {
 		s.Fatalf("deleting %s: %v", nameOfObject(object), err)
 	}
-}
-
-// givesRights reports whether the managers need the object for the writes by which native controllers look again.
-func givesRights(object *unstructured.Unstructured) bool {
-	return slices.Contains([]string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding"}, object.GetKind())
 }
 
 func nameOfObject(object client.Object) string {

@@ -59,9 +59,9 @@ func conflict(resource schema.GroupResource, name string) *apierrors.StatusError
 	return refused
 }
 
-// deletion returns the answer to the deletion of an object by a native controller: a refusal if the object stays.
-func deletion(req admission.Request, refuse refusal, stays bool) answer {
-	if !stays {
+// deletion returns the answer to the deletion of an object by a native controller: a refusal unless refuse is nil.
+func deletion(req admission.Request, refuse refusal) answer {
+	if refuse == nil {
 		return allow()
 	}
 	return deny(held, refuse(schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}, req.Name))

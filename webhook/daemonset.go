@@ -4,7 +4,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace/controllerrevisions"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -16,20 +15,18 @@ const daemonSetController = "system:serviceaccount:kube-system:daemon-set-contro
 
 // daemonSetKind: the DaemonSet controller creates and deletes the pods. It deletes pods because too few of them are out of service.
 var daemonSetKind = revised(observe.DaemonSets, controllerrevisions.Rollout.OutOfService, kind{
-	podsBy: daemonSetController,
-	stays:  holding.holdsDaemonPod,
-	// syncNodes in pkg/controller/daemon/daemon_controller.go takes the pod as gone, without event or back-off.
-	refuse:   notFound,
-	throttle: throttling{throttleFew, 1},
+	podsBy:    daemonSetController,
+	refusePod: holding.refuseDaemonPod,
+	throttle:  throttling{throttleFew, 1},
 })
 
-// holdsDaemonPod is controlledStays, but to hold a pod that is out of service, the cache suffices: the pod will come back into service, or
-// will get its new hash, and then the native controller looks again.
-func (h holding) holdsDaemonPod(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
-	if readiness.Out(pod) && metav1.GetControllerOfNoCopy(pod) != nil {
-		if stays, err := h.holdsDeletion(ctx, observe.DaemonSets, h.Cached, pod); stays && err == nil {
-			return true, nil
-		}
+// refuseDaemonPod: after NotFound the controller takes the pod as gone, without event or back-off (syncNodes in
+// pkg/controller/daemon/daemon_controller.go), and looks again only after an event. Such an event comes, even if all managers die, only for
+// a pod that is out of service: its kubelet puts it back. After any other error the controller records FailedDelete and tries again.
+func (h holding) refuseDaemonPod(ctx context.Context, pod *corev1.Pod) (refusal, error) {
+	refuse, err := h.refuseControlled(ctx, observe.DaemonSets, pod)
+	if refuse != nil && readiness.Out(pod) {
+		return notFound, err
 	}
-	return h.controlledStays(ctx, observe.DaemonSets, reader, pod)
+	return refuse, err
 }

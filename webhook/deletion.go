@@ -26,11 +26,8 @@ func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (a
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
-	stays, err := kind.stays(h.holding, ctx, h.Live, pod)
-	if err != nil && h.cacheSays(ctx, err, func(ctx context.Context) (bool, error) { return kind.stays(h.holding, ctx, h.Cached, pod) }) {
-		return deletion(req, conflict, true), nil
-	}
-	return deletion(req, kind.refuse, stays && err == nil), err
+	refuse, err := kind.refusePod(h.holding, ctx, pod)
+	return deletion(req, refuse), err
 }
 
 // validateRevision keeps revisionHistoryLimit from deleting the ControllerRevision of a partially patched pod. Native controllers take any
@@ -50,7 +47,10 @@ func (h nativeWrites) validateRevision(ctx context.Context, req admission.Reques
 		return allow(), err
 	}
 	stays, err := h.either(func(reader observe.Reader) (bool, error) { return kind.keepsRevision(h.holding, ctx, reader, revision) })
-	return deletion(req, kind.refuse, stays), err
+	if !stays || err != nil {
+		return allow(), err
+	}
+	return deletion(req, conflict), nil
 }
 
 // throttleDeletion delays the answer to the native controller of the pod while its deletion is held.

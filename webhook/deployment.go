@@ -25,8 +25,7 @@ var deploymentKind = kind{
 	Kind:       observe.Deployments,
 	podsBy:     replicaSetController,
 	decideEdit: templateEdits.decideDeployment,
-	stays:      holding.updating,
-	refuse:     notFound, // manageReplicas in pkg/controller/replicaset/replica_set.go takes the pod as gone, without event or back-off
+	refusePod:  holding.refuseUpdating,
 	futile:     holding.surplusPasses,
 	throttle:   throttling{throttle, throttleTwo},
 }

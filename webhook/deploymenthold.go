@@ -18,8 +18,22 @@ func (h holding) holds(rollout *deployments.Rollout) bool {
 	return decided.Held && h.lasts(rollout.Deployment, rollout.Deployment.Spec.Template, decided.UpdateRevision)
 }
 
+// refuseUpdating refuses the deletion of a pod whose ReplicaSet takes part in an update with NotFound: the ReplicaSet controller takes the
+// pod as gone, without event or back-off (manageReplicas in pkg/controller/replicaset/replica_set.go). Where the API server cannot be
+// read in time, the cache decides, and the controller is to try again.
+func (h holding) refuseUpdating(ctx context.Context, pod *corev1.Pod) (refusal, error) {
+	stays, err := h.updating(ctx, h.Live, pod)
+	if err != nil && h.cacheSays(ctx, err, func(ctx context.Context) (bool, error) { return h.updating(ctx, h.Cached, pod) }) {
+		return conflict, nil
+	}
+	if !stays || err != nil {
+		return nil, err
+	}
+	return notFound, nil
+}
+
 // updating reports whether a pod stays because its ReplicaSet takes part in an update. A surge pod that Stayput removes does not stay. A
-// deletion, unlike an update, does not come again after a denial. So the mark is read live before a denial, too: the removal of the mark
+// deletion does not come again after NotFound. So the mark is read live before a denial, too: the removal of the mark
 // makes the controller look again, and an answer from an older cache would come after that. That the pod is out of service does not replace
 // the live read: on an unreachable node it stays so.
 func (h holding) updating(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {

@@ -13,11 +13,10 @@
 // # What an answer rests on
 //
 // The table of what is held, and of what the native controllers then do, is in docs/architecture.md. A native controller repeats a write
-// that was refused, so the cache may deny a scaling. An allowed write cannot be taken back, so only live reads allow one (hold.go). A
-// denied deletion does not come again, so it rests on live reads, and so does the denial of a status that says that all is done. One
-// exception is the deletion of a DaemonSet's pod that is out of service. The cache may deny it: when the hold ends, a nudge makes the
-// controller look again (daemonset.go). The other is a live read that fails or takes too long: then the cache may deny with a Conflict,
-// after which every controller tries again (hold.go).
+// that was refused with a Conflict, so the cache may deny it. An allowed write cannot be taken back, so only live reads allow one (hold.go).
+// A deletion that was refused with NotFound does not come again, so the denial rests on live reads, and so does that of a status that says
+// that all is done. The exception is the deletion of a DaemonSet's pod that is out of service: its return makes the controller look again
+// (daemonset.go). Where a live read fails or takes too long, the cache may deny with a Conflict (hold.go).
 //
 // # How a request flows
 //

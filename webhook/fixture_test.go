@@ -292,9 +292,12 @@ func expectPatch(t *testing.T, response admission.Response, want string) {
 	}
 }
 
-// expectDenied expects a denial with this code and reason; code 0 expects the request to be allowed.
-func expectDenied(t *testing.T, response admission.Response, code int32, reason metav1.StatusReason) {
+// expectDenied expects a denial with this code and its reason; code 0 expects the request to be allowed.
+func expectDenied(t *testing.T, response admission.Response, code int32) {
 	t.Helper()
+	reason := map[int32]metav1.StatusReason{
+		404: metav1.StatusReasonNotFound, 409: metav1.StatusReasonConflict, 422: metav1.StatusReasonInvalid,
+	}[code]
 	switch {
 	case response.Allowed != (code == 0):
 		t.Errorf("allowed is %t: %v", response.Allowed, response.Result)

@@ -48,7 +48,7 @@ var answers = map[string]struct {
 	"/validate-replicaset":    {denies: []int32{404, 409}},
 	"/validate-status":        {denies: []int32{409}},
 	"/validate-pod":           {denies: []int32{404, 409}},
-	"/validate-revision":      {denies: []int32{404, 409}},
+	"/validate-revision":      {denies: []int32{409}},
 	"/throttle-replicaset":    {},
 	"/throttle-pod":           {},
 }
@@ -212,7 +212,7 @@ func realRequests(t testing.TB) []asked {
 		{"/validate-pod", 404, request(t, replicaSetController, admissionv1.Delete, nil, pod(web1))},
 		{"/validate-pod", 404, request(t, daemonSetController, admissionv1.Delete, nil, agent)},
 		{"/validate-pod", 409, request(t, statefulSetController, admissionv1.Delete, nil, member("db-1", "db-a"))},
-		{"/validate-revision", 404, request(t, daemonSetController, admissionv1.Delete, nil, controllerRevision(t, "1", v1Template))},
+		{"/validate-revision", 409, request(t, daemonSetController, admissionv1.Delete, nil, controllerRevision(t, "1", v1Template))},
 		{"/validate-revision", 409, request(t, statefulSetController, admissionv1.Delete, nil, memberRevision(t, "a", v1Template))},
 		{"/throttle-pod", 0, request(t, replicaSetController, admissionv1.Delete, nil, pod(web1))},
 		{"/throttle-pod", 0, request(t, daemonSetController, admissionv1.Delete, nil, agent)},

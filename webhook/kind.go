@@ -18,10 +18,8 @@ type kind struct {
 	podsBy string
 	// decideEdit decides what the edit of a template will do.
 	decideEdit func(h templateEdits, ctx context.Context, req admission.Request, before *workload) (editDecision, error)
-	// stays reports whether a pod that podsBy deletes is to stay, by what the reader reads.
-	stays func(h holding, ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error)
-	// refuse returns the answer to a deletion by podsBy that is held.
-	refuse refusal
+	// refusePod returns the error with which a deletion of the pod by podsBy is refused; nil if the pod does not stay.
+	refusePod func(h holding, ctx context.Context, pod *corev1.Pod) (refusal, error)
 	// keepsRevision reports whether a ControllerRevision that podsBy deletes is to stay; nil if the kind has none.
 	keepsRevision func(h holding, ctx context.Context, reader observe.Reader, revision *apps.ControllerRevision) (bool, error)
 	// futile returns a function that reports whether podsBy achieves nothing by deleting the pod: see throttle.go.

@@ -52,7 +52,7 @@ func TestPodDeletionHeld(t *testing.T) {
 			deleted := pod(unmarked)
 			deleted.Annotations = test.annotations
 			req := request(t, test.user, admissionv1.Delete, nil, deleted)
-			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), test.code, metav1.StatusReasonNotFound)
+			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), test.code)
 		})
 	}
 }
@@ -127,7 +127,7 @@ func TestPodCreationHeld(t *testing.T) {
 			created := pod(full)
 			created.Name, created.UID = "", ""
 			req := request(t, test.user, admissionv1.Create, created, nil)
-			expectDenied(t, h.handle(context.Background(), req, h.newPods().validateNewPod), test.code, metav1.StatusReasonConflict)
+			expectDenied(t, h.handle(context.Background(), req, h.newPods().validateNewPod), test.code)
 		})
 	}
 }
@@ -153,7 +153,7 @@ func TestCreationsAreCountedNowAndThen(t *testing.T) {
 		created := pod(lacking)
 		created.Name, created.UID = "", ""
 		create := request(t, replicaSetController, admissionv1.Create, created, nil)
-		expectDenied(t, h.handle(context.Background(), create, h.newPods().validateNewPod), 0, "")
+		expectDenied(t, h.handle(context.Background(), create, h.newPods().validateNewPod), 0)
 	}
 	if most := recounts().Burst() + 5; asked == 0 || asked > most {
 		t.Errorf("asked %d times for 50 creations, want some, and %d at most", asked, most)
@@ -179,15 +179,15 @@ func TestDaemonDeletionHeld(t *testing.T) {
 		age  time.Duration
 		code int32
 	}{
-		"in place":                   {base(v2Template, node, second), pod, daemonSetController, 0, 404},
-		"no revision yet":            {base(v2Template, node), pod, daemonSetController, 0, 404},
-		"a pod elsewhere":            {base(v2Template, node, second, elsewhere), pod, daemonSetController, 0, 404},
-		"moved a moment ago":         {base(v2Template, node, second), daemon("agent-x", "2"), daemonSetController, 0, 404},
+		"in place":                   {base(v2Template, node, second), pod, daemonSetController, 0, 409},
+		"no revision yet":            {base(v2Template, node), pod, daemonSetController, 0, 409},
+		"a pod elsewhere":            {base(v2Template, node, second, elsewhere), pod, daemonSetController, 0, 409},
+		"moved a moment ago":         {base(v2Template, node, second), daemon("agent-x", "2"), daemonSetController, 0, 409},
 		"not in place by now":        {base(envTemplate, node), pod, daemonSetController, 0, 0},
 		"node gone":                  {base(v2Template, second), pod, daemonSetController, 0, 0},
 		"one of several on the node": {base(v2Template, node, second, other), pod, daemonSetController, 0, 0},
 		"failed":                     {base(v2Template, node, second), failed, daemonSetController, 0, 0},
-		"orphaned a moment ago":      {broken(t), orphan, daemonSetController, 0, 404},
+		"orphaned a moment ago":      {broken(t), orphan, daemonSetController, 0, 409},
 		"no living leader":           {base(v2Template, node, second), pod, daemonSetController, observe.HoldPatience + time.Second, 0},
 		"another client":             {broken(t), pod, "jane", 0, 0},
 		"the ReplicaSet controller":  {base(v2Template, node, second), pod, replicaSetController, 0, 0},
@@ -196,11 +196,10 @@ func TestDaemonDeletionHeld(t *testing.T) {
 			reader(t, namespace(""), node, daemonSet(t, v2Template), first, second, pod), pod, daemonSetController, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stale := reader(t, namespace(inplace.ModeInPlace), daemonSet(t, v1Template), first, node, pod)
-			h := handlers(t, stale, test.live)
+			h := handlers(t, test.live, test.live)
 			h.Hold.Reader = reader(t, lease(test.age))
 			req := request(t, test.user, admissionv1.Delete, nil, test.pod)
-			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), test.code, metav1.StatusReasonNotFound)
+			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), test.code)
 		})
 	}
 }
@@ -210,12 +209,12 @@ func TestDaemonDeletionAfterAFallback(t *testing.T) {
 	agent := daemonSet(t, v2Template)
 	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
-	for revision, code := range map[string]int32{"1": 0, "2": 404} {
+	for revision, code := range map[string]int32{"1": 0, "2": 409} {
 		pod := daemon("agent-x", revision)
 		all := reader(t, namespace(inplace.ModeInPlace), agent, first, second, node, pod)
 		h := handlers(t, all, all).afterFallback(t, agent.UID, agent.Spec.Template)
 		req := request(t, daemonSetController, admissionv1.Delete, nil, pod)
-		expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), code, metav1.StatusReasonNotFound)
+		expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), code)
 	}
 }
 
@@ -235,10 +234,10 @@ func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 		age          time.Duration
 		code         int32
 	}{
-		"the cache suffices to hold":      {world(partial, second), broken(t), daemonSetController, 0, 404},
-		"the cache is late":               {world(applied, second), world(partial, second), daemonSetController, 0, 404},
-		"the cache has no such DaemonSet": {reader(t, namespace(inplace.ModeInPlace)), world(partial, second), daemonSetController, 0, 404},
-		"a pod has the revision again":    {world(applied, second), world(daemon("agent-x", "1"), second), daemonSetController, 0, 404},
+		"the cache suffices to hold":      {world(partial, second), broken(t), daemonSetController, 0, 409},
+		"the cache is late":               {world(applied, second), world(partial, second), daemonSetController, 0, 409},
+		"the cache has no such DaemonSet": {reader(t, namespace(inplace.ModeInPlace)), world(partial, second), daemonSetController, 0, 409},
+		"a pod has the revision again":    {world(applied, second), world(daemon("agent-x", "1"), second), daemonSetController, 0, 409},
 		"no pod is of it":                 {world(applied, second), world(applied, second), daemonSetController, 0, 0},
 		"another client":                  {broken(t), broken(t), "jane", 0, 0},
 		"no living leader": {
@@ -253,7 +252,7 @@ func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			h.Hold.Reader = reader(t, lease(test.age))
 			req := request(t, test.user, admissionv1.Delete, nil, first)
-			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), test.code, metav1.StatusReasonNotFound)
+			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), test.code)
 		})
 	}
 }
@@ -266,7 +265,7 @@ func TestRevisionOfAPartiallyPatchedPodAfterAFallback(t *testing.T) {
 	all := reader(t, namespace(inplace.ModeInPlace), agent, first, second, partial)
 	h := handlers(t, all, all).afterFallback(t, agent.UID, agent.Spec.Template)
 	req := request(t, daemonSetController, admissionv1.Delete, nil, first)
-	expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), 404, metav1.StatusReasonNotFound)
+	expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), 409)
 }
 
 // TestRevisionThatPodsAreOnTheirWayToStays: the label of a pod names the revision only once the pod has been patched for it. Until then
@@ -280,15 +279,15 @@ func TestRevisionThatPodsAreOnTheirWayToStays(t *testing.T) {
 		revision *apps.ControllerRevision
 		code     int32
 	}{
-		"of the DaemonSet's template":      {current, 404},
-		"of an update that has just ended": {marked, 404},
+		"of the DaemonSet's template":      {current, 409},
+		"of an update that has just ended": {marked, 409},
 		"of a former template":             {former, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := reader(t, namespace(inplace.ModeInPlace), daemonSet(t, v2Template), first, current, former, daemon("agent-x", "1"))
 			req := request(t, daemonSetController, admissionv1.Delete, nil, test.revision)
 			h := handlers(t, world, world)
-			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), test.code, metav1.StatusReasonNotFound)
+			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), test.code)
 		})
 	}
 }
@@ -300,9 +299,9 @@ func outOfService(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// TestPodsOutOfServiceRestOnTheCache: a deletion may be denied on the cache only where an event is sure to make the controller look again.
-// For a pod of a DaemonSet that is its Ready, or the next renewal.
-func TestPodsOutOfServiceRestOnTheCache(t *testing.T) {
+// TestDeletionsThatTheCacheMayDeny: the cache may deny a deletion only where the controller is sure to look again, even if all managers die
+// at this moment. After a Conflict it tries again by itself; after NotFound it looks again when the kubelet puts the pod back.
+func TestDeletionsThatTheCacheMayDeny(t *testing.T) {
 	web := deployment(t, v2Template)
 	unmarked, marked := revision(t, "web-1", v1Template, "2"), markUpdating(revision(t, "web-1", v1Template, "2"))
 	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
@@ -320,7 +319,10 @@ func TestPodsOutOfServiceRestOnTheCache(t *testing.T) {
 		"a mark that is only in the cache":    {shop(marked), shop(unmarked), outOfService(pod(marked)), replicaSetController, 0},
 		"a mark that is not yet in the cache": {shop(unmarked), shop(marked), outOfService(pod(marked)), replicaSetController, 404},
 		"a daemon pod is updated":             {agents(v2Template), broken(t), outOfService(daemon("agent-x", "1")), daemonSetController, 404},
-		"a daemon pod in service":             {agents(v2Template), agents(envTemplate), daemon("agent-x", "1"), daemonSetController, 0},
+		"a daemon pod in service":             {agents(v2Template), broken(t), daemon("agent-x", "1"), daemonSetController, 409},
+		"a daemon pod in service, the cache knows no update": {
+			agents(envTemplate), agents(v2Template), daemon("agent-x", "1"), daemonSetController, 409},
+		"a daemon pod that is not updated": {agents(envTemplate), agents(envTemplate), daemon("agent-x", "1"), daemonSetController, 0},
 		"the cache knows no update": {
 			agents(envTemplate), agents(v2Template), outOfService(daemon("agent-x", "1")), daemonSetController, 404},
 		"the cache lacks the DaemonSet": {
@@ -329,7 +331,7 @@ func TestPodsOutOfServiceRestOnTheCache(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			req := request(t, test.user, admissionv1.Delete, nil, test.pod)
-			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validatePod), test.code, metav1.StatusReasonNotFound)
+			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validatePod), test.code)
 		})
 	}
 }

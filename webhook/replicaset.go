@@ -65,11 +65,15 @@ func receives(rollout deployments.Rollout, rs *apps.ReplicaSet) bool {
 	return rollout.Decision().Held || rollout.Deleting()
 }
 
-// scaled is what a ReplicaSet and its Scale have in common.
+// scaled is a ReplicaSet, or its Scale, whose status the Deployment controller never looks at.
 type scaled struct {
 	Spec struct {
 		Replicas int32 `json:"replicas"`
 	} `json:"spec"`
+	Status struct {
+		Replicas          int32 `json:"replicas"`
+		AvailableReplicas int32 `json:"availableReplicas"`
+	} `json:"status"`
 }
 
 // validateReplicaSet holds what the Deployment controller does to a Deployment's ReplicaSets while only Stayput scales them.
@@ -98,21 +102,31 @@ func (h nativeWrites) validateScaling(ctx context.Context, req admission.Request
 	return deny(held, h.scalingRefused(ctx, req)), nil
 }
 
-// scalingRefused returns a Conflict, which the Deployment controller takes without an event. The controller retries later, unless that
-// would be too often: see retries. A refusal without a retry must be right at this moment. What ends the hold later makes the controller
-// look again. What has ended the hold already does not.
+// scalingRefused returns a Conflict, which the Deployment controller takes without an event. The controller retries later, unless a retry
+// would be superfluous, or too often: see retries.
 func (h nativeWrites) scalingRefused(ctx context.Context, req admission.Request) *apierrors.StatusError {
 	why := errors.New("stayput moves the pods of this Deployment in place; its replicas are held meanwhile")
 	refused := apierrors.NewConflict(appsv1.Resource("replicasets"), req.Name, why)
-	if h.retries.allow(req.Namespace, time.Now()) {
-		return refused
-	}
-	if stay, err := h.moves(ctx, h.Live.WithoutPods(), key(req)); err == nil && stay {
+	if h.needsNoRetry(ctx, req) {
 		refused.ErrStatus.Details.Causes = []metav1.StatusCause{
 			{Type: corev1.NamespaceTerminatingCause, Message: "to be tried again with the next event"},
 		}
 	}
 	return refused
+}
+
+// needsNoRetry reports whether an event is still to come that makes the Deployment controller look again. One is, even if all managers
+// die, while a pod of the ReplicaSet is not available yet. Beyond the bound on retries, another one is what ends the hold. That must be
+// held by what the API server says: what has ended the hold already makes no further event.
+func (h nativeWrites) needsNoRetry(ctx context.Context, req admission.Request) bool {
+	if rs, err := decode[scaled](req.OldObject); err == nil && rs.Status.AvailableReplicas < rs.Status.Replicas {
+		return true
+	}
+	if h.retries.allow(req.Namespace, time.Now()) {
+		return false
+	}
+	stay, err := h.moves(ctx, h.Live.WithoutPods(), key(req))
+	return err == nil && stay
 }
 
 // validateCleanup keeps revisionHistoryLimit from deleting a ReplicaSet to which a pod is just moving: the garbage collector would delete
@@ -128,7 +142,10 @@ func (h nativeWrites) validateCleanup(ctx context.Context, req admission.Request
 		return allow(), err
 	}
 	stays, err := h.markHolds(ctx, h.Live, rs)
-	return deletion(req, notFound, stays && err == nil), err
+	if !stays || err != nil {
+		return allow(), err
+	}
+	return deletion(req, notFound), nil
 }
 
 func scales(req admission.Request) (bool, error) {

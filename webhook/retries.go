@@ -12,10 +12,10 @@ import (
 // Every event of the Deployment starts that anew, and Stayput's renewal once a minute is such an event. Where many Deployments wait for
 // an image or at a partition, these futile retries use up the 20 requests a second that the controller has for the whole cluster.
 //
-// So a namespace gets as many Conflicts as one Deployment needs: then a retry is still to come if all managers are killed. All namespaces
-// together get a few times more. Beyond that, a refusal says that the controller need not retry (handleErr in
-// pkg/controller/deployment/deployment_controller.go). The controller then looks again at its next event, and all that ends a hold is
-// such an event.
+// So a refusal says that the controller need not retry (handleErr in pkg/controller/deployment/deployment_controller.go) while a pod is
+// not available yet: the controller looks again when it is. Otherwise a namespace gets as many retries as one Deployment needs, so that
+// one is still to come if all managers are killed. All namespaces together get a few times more. Beyond that, the controller looks again
+// at its next event, and all that ends a hold is such an event.
 const (
 	// retriesOfNamespace is how many retries one refusal leads to. retriesAgain is about their mean interval: 15 retries take 164 s.
 	retriesOfNamespace = 15

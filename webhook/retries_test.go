@@ -8,20 +8,33 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // triesAgain reports whether the Deployment controller would retry by itself after that answer: handleErr in
-// pkg/controller/deployment/deployment_controller.go.
-func triesAgain(t *testing.T, h Handlers) bool {
+// pkg/controller/deployment/deployment_controller.go. That many of the three pods of the ReplicaSet are available.
+func triesAgain(t *testing.T, h Handlers, available int32) bool {
 	t.Helper()
 	before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
+	before.Status.Replicas, before.Status.AvailableReplicas = 3, available
 	response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
-	expectDenied(t, response, 409, metav1.StatusReasonConflict)
+	expectDenied(t, response, 409)
 	return !apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: *response.Result}, corev1.NamespaceTerminatingCause)
+}
+
+// TestRetriesWhilePodsReturn: a pod that becomes available makes the controller look again. No retry is needed for that, nor spent.
+func TestRetriesWhilePodsReturn(t *testing.T) {
+	h := handlers(t, reader(t, moving(t)...), broken(t))
+	for range 2 * retriesOfNamespace {
+		if triesAgain(t, h, 2) {
+			t.Fatal("it is tried again while a pod is out of service")
+		}
+	}
+	if !triesAgain(t, h, 3) {
+		t.Error("all pods are available, so no event is to come, and it is not tried again")
+	}
 }
 
 func TestFewRefusalsAreTriedAgain(t *testing.T) {
@@ -37,11 +50,11 @@ func TestFewRefusalsAreTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, moving(t)...), test.live)
 			for range retriesOfNamespace {
-				if !triesAgain(t, h) {
+				if !triesAgain(t, h, 3) {
 					t.Fatal("one Deployment alone is not tried again")
 				}
 			}
-			if again := triesAgain(t, h); again != test.again {
+			if again := triesAgain(t, h, 3); again != test.again {
 				t.Errorf("it is tried again: %t", again)
 			}
 		})

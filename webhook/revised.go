@@ -45,14 +45,17 @@ func (h templateEdits) decideRevised(
 	return editDecisionOf(rollout.DecideEdit(before.Spec.Template)), nil
 }
 
-// controlledStays reports whether a pod stays because it is updated in place. The reader reads live: a deletion that is allowed by mistake
-// loses a pod, and one that is refused by mistake may not come again, or keeps the native controller from scaling down. A pod without a
-// controller was orphaned on purpose after the deletion was decided.
-func (h holding) controlledStays(ctx context.Context, k observe.Revised, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+// refuseControlled refuses the deletion of a pod that is updated in place with a Conflict, after which the native controller tries again.
+// A pod without a controller was orphaned on purpose after the deletion was decided.
+func (h holding) refuseControlled(ctx context.Context, k observe.Revised, pod *corev1.Pod) (refusal, error) {
 	if metav1.GetControllerOfNoCopy(pod) == nil {
-		return true, nil
+		return conflict, nil
 	}
-	return h.holdsDeletion(ctx, k, reader, pod)
+	held, err := h.either(func(reader observe.Reader) (bool, error) { return h.holdsDeletion(ctx, k, reader, pod) })
+	if !held || err != nil {
+		return nil, err
+	}
+	return conflict, nil
 }
 
 // holdsDeletion reports whether the deletion of the pod is held by what the reader reads.

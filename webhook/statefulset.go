@@ -14,15 +14,14 @@ const statefulSetController = "system:serviceaccount:kube-system:statefulset-con
 
 // statefulSetKind: the StatefulSet controller creates and deletes the pods.
 var statefulSetKind = revised(observe.StatefulSets, controllerrevisions.Rollout.Progress, kind{
-	podsBy: statefulSetController,
-	stays:  holding.holdsMember,
-	// After NotFound the controller would count the pod as deleted in its status, would record SuccessfulDelete, and would not try again.
-	// After any other error it writes the status as it is, records FailedDelete with the message, and tries again later (performUpdate in
-	// pkg/controller/statefulset/stateful_set_control.go, recordPodEvent in stateful_pod_control.go).
-	refuse:   conflict,
-	throttle: throttling{throttle, 1},
+	podsBy:    statefulSetController,
+	refusePod: holding.refuseMember,
+	throttle:  throttling{throttle, 1},
 })
 
-func (h holding) holdsMember(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
-	return h.controlledStays(ctx, observe.StatefulSets, reader, pod)
+// refuseMember: after NotFound the controller would count the pod as deleted in its status, would record SuccessfulDelete, and would not
+// try again. After any other error it writes the status as it is, records FailedDelete with the message, and tries again later
+// (performUpdate in pkg/controller/statefulset/stateful_set_control.go, recordPodEvent in stateful_pod_control.go).
+func (h holding) refuseMember(ctx context.Context, pod *corev1.Pod) (refusal, error) {
+	return h.refuseControlled(ctx, observe.StatefulSets, pod)
 }

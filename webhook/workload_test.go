@@ -466,10 +466,10 @@ func counted(t *testing.T) float64 {
 func expectRejected(t *testing.T, req admission.Request, response admission.Response, fields []string) {
 	t.Helper()
 	if fields == nil {
-		expectDenied(t, response, 0, "")
+		expectDenied(t, response, 0)
 		return
 	}
-	expectDenied(t, response, 422, "Invalid")
+	expectDenied(t, response, 422)
 	bytes, err := json.Marshal(response.Result)
 	if err != nil {
 		t.Fatal(err)

@@ -53,11 +53,11 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// cached returns the types that every replica watches, whether it leads or not. The webhooks read all of them but EndpointSlices and
-// Services, which the next leader needs at once, as it does PodDisruptionBudgets.
+// cached returns the types that every replica watches, whether it leads or not. The webhooks read all of them but EndpointSlices,
+// Services, PodDisruptionBudgets and the webhooks' configuration, which the next leader needs at once.
 func cached() []client.Object {
 	objects := []client.Object{&corev1.Namespace{}, &corev1.Pod{}, &corev1.Node{}, &coordinationv1.Lease{}, &corev1.ConfigMap{},
-		&discoveryv1.EndpointSlice{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}}
+		&discoveryv1.EndpointSlice{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, observe.Webhooks()}
 	for _, of := range observe.Types() {
 		objects = append(objects, of.Object())
 	}
@@ -77,6 +77,7 @@ func cacheOptions(namespace string, keep *observe.CacheForm) cache.Options {
 			Namespaces: map[string]cache.Config{namespace: {}},
 			Field:      fields.OneTermEqualSelector("metadata.name", inplace.Fallbacks),
 		},
+		observe.Webhooks():           {Field: fields.OneTermEqualSelector("metadata.name", inplace.WebhookConfigurations)},
 		&corev1.Namespace{}:          {Transform: keep.Namespace},
 		&corev1.Pod{}:                {Transform: keep.Pod},
 		&corev1.Node{}:               {Transform: withImageNames},

@@ -45,7 +45,7 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	m, keep, elected, err := newManager(ctx, o, server, identity)
+	m, keep, err := newManager(ctx, o, server, identity)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func manage(ctx context.Context, o options) error {
 	}
 	defer stop()
 	leading := observe.Leadership{Reader: m.GetAPIReader(), Namespace: o.namespace, Identity: identity}
-	if err := addComponents(ctx, m, keep, o, leading, elected, certificate, tracer); err != nil {
+	if err := addComponents(ctx, m, keep, o, leading, certificate, tracer); err != nil {
 		return err
 	}
 	return errors.Join(m.Start(ctx), shutdownProcess(ctx, o, m))
@@ -107,25 +107,24 @@ const (
 
 func newManager(
 	ctx context.Context, o options, server webhook.Server, identity string,
-) (manager.Manager, *observe.CacheForm, *lease, error) {
+) (manager.Manager, *observe.CacheForm, error) {
 	config, err := connection()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	direct, err := clientOver(config)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	keep, err := observe.NewCacheForm(ctx, o.reader(direct))
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.namespace, inplace.Lease,
 		resourcelock.ResourceLockConfig{Identity: identity}, config, renewDeadline)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	elected := &lease{Interface: lock, client: direct, namespace: o.namespace}
 	m, err := ctrl.NewManager(config, manager.Options{
 		Scheme:           direct.Scheme(),
 		Cache:            cacheOptions(o.namespace, keep),
@@ -134,7 +133,7 @@ func newManager(
 		WebhookServer:    server,
 		LeaderElection:   true,
 		// The lock is made here so that its identity is known: observe.Leadership compares it.
-		LeaderElectionResourceLockInterface: elected,
+		LeaderElectionResourceLockInterface: lock,
 		// With a lock of its own, controller-runtime uses the ID only as the name in leader_election_master_status.
 		LeaderElectionID: inplace.Lease,
 		LeaseDuration:    ptr.To(leaseDuration),
@@ -144,12 +143,12 @@ func newManager(
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
 	})
-	return m, keep, elected, err
+	return m, keep, err
 }
 
 // addComponents adds controllers, webhooks and checks to the manager. Every replica fills its caches.
 func addComponents(
-	ctx context.Context, m manager.Manager, keep *observe.CacheForm, o options, leading observe.Leadership, elected *lease,
+	ctx context.Context, m manager.Manager, keep *observe.CacheForm, o options, leading observe.Leadership,
 	certificate certs.Source, tracer *tracing.Tracer,
 ) error {
 	filled, err := watch(ctx, m.GetCache(), keep)
@@ -163,7 +162,7 @@ func addComponents(
 	if err != nil {
 		return err
 	}
-	hold := observe.Hold{Reader: m.GetCache(), Namespace: o.namespace, Refused: elected.refused.Load}
+	hold := observe.Hold{Reader: m.GetCache(), Namespace: o.namespace}
 	cached, live := o.reader(m.GetCache()), o.reader(m.GetAPIReader())
 	cached.Form, live.Form = keep, keep
 	cached.Stores, cached.Whole, cached.Hold, live.Hold = stores, observe.NewWhole(m.GetAPIReader()), hold, hold

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,22 +25,16 @@ import (
 // a slow machine to start again.
 const HoldPatience = time.Minute
 
-// Hold reads whether a leader renews its Lease, and which fallbacks are persisted. It compares renewals with the local
+// Hold reads whether a leader renews its Lease, whether the webhooks are registered, and which fallbacks are persisted. It compares renewals with the local
 // clock. Where the clocks of nodes differ by more than HoldPatience, nothing is held and rollouts are native.
 type Hold struct {
 	client.Reader
 	// Namespace is Stayput's own namespace. The Lease and the ConfigMap with the persisted fallbacks are there.
 	Namespace string
-	// Refused reports whether the API server refuses this manager what its rights allow; nil if that is not known.
-	Refused func() bool
 }
 
-// Alive reports whether the leader renewed its Lease within HoldPatience, and this manager has its rights. If not, the reason says why,
-// as a clause.
+// Alive reports whether the leader renewed its Lease within HoldPatience. If not, the reason says why, as a clause.
 func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) {
-	if h.Refused != nil && h.Refused() {
-		return false, "the API server refuses what the rights of a manager allow", nil
-	}
 	lease, err := leaseIn(ctx, h.Reader, h.Namespace)
 	if apierrors.IsNotFound(err) {
 		return false, fmt.Sprintf("there is no Lease %s/%s", h.Namespace, inplace.Lease), nil
@@ -47,6 +43,23 @@ func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) 
 	}
 	alive, reason = renewed(lease, time.Now())
 	return alive, reason, nil
+}
+
+// Webhooks is what Hold reads of the webhook configuration by which native writes are held.
+func Webhooks() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
+	return object
+}
+
+// Registered returns an error unless the API server has the webhooks that hold native writes.
+func (h Hold) Registered(ctx context.Context) error {
+	err := h.Get(ctx, types.NamespacedName{Name: inplace.WebhookConfigurations}, Webhooks())
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("no pod is updated, since native writes are not held: there is no ValidatingWebhookConfiguration %s",
+			inplace.WebhookConfigurations)
+	}
+	return err
 }
 
 // leaseIn returns the leader's Lease in Stayput's own namespace.

@@ -189,9 +189,6 @@ func TestHold(t *testing.T) {
 		})
 	}
 	expectAlive(t, Hold{Reader: builder(t).Build(), Namespace: "own"}, false)
-	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: inplace.Lease},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(0)}}
-	expectAlive(t, Hold{Reader: builder(t, fresh).Build(), Namespace: "own", Refused: func() bool { return true }}, false)
 }
 
 func expectAlive(t *testing.T, hold Hold, want bool) {

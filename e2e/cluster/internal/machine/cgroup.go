@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,31 @@ func SetUpCgroups(nodes int) error {
 			if err := makeCgroup(hierarchy, node.Cgroup()); err != nil {
 				return err
 			}
+			if err := weigh(filepath.Join(hierarchy, node.Cgroup()), runtime.NumCPU()); err != nil {
+				return err
+			}
+		}
+		if err := weigh(filepath.Join(hierarchy, plan.CgroupRoot), nodes*runtime.NumCPU()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// weigh gives a cgroup the weight of so many CPUs. A kubelet gives its kubepods as much (MilliCPUToShares in
+// pkg/kubelet/cm/helpers_linux.go), but that counts only beside what is in the same parent: on a node that is the root.
+func weigh(cgroup string, cpus int) error {
+	shares := 1024 * cpus
+	for file, value := range map[string]int{
+		"cpu.shares": shares,                     // version 1
+		"cpu.weight": 1 + (shares-2)*9999/262142, // version 2
+	} {
+		path := filepath.Join(cgroup, file)
+		if _, err := os.Stat(path); err != nil {
+			continue // another hierarchy
+		}
+		if err := os.WriteFile(path, []byte(strconv.Itoa(value)), 0); err != nil {
+			return fmt.Errorf("cgroup %s: %w", cgroup, err)
 		}
 	}
 	return nil
