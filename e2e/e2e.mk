@@ -63,11 +63,11 @@ e2e-reloader: cluster install ## Reloader itself with --reload-strategy=annotati
 test-systems: ## what e2e-systems uses: the CSI driver with csi-test, and the writer with etcd and NATS; needs root, and no cluster
 	go -C e2e/systems test -count=1 -timeout 30m ./...
 
-# No test runs this: docs/how-to/kind.md says which parts are the same as in the test cluster.
+# No test runs this: docs/explanation/tested.md says what should differ from the test cluster.
 kind kind-down: override KUBECONFIG := $(CURDIR)/.cluster/kind.kubeconfig
 
 .PHONY: kind
-kind: ## with Docker and kind: a cluster, Stayput and one update in place; see docs/how-to/kind.md
+kind: ## with Docker and kind: a cluster, Stayput and one update in place
 	@mkdir -p $(dir $(KUBECONFIG))
 	@e2e/kind.sh
 

@@ -35,26 +35,24 @@ const (
 	EventStarted = "InPlaceUpdateStarted"
 	// EventCompleted tells that every pod is updated and available, and how long that took.
 	EventCompleted = "InPlaceUpdateCompleted"
-	// EventStalled tells that progressDeadlineSeconds have passed, and what the update waits for; or what is wrong with the partition.
+	// EventStalled tells that progressDeadlineSeconds have passed and what the update waits for, or what is wrong with the partition.
 	EventStalled = "InPlaceUpdateStalled"
-	// EventPartition tells, once for each value of the partition, that all pods that may move have moved, and how many those are. If the
-	// partition keeps all pods, it tells that their nodes have pulled, and how many have the new images.
+	// EventPartition tells how many pods have moved when all that may move have. At `100percent` it tells how many nodes have the new
+	// images. It comes once for each value of the partition.
 	EventPartition = "InPlaceUpdateAtPartition"
-	// EventWindow tells, each time that the maintenance window is closed, that the update waits for it, and when it opens.
+	// EventWindow tells that the update waits for its maintenance window, and when that opens.
 	EventWindow = "InPlaceUpdateAwaitsWindow"
-	// EventWaits tells why pods cannot be updated in place, that the update waits instead of falling back, and what ends that: a window is
-	// closed, a partition keeps all pods, or the mode is `in-place-only`. It comes again every half hour.
+	// EventWaits tells why pods cannot be updated in place, and what ends that. No pod is replaced, because a window is closed, a partition
+	// keeps all pods, or the mode is `in-place-only`. It comes every half hour.
 	EventWaits = "InPlaceUpdateWaits"
-	// EventAwaitsBudget tells, once for each PodDisruptionBudget, that it has allowed no disruption for ten seconds, so that no pod restarts,
-	// and why.
+	// EventAwaitsBudget tells which PodDisruptionBudget has allowed no disruption for ten seconds, and why.
 	EventAwaitsBudget = "InPlaceUpdateAwaitsBudget"
-	// EventAwaitsHook tells, once for each hook of `stayput.dev/pre-restart-hooks`, that it has held a pod that is out of service for ten
-	// seconds, and which pod that is.
+	// EventAwaitsHook tells which hook has held a pod that is out of service for ten seconds, and which pod that is.
 	EventAwaitsHook = "InPlaceUpdateAwaitsHook"
-	// EventHookTimedOut tells that hooks have held a pod for `stayput.dev/pre-restart-timeout`, so that its containers restart without them.
+	// EventHookTimedOut tells that containers restart although hooks still hold their pod, since `stayput.dev/pre-restart-timeout` has
+	// passed.
 	EventHookTimedOut = "PreRestartHookTimedOut"
-	// EventAwaitsLimit tells, once for each limit on how many pods of all workloads restart at a time, that no pod of this one restarts
-	// because of it.
+	// EventAwaitsLimit tells which limit on the restarts of all workloads keeps every pod of this one from restarting.
 	EventAwaitsLimit = "InPlaceUpdateAwaitsLimit"
 	// EventFellBack tells that an update begun in place was left to the native controller, and why.
 	EventFellBack = "InPlaceUpdateFellBack"
