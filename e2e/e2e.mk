@@ -31,7 +31,7 @@ e2e-chart: cluster helm image uninstall ## install, upgrade and uninstall the He
 	go test -tags e2e,chart -v -count=1 -timeout 60m ./e2e -run '^(TestChart|TestSubchart)$$/$(RUN)'
 
 .PHONY: e2e-removal
-e2e-removal: cluster image ## delete all objects of Stayput in random order in the middle of updates; TIMES=50 for more than 5 orders, SEED=1 to repeat one
+e2e-removal: cluster image dist ## delete all objects of Stayput in random order in the middle of updates; TIMES=50 for more than 5 orders, SEED=1 to repeat one
 	TIMES=$(TIMES) SEED=$(SEED) go test -tags e2e,removal -v -count=1 -timeout 120m ./e2e -run '^TestRemoved$$'
 
 .PHONY: e2e-killed

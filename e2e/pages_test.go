@@ -201,7 +201,7 @@ func missing(t *testing.T, command string) []string {
 }
 
 // ofRepository matches a path in one of the folders that users meet.
-var ofRepository = regexp.MustCompile(`^(\./)?(charts|dist|cmd|manifests|examples|docs|e2e)(/|$)`)
+var ofRepository = regexp.MustCompile(`^(\./)?(charts|cmd|manifests|examples|docs|e2e)(/|$)`)
 
 // target matches a target of make that make help shows.
 var target = regexp.MustCompile(`(?m)^([a-z0-9-]+):.* ## `)
