@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,16 +15,21 @@ var once = restarts{"app": exactly(1)}
 
 // images edits images, which every running pod can take.
 func images(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
+	together(t, map[string]func(*testing.T){
 		"pods created before Stayput": bornBefore,
+		"Recreate, 1 replica":         recreatingOne,
+		"kubectl apply --server-side": declared,
 		"12 replicas":                 twelve,
 		"twins with equal templates":  twins,
 		"the native name is taken":    hashCollision,
-	}
-	for _, command := range []string{"apply", "apply --server-side"} {
-		scenarios["kubectl "+command] = func(t *testing.T) { declared(t, command) }
-	}
-	together(t, scenarios)
+	})
+}
+
+// recreatingOne checks that the only pod of a Deployment with strategy Recreate is updated in place: it may be unavailable.
+func recreatingOne(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(1, recreating))
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
 func twelve(t *testing.T) {
@@ -35,8 +39,8 @@ func twelve(t *testing.T) {
 }
 
 // declared updates with a manifest: the same command creates and changes the Deployment.
-func declared(t *testing.T, command string) {
-	arguments := append(strings.Fields(command), "-f", "-")
+func declared(t *testing.T) {
+	arguments := []string{"apply", "--server-side", "-f", "-"}
 	s := newStage(t, labelled)
 	s.kubectl(manifest(t, web(3)), arguments...)
 	s.completes("web")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -66,6 +67,20 @@ func (s *stage) missing(name string, recovers func(s *stage, name, tag string) C
 	expected := recovers(s, name, tag)
 	s.completes(name)
 	s.kept(name, before, restarts{"app": expected})
+}
+
+// stalls waits for the progress deadline, and checks that users are told of it.
+func (s *stage) stalls(name string) {
+	s.Helper()
+	s.wait("the progress deadline", on(name, func(_ world, d *appsv1.Deployment) error {
+		condition := progressing(d)
+		if condition == nil || condition.Status != "False" || condition.Reason != "ProgressDeadlineExceeded" {
+			return errors.New(describeDeployment(d))
+		}
+		return nil
+	}))
+	s.reported("Deployment", "InPlaceUpdateStalled")
+	s.expectIn(s.refused("rollout", "status", ref(name), "--timeout=1m"), "exceeded its progress deadline")
 }
 
 // recoverByPush returns how often containers restart afterwards.
