@@ -19,9 +19,9 @@ func images(t *testing.T) {
 		"pods created before Stayput": bornBefore,
 		"Recreate, 1 replica":         recreatingOne,
 		"kubectl apply --server-side": declared,
-		"12 replicas":                 twelve,
-		"twins with equal templates":  twins,
-		"the native name is taken":    hashCollision,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"the native name is taken": hashCollision,
 	})
 }
 
@@ -29,12 +29,6 @@ func images(t *testing.T) {
 func recreatingOne(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(1, recreating))
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-}
-
-func twelve(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(12))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
@@ -58,24 +52,6 @@ func bornBefore(t *testing.T) {
 	s.inPlace("web", nil, func() {
 		s.patch("web", `{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}`)
 	})
-}
-
-// twins has two ReplicaSets with the template of the edit before the edit. The Deployment controller takes the older one.
-func twins(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3))
-	for _, name := range []string{"twin-1", "twin-2"} {
-		if _, err := clients.AppsV1().ReplicaSets(s.namespace).Create(t.Context(), twin(name), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.wait("the twins to be adopted", on("web", func(w world, d *appsv1.Deployment) error {
-		if n := len(w.setsOf(d)); n != 3 {
-			return fmt.Errorf("web owns %d ReplicaSets instead of 3", n)
-		}
-		return nil
-	}))
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
 // twin returns a ReplicaSet that web adopts, with the template of web at v2 and no replicas.
