@@ -15,10 +15,11 @@ import (
 // undo tests undo and further edits, from every state of an update.
 func undo(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"to a revision":       undoToRevision,
 		"half-way":            undoHalfway,
 		"of a crashing image": undoCrashing,
-		"rollover half-way":   rollover,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"rollover half-way": rollover,
 	})
 }
 
@@ -129,8 +130,7 @@ func (s *stage) runsIn(container, name, tag string) {
 // pause checks that a paused Deployment begins with no further pod, whatever else happens.
 func pause(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"edit while paused": editPaused,
-		"pause half-way":    pauseHalfway,
+		"pause half-way": pauseHalfway,
 	})
 }
 
