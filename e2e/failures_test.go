@@ -22,8 +22,10 @@ import (
 func partial(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"label removed":            unlabelledHalfway,
-		"deleted":                  deletedHalfway,
 		"deleted without its pods": podsLeftBehind,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"deleted": deletedHalfway,
 	})
 }
 

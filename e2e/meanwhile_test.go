@@ -93,21 +93,22 @@ var inPlaceChanges = map[string]inPlaceChange{
 
 // meanwhile tests events in the middle of an update, for kinds of changes of which a real kubelet may show more than the simulation.
 func meanwhile(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"one container, paused": inPlaceChanges["one container"].paused,
-		"auxiliary, paused":     inPlaceChanges["auxiliary"].paused,
-	}
-	for what, kind := range map[string]string{
-		"one container":         "Deployment",
-		"hook":                  "Deployment",
-		"resize with a restart": "Deployment",
-		"resize":                "StatefulSet",
-		"sidecar":               "DaemonSet",
+	scenarios, atNight := map[string]func(*testing.T){}, map[string]func(*testing.T){}
+	for what, of := range map[string]struct {
+		kind      string
+		scenarios map[string]func(*testing.T)
+	}{
+		"one container":         {"Deployment", scenarios},
+		"sidecar":               {"DaemonSet", scenarios},
+		"hook":                  {"Deployment", atNight},
+		"resize with a restart": {"Deployment", atNight},
+		"resize":                {"StatefulSet", atNight},
 	} {
-		change, of := inPlaceChanges[what], kindsOfWorkloads[kind]
-		scenarios[what+" of a "+kind+", undo"] = func(t *testing.T) { change.undone(t, of) }
+		change, kind := inPlaceChanges[what], kindsOfWorkloads[of.kind]
+		of.scenarios[what+" of a "+of.kind+", undo"] = func(t *testing.T) { change.undone(t, kind) }
 	}
 	together(t, scenarios)
+	nightly(t, atNight)
 }
 
 // lasting returns an option that prepares a workload for the change, and makes each pod take so long.
@@ -180,25 +181,6 @@ func (c inPlaceChange) undone(t *testing.T, kind kindOfWorkload) {
 	c.nowhere(s, kind.name)
 	s.kept(kind.name, before, restarts{c.container: {0, 2}})
 	s.someNeverRestarted(kind.name)
-}
-
-// paused checks that the pod in progress is finished, and no other is begun.
-func (c inPlaceChange) paused(t *testing.T) {
-	s := newStage(t, restarting)
-	s.create(web(3, c.lasting("6s")), web(1, named("clock")))
-	before := s.pods("web")
-	c.begin(s, "web")
-	s.rollout("pause", "web")
-	s.metWhen("web", c.partial)
-	s.rests("web")
-	s.begin("paused", updatesOnly("clock"))
-	s.tick("v2")
-	s.begin("resumed", inPlace)
-	s.rollout("resume", "web")
-	s.completes("web")
-	s.met("web", partly)
-	s.kept("web", before, onceEach([]string{c.container}))
-	c.everywhere(s, "web")
 }
 
 // gathering is a meeting of workloads of both kinds, each with its own kind of change.

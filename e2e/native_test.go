@@ -16,9 +16,11 @@ import (
 // Stayput, and the next edit is in place again.
 func native(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"environment":                        byEnvironment,
-		"no label, no Stayput":               notAsked,
-		"refused by a policy":                refusedByPolicy,
+		"environment":          byEnvironment,
+		"no label, no Stayput": notAsked,
+		"refused by a policy":  refusedByPolicy,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"native rollout already in progress": updating,
 	})
 }

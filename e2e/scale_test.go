@@ -13,9 +13,10 @@ import (
 // scale changes replicas while an update is in progress. Only the pods that scaling asks for are created and deleted.
 func scale(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"3 to 6 to 2 half-way":  upAndDown,
-		"and image in one edit": scaleAndImage,
-		"by CPU":                scaledByCPU,
+		"3 to 6 to 2 half-way": upAndDown,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"by CPU": scaledByCPU,
 	})
 }
 
@@ -68,20 +69,3 @@ const saidByCPU = "HorizontalPodAutoscaler by-cpu scales by cpu: what restarted 
 const scalerByCPU = `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"by-cpu"},"spec":{"maxReplicas":5,
 	"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},
 	"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":70}}}]}}`
-
-func scaleAndImage(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3))
-	before := s.pods("web")
-	s.begin("both", Rules{Created: exactly(2), Deleted: none})
-	s.kubectl("", "patch", "deployment", "web", "--type=strategic", "-p", fmt.Sprintf(
-		`{"spec":{"replicas":5,"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, appImage("v2")))
-	s.completes("web")
-	s.runs("web", "v2")
-	after := s.pods("web")
-	for uid, pod := range before {
-		if after[uid] == nil {
-			s.Errorf("pod %s is gone", pod.Name)
-		}
-	}
-}

@@ -23,16 +23,6 @@ func undo(t *testing.T) {
 	})
 }
 
-func undoToRevision(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3))
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
-	s.inPlace("web", once, func() { s.rollout("undo", "web", "--to-revision=1") })
-	s.history("web", "2", "3", "4")
-	s.runs("web", "v1")
-}
-
 // undoHalfway checks that an undo reverts the pods that are done or in progress, and leaves the others untouched.
 func undoHalfway(t *testing.T) {
 	s := newStage(t, labelled)
@@ -132,22 +122,6 @@ func pause(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"pause half-way": pauseHalfway,
 	})
-}
-
-func editPaused(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3), web(1, named("clock")))
-	before := s.pods("web")
-	s.rollout("pause", "web")
-	s.begin("paused", updatesOnly("clock"))
-	s.setImage("web", "app=v2")
-	s.setImage("web", "app=v3")
-	s.tick("v2")
-	s.begin("resumed", inPlace)
-	s.rollout("resume", "web")
-	s.completes("web")
-	s.kept("web", before, once)
-	s.runs("web", "v3")
 }
 
 // tick updates another Deployment from beginning to end, which gives Stayput the time to make a wrong step.
