@@ -27,15 +27,13 @@ var respectful = with(stateful, budgetsLabel, "respect")
 // pods are healthy as they require.
 func budgets(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"a Deployment":                   budgetOfDeployment,
-		"a DaemonSet":                    budgetOfDaemonSet,
-		"a StatefulSet":                  budgetOfStatefulSet,
 		"two Deployments at once":        budgetOfTwo,
-		"a surge pod":                    budgetWithSurge,
 		"none allowed, deleted":          budgetForbids,
 		"evictions while a pod has turn": evictedMeanwhile,
 	})
 	nightly(t, map[string]func(*testing.T){
+		"a StatefulSet":          budgetOfStatefulSet,
+		"a DaemonSet":            budgetOfDaemonSet,
 		"evictions all the time": evictedAllTheTime,
 	})
 }
@@ -120,15 +118,6 @@ func (s *stage) awaitsBudget(name string, required int) {
 		fmt.Sprintf("of %d required pods are healthy", required))
 }
 
-// budgetOfDeployment: two may be unavailable, and the PodDisruptionBudget allows one disruption.
-func budgetOfDeployment(t *testing.T) {
-	s := newStage(t, respectful)
-	s.create(web(4, rolling("2", "0")))
-	s.protect(3, 4, 0, "web")
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	s.runs("web", "v2")
-}
-
 func budgetOfStatefulSet(t *testing.T) {
 	s := newStatefulStage(t, respectful)
 	s.form(db(3))
@@ -164,15 +153,6 @@ func budgetOfTwo(t *testing.T) {
 	s.completes("worker")
 	s.kept("web", web, once)
 	s.kept("worker", worker, once)
-}
-
-// budgetWithSurge: every replica is required, so one pod restarts at a time while a surge pod serves. kubectl does not warn.
-func budgetWithSurge(t *testing.T) {
-	s := newStage(t, with(surging, budgetsLabel, "respect"))
-	s.create(web(3, rolling("0", "1")))
-	s.protect(3, 3, 0, "web")
-	s.inPlaceUnder(surge(1), "web", once, func() { s.setImage("web", "app=v2") })
-	s.runs("web", "v2")
 }
 
 // budgetForbids: an update that no PodDisruptionBudget allows waits and says why, at the edit, too. When the PodDisruptionBudget is deleted
