@@ -21,14 +21,6 @@ import (
 // caches is the StatefulSet with the policy Parallel, beside members with OrderedReady.
 const caches = statefulSetPrefix + "cache"
 
-// membersHalfway are the scenarios in which something happens in the middle of the updates of two StatefulSets, one of each pod management
-// policy.
-var membersHalfway = map[string]func(*testing.T){
-	"undo half-way":   membersUndoneHalfway,
-	"scaled half-way": membersScaled,
-	"two at a time":   membersTwoAtATime,
-}
-
 // meetMembers creates a StatefulSet of each pod management policy.
 func meetMembers(t *testing.T, replicas int32, options ...statefulSetOption) meeting {
 	t.Helper()

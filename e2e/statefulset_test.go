@@ -25,32 +25,25 @@ const statefulSetsLabel = "stayput.dev/statefulsets"
 // stateful asks for updates of StatefulSets in place.
 var stateful = with(labelled, statefulSetsLabel, "in-place")
 
-// statefulSets runs the scenarios of StatefulSets that can run in parallel, with both pod management policies.
+// statefulSets runs the scenarios of StatefulSets that can run in parallel. Those without another policy have OrderedReady, which is the
+// default.
 func statefulSets(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"OrderedReady, bad image at the first deployment": membersBootstrapped,
-		"without the opt-in":                              membersUntouched,
-		"label only":                                      membersRelabelled,
-		"undo":                                            membersUndone,
-		"native partition":                                membersAtPartition,
-		"behind a Service":                                membersDrain,
-		"in-place-only":                                   membersOnlyInPlace,
-		"in-place-only, lost revision":                    membersOfALostRevision,
-		"OnDelete, in place":                              membersOnDeleteInPlace,
-		"leader last":                                     membersLeaderLast,
-		"resize":                                          membersResized,
-		"restart":                                         membersRestarted,
-		"variable":                                        membersReadLabel,
-	}
-	for policy, option := range policies {
-		scenarios[policy+", set image"] = func(t *testing.T) { membersUpdated(t, option) }
-		scenarios[policy+", undo of a crashing image"] = func(t *testing.T) { membersUndoCrashing(t, option) }
-	}
-	maps.Copy(scenarios, membersHalfway)
-	together(t, scenarios)
+	together(t, map[string]func(*testing.T){
+		"set image":                membersUpdated,
+		"undo of a crashing image": membersUndoCrashing,
+		"native partition":         membersAtPartition,
+		"leader last":              membersLeaderLast,
+		"undo half-way":            membersUndoneHalfway,
+		"two at a time":            membersTwoAtATime,
+	})
 	nightly(t, map[string]func(*testing.T){
-		"pods lost half-way":  membersLost,
-		"waiting for minutes": membersWaitForMinutes,
+		"bad image at the first deployment": membersBootstrapped,
+		"without the opt-in":                membersUntouched,
+		"in-place-only, lost revision":      membersOfALostRevision,
+		"OnDelete, in place":                membersOnDeleteInPlace,
+		"scaled half-way":                   membersScaled,
+		"pods lost half-way":                membersLost,
+		"waiting for minutes":               membersWaitForMinutes,
 	})
 }
 
@@ -178,46 +171,20 @@ func (s *stage) orderOf(tag string) []int {
 }
 
 // membersUpdated checks the names, UIDs, nodes and addresses of the pods; the judge checks that two of three are Ready at every moment.
-func membersUpdated(t *testing.T, policy statefulSetOption) {
+func membersUpdated(t *testing.T) {
 	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy))
+	s.form(db(3))
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
 	s.inOrdinalOrder("v2")
 	s.runs(members, "v2")
 	s.history(members, "1", "2")
 }
 
-// membersDrain checks that each pod is patched only when no client is sent to it any more. The judge checks that it gets its revision with
-// that patch.
-func membersDrain(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2))
-	s.service(members, corev1.ServiceInternalTrafficPolicyCluster)
-	s.offered(members)
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-	s.patchedOnlyWhen(members, unoffered)
-}
-
-func membersRelabelled(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(3))
-	s.inPlace(members, nil, func() { s.bumpChart(members) })
-}
-
-func membersUndone(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2))
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-	s.inPlace(members, once, func() { s.rollout("undo", members) })
-	s.runs(members, "v1")
-	s.history(members, "2", "3")
-}
-
 // membersUndoCrashing checks that the undo reaches the pod with the bad image. Natively the StatefulSet controller waits for that pod for
 // ever (kubernetes#67250).
-func membersUndoCrashing(t *testing.T, policy statefulSetOption) {
+func membersUndoCrashing(t *testing.T) {
 	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
-	s.form(db(3, policy))
+	s.form(db(3))
 	var undone time.Time
 	s.inPlace(members, restarts{"app": anyNumber}, func() {
 		s.setImage(members, "app=crash")
@@ -290,14 +257,6 @@ func membersUntouched(t *testing.T) {
 // is Ready, which its kubelet may take back.
 var recreatedMembers = Rules{Created: some, Deleted: some, Outage: true}
 
-func membersOnlyInPlace(t *testing.T) {
-	s := newStatefulStage(t, with(inPlaceOnly, statefulSetsLabel, "in-place"))
-	s.form(db(2))
-	s.begin("rejected", noUpdates)
-	s.expectIn(s.refused("set", "env", members, "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-}
-
 // membersOfALostRevision checks that pods whose ControllerRevision was deleted at a partition are not replaced, and that the update
 // says so.
 func membersOfALostRevision(t *testing.T) {
@@ -363,28 +322,6 @@ func membersLeaderLast(t *testing.T) {
 
 // updateLastAnnotation selects the pods that go last.
 const updateLastAnnotation = "stayput.dev/update-last"
-
-func membersResized(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2, ofTemplate(sizedToResize)))
-	s.inPlace(members, nil, func() { s.setResources(members, "--requests=cpu=20m") })
-}
-
-func membersRestarted(t *testing.T) {
-	s := newStatefulStage(t, with(stateful, restartLabel, "in-place"))
-	s.form(db(2))
-	s.inPlace(members, once, func() { s.rollout("restart", members) })
-}
-
-// membersReadLabel does what restartForVariable does.
-func membersReadLabel(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2, ofTemplate(withSide), ofTemplate(readsTier)))
-	for _, tier := range []string{`"back"`, "null"} {
-		s.inPlace(members, once, func() { s.expectIn(s.setTier(members, tier), "in place: restarts app\n") })
-		s.haveRead(members, tier)
-	}
-}
 
 // membersWithoutManagers kills every manager for good in the middle of an update, in each state of a pod's move that lasts. The StatefulSet
 // controller completes the update.
