@@ -27,29 +27,18 @@ const agents = daemonSetPrefix + "agent"
 // daemonSets runs the scenarios of DaemonSets that can run in parallel.
 func daemonSets(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"minReadySeconds":                   daemonsOfMinReadySeconds,
-		"pods created before Stayput":       daemonsBornBefore,
-		"undo half-way":                     daemonsUndoneHalfway,
-		"undo of a crashing image":          daemonsUndoBroken,
 		"image and at once environment":     daemonsOvertaken,
 		"OnDelete":                          daemonsOnDelete,
 		"OnDelete, in place":                daemonsOnDeleteInPlace,
-		"maxSurge":                          daemonsSurge,
-		"evicted half-way":                  daemonEvicted,
 		"deleted without its pods half-way": daemonsLeftBehind,
 		"canary node that fails":            canaryNodeFails,
 		"zone after zone":                   zoneAfterZone,
-		"revisionHistoryLimit 0":            daemonHistory,
 	})
 	nightly(t, map[string]func(*testing.T){
-		"node unlabelled": nodeUnlabelled,
+		"revisionHistoryLimit 0": daemonHistory,
+		"evicted half-way":       daemonEvicted,
+		"node unlabelled":        nodeUnlabelled,
 	})
-}
-
-func daemonsOfMinReadySeconds(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.MinReadySeconds = 4 }))
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
 }
 
 func (s *stage) bumpChart(name string) {
@@ -191,44 +180,6 @@ func onDelete(ds *appsv1.DaemonSet) {
 	ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
 }
 
-func daemonsBornBefore(t *testing.T) {
-	s := newDaemonStage(t, unlabelled)
-	s.install(agent())
-	s.label("stayput.dev/update=in-place")
-	s.managed(agents)
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
-	s.allWereOut(agents)
-	s.inPlace(agents, nil, func() { s.bumpChart(agents) })
-}
-
-// daemonsUndoneHalfway checks that an undo reverts the pods that are done or in progress, and leaves the others untouched.
-func daemonsUndoneHalfway(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(lasting))
-	s.inPlace(agents, restarts{"app": {0, 2}}, func() {
-		s.setImage(agents, "app=v2")
-		s.reaches(agents, threeway)
-		s.rollout("undo", agents)
-	})
-	s.met(agents, threeway)
-	s.runs(agents, "v1")
-	s.someNeverRestarted(agents)
-}
-
-// daemonsUndoBroken checks that a bad image that no node has tried to pull before makes one pod unavailable, and that the undo repairs that
-// pod.
-func daemonsUndoBroken(t *testing.T) {
-	s := newDaemonStage(t, unpulled)
-	s.install(agent())
-	s.inPlace(agents, restarts{"app": anyNumber}, func() {
-		s.setImage(agents, "app=crash")
-		s.fails(agents, "CrashLoopBackOff")
-		s.rollout("undo", agents)
-	})
-	s.runs(agents, "v1")
-	s.someNeverRestarted(agents)
-}
-
 // daemonsOvertaken replaces an update that is possible in place by one that is not, and checks that no write stays held.
 func daemonsOvertaken(t *testing.T) {
 	s := newDaemonStage(t, labelled)
@@ -263,12 +214,6 @@ func daemonsOnDeleteInPlace(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(onDelete))
 	s.inPlaceOnDelete(agents, "DaemonSet")
-}
-
-func daemonsSurge(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(budget("0", "1")))
-	s.recreated(agents, func() { s.setImage(agents, "app=v2") })
 }
 
 // daemonEvicted checks that the native controller replaces a pod that is evicted in the middle of an update, on the newest revision. The
