@@ -19,9 +19,11 @@ var unending = with(labelled, drainLabel, "10m")
 // serves until its containers stop.
 func drains(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"the last endpoint":           lastEndpoint,
+		"the last endpoint": lastEndpoint,
+		"a stale leader":    staleLeader,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"the last endpoint of a node": lastOfNodes,
-		"a stale leader":              staleLeader,
 	})
 }
 

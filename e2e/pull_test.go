@@ -40,6 +40,8 @@ func pulled(t *testing.T) {
 			s.create(web(3, progressDeadline(15)))
 			s.missing("web", recoverByUndo)
 		},
+	})
+	nightly(t, map[string]func(*testing.T){
 		"missing image of a DaemonSet, push": func(t *testing.T) {
 			s := newDaemonStage(t, labelled)
 			s.install(agent())

@@ -25,7 +25,6 @@ func surgeScenarios(t *testing.T) {
 		"broken new version":  surgeBroken,
 		"quota, a percentage": surgeRefused,
 		"always":              surgeAlways,
-		"always, quota":       surgeAlwaysRefused,
 	})
 	nightly(t, map[string]func(*testing.T){
 		"scaled down half-way": surgeScaledDown,
@@ -125,14 +124,6 @@ func surgeAlways(t *testing.T) {
 		s.reaches("web", state{"restarting three at a time", func(t podCounts) bool { return t.moving+t.midway >= 3 }})
 	})
 	s.runs("web", "v2")
-}
-
-// surgeAlwaysRefused checks that pods have their turn although there is no room for surge pods.
-func surgeAlwaysRefused(t *testing.T) {
-	s := newStage(t, alwaysSurging)
-	s.create(web(3, rolling("1", "1")))
-	s.limitPods(3)
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
 func unplaced(now workload) error {
