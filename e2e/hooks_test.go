@@ -35,7 +35,9 @@ const (
 // hooks checks that containers restart only when another controller has deregistered their pod, or has taken too long.
 func hooks(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"as the example says":             deregistersAsShipped,
+		"as the example says": deregistersAsShipped,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"changed half-way, and timed out": hookHalfway,
 	})
 }

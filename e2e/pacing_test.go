@@ -17,11 +17,12 @@ import (
 // pacing checks that updates do not wait without a reason.
 func pacing(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"no client is sent":     noClientSent,
-		"preStop counts":        preStopCounts,
-		"slow to stop":          slowToStop,
-		"a volume for one node": volumeForOneNode,
-		"a port of the node":    portOfTheNode,
+		"a port of the node": portOfTheNode,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"preStop counts":    preStopCounts,
+		"no client is sent": noClientSent,
+		"slow to stop":      slowToStop,
 	})
 }
 
@@ -117,16 +118,6 @@ func (s *stage) patchedWithin(name string, limit time.Duration) {
 		}
 		w.apply(e)
 	}
-}
-
-// volumeForOneNode tests one replica with the most common type of volume, and the default strategy. Natively a second pod may wait for the
-// volume.
-func volumeForOneNode(t *testing.T) {
-	s := newStage(t, surging)
-	s.volume("data", corev1.ReadWriteOnce)
-	s.create(web(1, mounting("data")))
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	s.runs("web", "v2")
 }
 
 // volume creates a claim, and a volume for it on every node.
