@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,12 +17,13 @@ import (
 // dryRuns checks that policies that look only at the creation of pods take effect on updates in place as well.
 func dryRuns(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"refused image":                         refusedAtCreation,
-		"refused, window closed":                refusedWhileClosed,
-		"rewritten images":                      rewrittenAtBirth,
-		"rewritten in each write":               rewrittenAgain,
-		"injected sidecar":                      injectedAtBirth,
+		"refused image":    refusedAtCreation,
+		"rewritten images": rewrittenAtBirth,
+		"injected sidecar": injectedAtBirth,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"injected sidecar of a DaemonSet, undo": injectedUndone,
+		"rewritten in each write":               rewrittenAgain,
 	})
 }
 
@@ -45,24 +45,6 @@ func refusedAtCreation(t *testing.T) {
 	s.kept("web", before, nil)
 	s.neverOut("web")
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-}
-
-// refusedWhileClosed checks that no pod is replaced while a maintenance window is closed, although a policy refuses new pods. The update
-// waits and says why, and an undo ends it.
-func refusedWhileClosed(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3))
-	s.decree(fmt.Sprintf(noV3, s.namespace))
-	s.refusesV3()
-	before, opens := s.pods("web"), time.Now().UTC().Add(4*time.Hour).Hour()
-	s.kubectl("", "annotate", ref("web"), fmt.Sprintf("%s=%02d:00-%02d:30", windowAnnotation, opens, opens))
-	s.begin("refused", inPlace)
-	s.setImage("web", "app=v3")
-	s.reported("Deployment", "InPlaceUpdateWaits")
-	s.rollout("undo", "web")
-	s.completes("web")
-	s.kept("web", before, nil)
-	s.neverOut("web")
 }
 
 // rewrittenAtBirth checks that running pods get the image that new ones would get.

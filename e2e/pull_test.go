@@ -33,7 +33,6 @@ func pulled(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"once on each node":             pulledOnce,
 		"quota without room":            pulledWithoutRoom,
-		"the pre-pull pods themselves":  prePullPodsAreModest,
 		"nothing but pulled, DaemonSet": pulledOnly,
 		"missing image, undo": func(t *testing.T) {
 			s := newStage(t, labelled)
@@ -322,65 +321,4 @@ func timesOf(events []corev1.Event, reason string) int {
 		}
 	}
 	return times
-}
-
-// prePullPodsAreModest checks that a pre-pull pod may pull what the pods may pull, and has no other of their rights.
-func prePullPodsAreModest(t *testing.T) {
-	s := newStage(t, labelled)
-	s.kubectl(prePullAccount, "apply", "-f", "-")
-	s.create(web(2, func(d *appsv1.Deployment) {
-		spec := &d.Spec.Template.Spec
-		spec.ServiceAccountName, spec.ImagePullSecrets = "web", []corev1.LocalObjectReference{{Name: "registry"}}
-		spec.Tolerations = []corev1.Toleration{{Key: "e2e", Operator: corev1.TolerationOpExists}}
-		spec.PriorityClassName = "system-cluster-critical"
-	}))
-	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
-	prePullPods := s.prePullPods()
-	if len(prePullPods) == 0 {
-		t.Fatal("there was no pre-pull pod")
-	}
-	for _, prePullPod := range prePullPods {
-		for _, wrong := range immodest(prePullPod) {
-			t.Errorf("pre-pull pod %s %s", prePullPod.Name, wrong)
-		}
-	}
-}
-
-const prePullAccount = `
-apiVersion: v1
-kind: ServiceAccount
-metadata:
-  name: web
----
-apiVersion: v1
-kind: Secret
-metadata:
-  name: registry
-type: kubernetes.io/dockerconfigjson
-stringData:
-  .dockerconfigjson: '{"auths":{"registry.example":{"username":"e2e","password":"e2e"}}}'
-`
-
-// immodest returns the faults of a pre-pull pod of prePullPodsAreModest.
-func immodest(prePullPod *corev1.Pod) []string {
-	var wrong []string
-	check := func(right bool, format string, arguments ...any) {
-		if !right {
-			wrong = append(wrong, fmt.Sprintf(format, arguments...))
-		}
-	}
-	spec := prePullPod.Spec
-	check(spec.ServiceAccountName == "web", "has service account %q", spec.ServiceAccountName)
-	check(slices.Contains(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "registry"}), "has pull secrets %v", spec.ImagePullSecrets)
-	check(slices.ContainsFunc(spec.Tolerations, func(of corev1.Toleration) bool { return of.Key == "e2e" }), "tolerates %v", spec.Tolerations)
-	check(spec.AutomountServiceAccountToken != nil && !*spec.AutomountServiceAccountToken, "may have a token")
-	check(spec.Priority == nil || *spec.Priority <= 0, "has priority class %q", spec.PriorityClassName)
-	check(slices.ContainsFunc(spec.Volumes, func(of corev1.Volume) bool { return of.Image != nil }), "mounts no image")
-	for _, container := range spec.Containers {
-		check(len(container.Resources.Requests) > 0 && len(container.Resources.Limits) > 0, "has resources %v", container.Resources)
-		security := container.SecurityContext
-		check(security != nil && security.AllowPrivilegeEscalation != nil && !*security.AllowPrivilegeEscalation,
-			"may escalate its privileges")
-	}
-	return wrong
 }
