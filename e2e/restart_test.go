@@ -38,32 +38,11 @@ var kindsOfWorkloads = map[string]kindOfWorkload{
 func restart(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"a key of the workload": restartByKey,
-		"crash just before":     restartAfterCrash,
-		"fresh configuration":   restartIsFresh,
-		"with an image":         restartWithImage,
-		"without the label":     restartNatively,
-		"sidecar":               restartOfSidecars,
 		"variable":              restartForVariable,
-		"undo of a DaemonSet":   restartUndone,
 	})
-}
-
-// restartIsFresh checks that variables and volumes are read anew. That includes subpath mounts, whose changes a running container never
-// sees.
-func restartIsFresh(t *testing.T) {
-	s := newStage(t, restarting)
-	s.kubectl("", "create", "configmap", "conf", "--from-literal=colour=red")
-	s.create(web(3, configured))
-	s.begin("configuration", noUpdates)
-	s.kubectl("", "patch", "configmap", "conf", "--type=merge", "-p", `{"data":{"colour":"green"}}`)
-	s.inPlace("web", once, func() { s.rollout("restart", "web") })
-	for _, pod := range s.pods("web") {
-		for _, show := range [][]string{{"version"}, {"show", "/conf/colour"}, {"show", "/colour"}} {
-			if shown := s.app(pod, show...); shown != "green" {
-				t.Errorf("pod %s: app %s says %q", pod.Name, strings.Join(show, " "), shown)
-			}
-		}
-	}
+	nightly(t, map[string]func(*testing.T){
+		"crash just before": restartAfterCrash,
+	})
 }
 
 // app runs the test application in a pod.
@@ -97,53 +76,6 @@ func (of workload) template() map[string]string {
 		return workload.Spec.Template.Annotations
 	}
 	return nil
-}
-
-// restartWithImage checks that each container restarts once if one edit changes its image and restarts it.
-func restartWithImage(t *testing.T) {
-	s := newStage(t, restarting)
-	s.create(web(3, withSide))
-	s.inPlace("web", restarts{"app": exactly(1), "side": exactly(1)}, func() {
-		s.kubectl("", "patch", ref("web"), "--type=strategic", "-p", fmt.Sprintf(
-			`{"spec":{"template":{"metadata":{"annotations":{%q:"now"}},"spec":{"containers":[{"name":"app","image":%q}]}}}}`,
-			restartedAt, appImage("v2")))
-	})
-	s.runs("web", "v2")
-}
-
-func restartUndone(t *testing.T) {
-	s := newDaemonStage(t, restarting)
-	s.install(agent())
-	s.inPlace(agents, once, func() { s.rollout("restart", agents) })
-	s.inPlace(agents, once, func() { s.rollout("undo", agents) })
-	for _, pod := range s.pods(agents) {
-		if at, there := pod.Annotations[restartedAt]; there {
-			t.Errorf("pod %s was restarted at %s, says its annotation", pod.Name, at)
-		}
-	}
-}
-
-// restartNatively checks that without the label pods are recreated, and that users are told how to avoid that.
-func restartNatively(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3))
-	s.recreated("web", func() { s.expectIn(s.rollout("restart", "web"), "recreate", restartLabel+"=in-place") })
-}
-
-// restartOfSidecars checks that a sidecar of the template restarts as the container does.
-func restartOfSidecars(t *testing.T) {
-	s := newStage(t, restarting)
-	s.create(web(3, withMesh, func(d *appsv1.Deployment) {
-		spec := &d.Spec.Template.Spec
-		spec.InitContainers = spec.InitContainers[1:] // without the init container, which would not run again
-	}))
-	for range 2 {
-		s.inPlace("web", restarts{"app": exactly(1), sidecar: exactly(1)}, func() {
-			s.expectIn(s.rollout("restart", "web"), "restarts app, "+sidecar)
-		})
-	}
-	s.inPlace("web", sidecarOnce, func() { s.setImage("web", sidecar+"=v2") })
-	s.runsIn(sidecar, "web", "v2")
 }
 
 // restartByKey checks that the workload's owner chooses the annotations that restart it, as charts do with checksums of their
