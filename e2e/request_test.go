@@ -18,12 +18,20 @@ import (
 
 // requested tests requests of one pod that containers restart: kubectl stayput restart pod/NAME.
 func requested(t *testing.T) {
-	scenarios := map[string]func(*testing.T){"refused": requestRefused, "of two pods": requestsOfTwoPods, "waits": requestWaits,
-		"not managed": requestNotManaged}
+	scenarios, atNight := map[string]func(*testing.T){"waits": requestWaits}, map[string]func(*testing.T){
+		"of two pods": requestsOfTwoPods,
+		"not managed": requestNotManaged,
+	}
 	for kind, of := range kindsOfWorkloads {
-		scenarios[kind] = func(t *testing.T) { requestOfOnePod(t, of) }
+		made := func(t *testing.T) { requestOfOnePod(t, of) }
+		if kind == "Deployment" {
+			scenarios[kind] = made
+		} else {
+			atNight[kind] = made
+		}
 	}
 	together(t, scenarios)
+	nightly(t, atNight)
 }
 
 // requestOfOnePod checks that the containers of one pod restart in the order given, in a pod that keeps its revision, and that nothing
@@ -153,21 +161,6 @@ func startOf(pod *corev1.Pod, container string) time.Time {
 		}
 	}
 	return time.Time{}
-}
-
-// requestRefused checks that the pod says why, also to a client that writes the annotation itself, and that nothing restarts.
-func requestRefused(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(1))
-	before := s.pods("web")
-	pod := firstOf(before)
-	s.begin("refused", noUpdates)
-	s.answers("", 1, []string{"has no container or sidecar ghost"}, "restart", "pod/"+pod.Name, "-c", "ghost")
-	s.answers("", 1, []string{"pods would be replaced", "the template has no container or sidecar ghost to restart"},
-		"restart", "deployment/web", "-c", "ghost")
-	s.asks(pod, "ghost")
-	s.says("web", "refused ghost: the pod has no container or sidecar ghost")
-	s.kept("web", before, restarts{})
 }
 
 // requestsOfTwoPods checks that two pods do not leave service at the same time where only one may, and that an edit in between is made in
