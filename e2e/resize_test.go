@@ -23,37 +23,19 @@ var resizing = with(labelled, resizeLabel, "true")
 // resizes changes CPU and memory of running pods. The changes suite has the edits of them that are native.
 func resizes(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"cpu down":                    resizeDown,
-		"with an image":               resizeWithImage,
-		"memory up of a DaemonSet":    resizeMemory,
-		"undo":                        resizeUndone,
-		"waits for room":              resizeDeferred,
-		"more than any node has":      resizeInfeasible,
-		"more than one node can have": resizeTooLarge,
-		"less memory than is in use":  resizeBelowUsage,
-		"beyond a quota":              resizeBeyondQuota,
-		"with a LimitRange's default": resizeWithDefaults,
-		"with a restart":              resizeRestarts,
+		"memory up of a DaemonSet":   resizeMemory,
+		"undo":                       resizeUndone,
+		"waits for room":             resizeDeferred,
+		"more than any node has":     resizeInfeasible,
+		"less memory than is in use": resizeBelowUsage,
+		"with a restart":             resizeRestarts,
 	})
 	nightly(t, map[string]func(*testing.T){
-		"more than one node has": resizeOfPodsThatDoNotFit,
+		"with a LimitRange's default": resizeWithDefaults,
+		"beyond a quota":              resizeBeyondQuota,
+		"more than one node can have": resizeTooLarge,
+		"more than one node has":      resizeOfPodsThatDoNotFit,
 	})
-}
-
-func resizeDown(t *testing.T) {
-	s := newStage(t, resizing)
-	s.create(web(3, sized("10m", "32Mi")))
-	s.inPlace("web", nil, func() { s.setResources("web", "--requests=cpu=5m") })
-	s.sized("web", "5m")
-	s.spelled("web")
-}
-
-func resizeWithImage(t *testing.T) {
-	s := newStage(t, resizing)
-	s.create(web(3, sized("10m", "32Mi")))
-	s.inPlace("web", once, func() { s.patchApp("web", `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`) })
-	s.sized("web", "20m")
-	s.spelled("web")
 }
 
 func resizeMemory(t *testing.T) {
