@@ -21,11 +21,12 @@ import (
 // plugin checks what kubectl's plugin prints before and during an update, for a user who may only edit the namespace.
 func plugin(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"plan of both kinds":             planned,
-		"plan of server-side apply":      plannedServerSide,
-		"plan of a namespace on its own": plannedUnlabelled,
-		"plan by an editor":              plannedByEditor,
-		"status during an update":        oldStopped,
+		"plan of both kinds":      planned,
+		"plan by an editor":       plannedByEditor,
+		"status during an update": oldStopped,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"plan of server-side apply": plannedServerSide,
 	})
 }
 
@@ -147,12 +148,6 @@ func plannedServerSide(t *testing.T) {
 	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place restarts app", "daemonset/agent in place"},
 		"plan", "--server-side", "--force-conflicts", "-f", "-")
 	s.answers(manifests(t, coloured), 2, []string{"/spec/containers/0/env changed"}, "plan", "--server-side", "--force-conflicts", "-f", "-")
-}
-
-func plannedUnlabelled(t *testing.T) {
-	s := bothAtRest(t, unlabelled)
-	s.answers(manifests(t, image("v2")), 2,
-		[]string{"deployment/web recreate", "daemonset/agent recreate", "the namespace has no label " + updateLabel}, "plan", "-f", "-")
 }
 
 // editor returns the kubectl flag for a service account that may only edit the namespace.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // ownUser is the user name of Stayput's service account.
@@ -18,12 +17,11 @@ const ownUser = "system:serviceaccount:" + ownNamespace + ":" + ownName
 // stuck tests what happens when something blocks Stayput. Stayput never waits for ever: the native controllers continue.
 func stuck(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"no ReplicaSet may be written":         replicaSetsRefused,
-		"no ControllerRevision may be written": controllerRevisionsRefused,
-		"a neighbour's quantities":             neighbourInflates,
+		"no ReplicaSet may be written": replicaSetsRefused,
 	})
 	nightly(t, map[string]func(*testing.T){
-		"a webhook that does not answer": podsOutOfReach,
+		"no ControllerRevision may be written": controllerRevisionsRefused,
+		"a webhook that does not answer":       podsOutOfReach,
 	})
 }
 
@@ -133,43 +131,6 @@ webhooks:
       - name: stayput
         expression: request.userInfo.username == "%[2]s"
 `
-
-// neighbourInflates checks that quantities that take long to write out do not slow down updates in other namespaces. Larger ones would test
-// the API server, which itself takes a second for 1e3000000.
-func neighbourInflates(t *testing.T) {
-	s, neighbour := newStage(t, labelled), createNamespace(t, labelled)
-	t.Cleanup(func() { deleteNamespace(t, neighbour) })
-	s.create(web(3))
-	inflating := make(chan error)
-	go func() { inflating <- inflate(t.Context(), neighbour) }()
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	if err := <-inflating; err != nil {
-		t.Error(err)
-	}
-	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
-}
-
-// inflate creates Deployments and edits them again and again. It decodes no answer, because that is as expensive here.
-func inflate(ctx context.Context, namespace string) error {
-	apps := clients.AppsV1().RESTClient()
-	for edit := range 10 {
-		for number := range 5 {
-			name := fmt.Sprintf("inflated-%d", number)
-			if edit == 0 {
-				if err := apps.Post().Namespace(namespace).Resource("deployments").Body(web(0, named(name))).Do(ctx).Error(); err != nil {
-					return err
-				}
-			}
-			patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":{"limits":{"memory":"%de1000000"}}}]}}}}`,
-				edit+1)
-			request := apps.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource("deployments").Name(name)
-			if err := request.Body([]byte(patch)).Do(ctx).Error(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // downWhileCrashing makes the webhooks unreachable for the API server while an image crashes that Stayput has begun with. Stayput and the
 // Deployment controller must not scale against each other.
