@@ -15,9 +15,11 @@ import (
 // only after that container has restarted.
 func auxiliary(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"alone, DaemonSet":       sideAlone,
-		"undo half-way":          sideUndoneHalfway,
+		"alone, DaemonSet": sideAlone,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"label removed half-way": sideHandedOver,
+		"undo half-way":          sideUndoneHalfway,
 	})
 }
 

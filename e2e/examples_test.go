@@ -43,7 +43,7 @@ var allExamples = map[string]example{
 	"jvm": {workload: "jvm", long: true, restarts: restarts{"tomcat": exactly(1)},
 		after: func(s *stage) { s.sized("jvm", "150m") }},
 	"configmap-reload": {workload: "configured", restarts: once, after: coloursAreGreen},
-	"canary":           {workload: "canary", restarts: once, after: func(s *stage) { s.runs("canary", "v2") }},
+	"canary":           {workload: "canary", long: true, restarts: once, after: func(s *stage) { s.runs("canary", "v2") }},
 	"gpu-inference": {workload: "inference", long: true, restarts: restarts{"server": exactly(1)},
 		before: gpuOnEachNode, meanwhile: modelLoaded, after: modelIsThere},
 }

@@ -13,9 +13,9 @@ import (
 // container restarts with them.
 func sidecars(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"image and undo":                      sidecarImage,
-		"both, and its image is not":          sidecarBrokenTogether,
-		"with a startup probe":                sidecarStarting,
+		"image and undo": sidecarImage,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"undo of a crashing image, DaemonSet": sidecarBroken,
 	})
 }
@@ -29,11 +29,6 @@ func withMesh(d *appsv1.Deployment) {
 	side := container(sidecar, 8082)
 	side.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	d.Spec.Template.Spec.InitContainers = append(d.Spec.Template.Spec.InitContainers, side)
-}
-
-// sidecarOf returns the sidecar of the template.
-func sidecarOf(d *appsv1.Deployment) *corev1.Container {
-	return &d.Spec.Template.Spec.InitContainers[1]
 }
 
 // sidecarOnce expects that only the sidecar restarts, once.
@@ -72,33 +67,4 @@ func sidecarBroken(t *testing.T) {
 func (s *stage) backsOff() {
 	s.Helper()
 	s.reported("Pod", "BackOff")
-}
-
-// sidecarBrokenTogether checks that the container restarts although the sidecar beside it does not, and that an undo reverts both.
-func sidecarBrokenTogether(t *testing.T) {
-	s := newStage(t, unpulled)
-	s.create(web(3, withMesh))
-	s.inPlace("web", restarts{"app": {0, 2}, sidecar: {0, 2}}, func() {
-		s.setImage("web", "app=v2", sidecar+"=missing")
-		s.backsOff()
-		s.rollout("undo", "web")
-	})
-	s.runs("web", "v1")
-	s.runsIn(sidecar, "web", "v1")
-	s.someNeverRestarted("web")
-}
-
-// sidecarStarting tests a sidecar with a startup probe. A kubelet compares its image only once that probe has succeeded, so its update is
-// native. An update of another container of the same pods is in place.
-func sidecarStarting(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3, withMesh, func(d *appsv1.Deployment) {
-		probe := *sidecarOf(d).ReadinessProbe
-		sidecarOf(d).StartupProbe = &probe
-	}))
-	s.recreated("web", func() {
-		s.expectIn(s.setImage("web", sidecar+"=v2"), "Warning:", "recreate: sidecar "+sidecar+" has a startup probe")
-	})
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	s.runsIn(sidecar, "web", "v2")
 }

@@ -21,25 +21,23 @@ const (
 
 // tolerate checks that running pods get added tolerations, and that no container restarts.
 func tolerate(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"default of a DaemonSet": func(t *testing.T) {
-			s := newDaemonStage(t, labelled)
-			s.install(agent())
-			defaultToleration(s, agents)
-		},
-	}
-	for name, scenario := range map[string]func(*stage, string){
-		"added":   tolerationAdded,
-		"undo":    tolerationUndone,
-		"default": defaultToleration,
-	} {
-		scenarios[name] = func(t *testing.T) {
+	of := func(scenario func(*stage, string)) func(*testing.T) {
+		return func(t *testing.T) {
 			s := newStage(t, labelled)
 			s.create(web(3))
 			scenario(s, "web")
 		}
 	}
-	together(t, scenarios)
+	together(t, map[string]func(*testing.T){"added": of(tolerationAdded)})
+	nightly(t, map[string]func(*testing.T){
+		"undo":    of(tolerationUndone),
+		"default": of(defaultToleration),
+		"default of a DaemonSet": func(t *testing.T) {
+			s := newDaemonStage(t, labelled)
+			s.install(agent())
+			defaultToleration(s, agents)
+		},
+	})
 }
 
 // tolerates gives the template these tolerations, and more of its spec.
