@@ -203,7 +203,7 @@ func ownChart(t *testing.T, h helm) {
 // uninstallHalfway checks that the native controller replaces the pods that are not updated yet, and that nothing of Stayput affects the
 // pods.
 func uninstallHalfway(t *testing.T, h helm) {
-	m := meetHalfway(t)
+	m := meetHalfway(t, outlasting)
 	m.phase("native", recreated, anyChurn) // the hook's pod has to start first, and three agents may be done before that
 	h.own("uninstall", "--wait")
 	m.end("v2")

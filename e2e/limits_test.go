@@ -19,6 +19,7 @@ import (
 // time. After every watch event two pods are out of service at most. All updates end in the same pods. No progress deadline passes while
 // pods wait.
 func restartsWithinLimits(t *testing.T) {
+	long(t)
 	const most = 2
 	withFlags(t, []string{"--max-restarting-pods=2"})
 	crowded, quiet := newStage(t, labelled), newStage(t, labelled)

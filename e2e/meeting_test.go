@@ -78,10 +78,10 @@ func meet(t *testing.T, d *appsv1.Deployment, ds *appsv1.DaemonSet) meeting {
 // (preStop in manifests/base/manager.yaml).
 var outlasting = readyAfter("app", "9s")
 
-// meetHalfway returns a meeting whose updates to v2 are in the middle.
-func meetHalfway(t *testing.T) meeting {
+// meetHalfway returns a meeting whose updates to v2 are in the middle, and whose pods take that long to become ready.
+func meetHalfway(t *testing.T, delay option) meeting {
 	t.Helper()
-	m := meet(t, web(3, outlasting), agent(templated(outlasting)))
+	m := meet(t, web(3, delay), agent(templated(delay)))
 	m.phase("in place", inPlace, inPlace)
 	m.partial()
 	return m
@@ -155,7 +155,7 @@ func (m meeting) end(tag string) {
 // managerKilled kills the leader. Until the kubelet has noticed, the API server goes on calling the dead webhook. Native writes that bypass
 // it in that second are continued as native. Another manager finishes the update.
 func managerKilled(t *testing.T) {
-	m := meetHalfway(t)
+	m := meetHalfway(t, slow)
 	t.Cleanup(func() { mended(t) })
 	m.phase("killed", anyChurn, anyChurn)
 	killProcess(m.stage, m.leader())
@@ -167,7 +167,7 @@ func managerKilled(t *testing.T) {
 // not make more pods unavailable than one.
 func leaderStopped(t *testing.T) {
 	long(t)
-	m := meetHalfway(t)
+	m := meetHalfway(t, outlasting)
 	t.Cleanup(func() { mended(t) })
 	m.phase("stopped", anyChurn, anyChurn)
 	leader := m.leader()
@@ -186,6 +186,7 @@ func leaderStopped(t *testing.T) {
 
 // managerDeleted shuts the leader down. Another manager finishes the update in place.
 func managerDeleted(t *testing.T) {
+	long(t)
 	m := meet(t, web(4, slow), agent(lasting))
 	t.Cleanup(func() { mended(t) })
 	m.inPlace(func() {
@@ -197,7 +198,8 @@ func managerDeleted(t *testing.T) {
 // managersGone shuts down all managers. No webhook holds writes any more, so the native controllers replace the pods that are not updated
 // yet.
 func managersGone(t *testing.T) {
-	m := meetHalfway(t)
+	long(t)
+	m := meetHalfway(t, outlasting)
 	t.Cleanup(func() { restoreManagers(t) })
 	m.phase("native", recreated, recreated)
 	dismissManagers(m.stage)
@@ -211,7 +213,7 @@ func managersGone(t *testing.T) {
 // as natively. Managers that start later continue with the state that they find.
 func goneWhileEditing(t *testing.T) {
 	long(t)
-	m := meetHalfway(t)
+	m := meetHalfway(t, outlasting)
 	before := m.podsOfEach()
 	t.Cleanup(func() { restoreManagers(t) })
 	m.phase("native", recreated, recreated)

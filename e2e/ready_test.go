@@ -22,13 +22,6 @@ func outMessage(until time.Time) string {
 	return "Stayput keeps the pod out of service before its containers restart, at most until " + until.UTC().Format(time.RFC3339)
 }
 
-// report is a report about a pod by a client of a group, and Stayput's annotations on the pod.
-type report struct {
-	group       string
-	annotations map[string]string
-	status      corev1.PodStatus
-}
-
 // readyOnlyWithContainers checks every state of a pod that was ever stored: Ready is what its containers and its gates say, unless Stayput
 // has taken it out of service.
 func readyOnlyWithContainers(t *testing.T) {
