@@ -182,10 +182,11 @@ func eachPolicy(t *testing.T) {
 	if err != nil || len(managers.Items) == 0 {
 		t.Fatalf("managers: %d, %v", len(managers.Items), err)
 	}
+	otherPod := func(p *corev1.Pod) { p.Spec.HostNetwork, p.Labels = true, nil }
 	e.granted(map[string]error{
 		"pods: an image":                 e.patch(e.pod, firstImage, appImage("v2")),
 		"pre-pull-pods: one":             e.createPod(e.namespace, unchanged),
-		"pre-pull-pods: a dry run":       e.createPod(e.namespace, func(p *corev1.Pod) { p.Spec.HostNetwork, p.Labels = true, nil }, client.DryRunAll),
+		"pre-pull-pods: a dry run":       e.createPod(e.namespace, otherPod, client.DryRunAll),
 		"ready: taking a pod out":        e.mergeStatus(e.pod, takingOut()),
 		"replicasets: an empty one":      e.createSet(e.namespace, 0, e.set.OwnerReferences),
 		"scaling: replicas":              e.patch(e.set, "/spec/replicas", 2),
