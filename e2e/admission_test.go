@@ -30,7 +30,7 @@ func admission(t *testing.T) {
 }
 
 func onlyInPlace(t *testing.T) {
-	s := newStage(t, inPlaceOnly)
+	s := newScenario(t, inPlaceOnly)
 	s.create(web(2))
 	s.begin("rejected", noUpdates)
 	before := s.deployment("web")
@@ -45,7 +45,7 @@ func onlyInPlace(t *testing.T) {
 
 // unknownValues checks that each policy about settings is in force. The tests of manifests/cel have more values.
 func unknownValues(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(1, withSide))
 	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
 		s.expectIn(s.refused("label", of, updateLabel+"=inplace", "--overwrite"), "in-place", "in-place-only")
@@ -64,7 +64,7 @@ func priorityIsStayputs(t *testing.T) {
 			`{"spec":{"priorityClassName":"` + class + `"}}`}
 	}
 	for _, labels := range []map[string]string{nil, labelled} {
-		s := newStage(t, labels)
+		s := newScenario(t, labels)
 		s.expectIn(s.refused(run("stayput")...), "priorityClassName stayput", ownNamespace)
 		s.kubectl("", run("")...)
 	}
@@ -82,7 +82,7 @@ func priorityIsStayputs(t *testing.T) {
 // decisionsAreReported checks that an update in place and a native one are reported by kubectl, on the Deployment, by events and by
 // metrics.
 func decisionsAreReported(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(2))
 	s.inPlace("web", once, func() {
 		s.expectIn(s.setImage("web", "app=v2"), "Warning:", "in place", "app")
@@ -101,7 +101,7 @@ func decisionsAreReported(t *testing.T) {
 }
 
 // countedByMetrics checks that, after an update, every metric has been counted by at least one manager.
-func (s *stage) countedByMetrics() {
+func (s *scenario) countedByMetrics() {
 	s.Helper()
 	here := map[string]string{namespaceLabel: s.namespace}
 	mode := map[string]string{namespaceLabel: s.namespace, "mode": "in-place"}
@@ -133,7 +133,7 @@ func (s *stage) countedByMetrics() {
 const namespaceLabel = "workload_namespace"
 
 // leavesMetrics removes the namespace's label, and waits until no manager has a series of the namespace.
-func (s *stage) leavesMetrics() {
+func (s *scenario) leavesMetrics() {
 	s.Helper()
 	s.kubectl("", "label", "namespace", s.namespace, "stayput.dev/update-")
 	s.eventually("no metrics of the namespace", func(ctx context.Context) error {

@@ -18,7 +18,7 @@ import (
 const benchRounds = 5
 
 // TestBench makes the same edits in several ways and prints their cost. It checks only that the updates end, and that the promises that the
-// judge checks on every stage are kept. The figures go to BENCH_OUTPUT, where the module report makes a page of them.
+// judge checks in every scenario are kept. The figures go to BENCH_OUTPUT, where the module report makes a page of them.
 func TestBench(t *testing.T) {
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	t.Run("pods", benchPods)
@@ -40,7 +40,7 @@ func TestBench(t *testing.T) {
 type race struct {
 	name    string
 	object  func(lane int) any // *appsv1.Deployment, *appsv1.DaemonSet or *appsv1.StatefulSet; each way has its own lane
-	before  func(*stage)       // creates what the pods need; nil if nothing
+	before  func(*scenario)    // creates what the pods need; nil if nothing
 	native  bool               // the native rollout can complete
 	service bool
 	drain   time.Duration // 0: no Service selects the pods
@@ -64,7 +64,7 @@ func races() []race {
 	lingering := func(int) any { return web(2, takes("", "10s"), graceful(15)) }
 	claiming := func(int) any { return web(1, mounting("data")) }
 	onPort := func(lane int) any { return web(3, takingPort(int32(18090+lane))) }
-	claim := func(s *stage) { s.volume("data", corev1.ReadWriteOnce) }
+	claim := func(s *scenario) { s.volume("data", corev1.ReadWriteOnce) }
 	return []race{
 		{name: "DaemonSet of 3 nodes, no Service", object: daemons, native: true, bare: floor(1), billed: true},
 		{name: "StatefulSet of 3 pods, OrderedReady, no Service", object: ordered, native: true, bare: floor(1)},
@@ -136,16 +136,16 @@ func (r race) sides(t *testing.T) []*side {
 	}
 	var sides []*side
 	if r.native {
-		sides = append(sides, &side{way: "native", stage: newStage(t, unlabelled), edit: (*side).editTemplate})
+		sides = append(sides, &side{way: "native", scenario: newScenario(t, unlabelled), edit: (*side).editTemplate})
 	}
 	if r.service && r.native {
 		always := maps.Clone(labels)
 		always[surgeLabel] = "always"
-		sides = append(sides, &side{way: "in place, surge", stage: newStage(t, always), edit: (*side).editTemplate, drain: r.drain})
+		sides = append(sides, &side{way: "in place, surge", scenario: newScenario(t, always), edit: (*side).editTemplate, drain: r.drain})
 	}
 	return append(sides,
-		&side{way: "in place", stage: newStage(t, labels), edit: (*side).editTemplate, drain: r.drain},
-		&side{way: r.bare.name, stage: unjudged(t, unlabelled), edit: r.bare.edit, drain: r.drain, bare: true})
+		&side{way: "in place", scenario: newScenario(t, labels), edit: (*side).editTemplate, drain: r.drain},
+		&side{way: r.bare.name, scenario: unjudged(t, unlabelled), edit: r.bare.edit, drain: r.drain, bare: true})
 }
 
 // warmAll runs every image on every node for a moment, and waits until all nodes report that they have them. So no node pulls afterwards.

@@ -121,7 +121,7 @@ func (h helm) tests(t *testing.T, _ helm) {
 }
 
 func updateInPlace(t *testing.T, _ helm) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3))
 	s.managed("web")
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
@@ -180,7 +180,7 @@ readinessProbe: {httpGet: {path: /ready, port: http}, periodSeconds: 1}
 
 // ownChart checks that a release of the chart of helm create is updated and rolled back in place, and that --wait succeeds.
 func ownChart(t *testing.T, h helm) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	folder := t.TempDir()
 	values := filepath.Join(folder, "values.yaml")
 	if err := os.WriteFile(values, []byte(ownValues), 0o600); err != nil {

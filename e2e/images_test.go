@@ -26,7 +26,7 @@ func images(t *testing.T) {
 
 // recreatingOne checks that the only pod of a Deployment with strategy Recreate is updated in place: it may be unavailable.
 func recreatingOne(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(1, recreating))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
@@ -34,7 +34,7 @@ func recreatingOne(t *testing.T) {
 // declared updates with a manifest: the same command creates and changes the Deployment.
 func declared(t *testing.T) {
 	arguments := []string{"apply", "--server-side", "-f", "-"}
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.kubectl(manifest(t, web(3)), arguments...)
 	s.completes("web")
 	s.inPlace("web", once, func() { s.kubectl(manifest(t, web(3, image("v2"))), arguments...) })
@@ -42,7 +42,7 @@ func declared(t *testing.T) {
 
 // bornBefore updates pods that are older than the namespace's label. They are taken out of service as others are.
 func bornBefore(t *testing.T) {
-	s := newStage(t, unlabelled)
+	s := newScenario(t, unlabelled)
 	s.create(web(3))
 	s.label("stayput.dev/update=in-place")
 	s.managed("web")
@@ -70,7 +70,7 @@ func twin(name string) *appsv1.ReplicaSet {
 // hashCollision creates a foreign object with the name that the Deployment controller would give the new ReplicaSet. The name is known from
 // an earlier instance of the same Deployment.
 func hashCollision(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(2, image("v2")))
 	var taken string
 	s.wait("the name", on("web", func(w world, d *appsv1.Deployment) error {

@@ -55,9 +55,9 @@ func disturbances(t *testing.T) {
 	t.Run("uninstalled", uninstalled)
 }
 
-// meeting is a stage with a Deployment and a DaemonSet, and the same disturbance for both. Each workload has its own rules.
+// meeting is a scenario with a Deployment and a DaemonSet, and the same disturbance for both. Each workload has its own rules.
 type meeting struct {
-	*stage
+	*scenario
 	names []string
 }
 
@@ -67,7 +67,7 @@ var both = []string{"web", agents}
 // meet creates both workloads at once.
 func meet(t *testing.T, d *appsv1.Deployment, ds *appsv1.DaemonSet) meeting {
 	t.Helper()
-	m := meeting{newDaemonStage(t, labelled), both}
+	m := meeting{newDaemonScenario(t, labelled), both}
 	m.submit(d)
 	m.submitDaemonSet(ds)
 	m.each(m.completes)
@@ -158,7 +158,7 @@ func managerKilled(t *testing.T) {
 	m := meetHalfway(t, slow)
 	t.Cleanup(func() { mended(t) })
 	m.phase("killed", anyChurn, anyChurn)
-	killProcess(m.stage, m.leader())
+	killProcess(m.scenario, m.leader())
 	m.end("v2")
 }
 
@@ -171,8 +171,8 @@ func leaderStopped(t *testing.T) {
 	t.Cleanup(func() { mended(t) })
 	m.phase("stopped", anyChurn, anyChurn)
 	leader := m.leader()
-	process := managerProcess(m.stage, leader)
-	send(m.stage, process, syscall.SIGSTOP)
+	process := managerProcess(m.scenario, leader)
+	send(m.scenario, process, syscall.SIGSTOP)
 	m.eventually("another leader", func(ctx context.Context) error {
 		now, err := leadingPod(ctx)
 		if err == nil && now.Name == leader.Name {
@@ -180,7 +180,7 @@ func leaderStopped(t *testing.T) {
 		}
 		return err
 	})
-	send(m.stage, process, syscall.SIGCONT)
+	send(m.scenario, process, syscall.SIGCONT)
 	m.end("v2")
 }
 
@@ -202,7 +202,7 @@ func managersGone(t *testing.T) {
 	m := meetHalfway(t, outlasting)
 	t.Cleanup(func() { restoreManagers(t) })
 	m.phase("native", recreated, recreated)
-	dismissManagers(m.stage)
+	dismissManagers(m.scenario)
 	m.each(m.rollsOut)
 	m.each(func(name string) { m.runs(name, "v2") })
 	restoreManagers(t)
@@ -217,7 +217,7 @@ func goneWhileEditing(t *testing.T) {
 	before := m.podsOfEach()
 	t.Cleanup(func() { restoreManagers(t) })
 	m.phase("native", recreated, recreated)
-	removeManagers(m.stage)
+	removeManagers(m.scenario)
 	m.setImages("v3")
 	m.each(m.rollsOut)
 	m.each(func(name string) { m.replaced(name, before[name]) })
@@ -258,7 +258,7 @@ func controllerManagerRestarted(t *testing.T) {
 // uninstalled uninstalls Stayput in the middle of an update. The native controllers replace the pods that are not updated yet, and nothing
 // of Stayput affects the pods. Two pods of a StatefulSet take as long as the other updates, up to the moment when Stayput is uninstalled.
 func uninstalled(t *testing.T) {
-	m := meeting{newDaemonStage(t, stateful), slices.Concat(both, []string{members, caches})}
+	m := meeting{newDaemonScenario(t, stateful), slices.Concat(both, []string{members, caches})}
 	m.submit(web(6, outlasting)) // the update must outlast the start of the Job, also where that takes long
 	m.submitDaemonSet(agent(templated(outlasting)))
 	m.submitPolicies(2, ofTemplate(outlasting))

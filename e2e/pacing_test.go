@@ -29,7 +29,7 @@ func pacing(t *testing.T) {
 // slowToStop checks that a container that takes longer to stop than the deadline does not fail the rollout: `rollout status` follows it to
 // its success.
 func slowToStop(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(1, rolling("1", "0"), progressDeadline(20), stopsAfter("25s", 40)))
 	s.inPlace("web", once, func() {
 		s.expectIn(s.setImage("web", "app=v2"),
@@ -54,7 +54,7 @@ var noticeably = with(labelled, drainLabel, noticeable.String())
 
 // noClientSent checks that pods that no Service selects restart one after another in less time than the drain of the first would take.
 func noClientSent(t *testing.T) {
-	s := newStage(t, noticeably)
+	s := newScenario(t, noticeably)
 	s.create(web(2))
 	s.watchedFor(noticeable)
 	began := time.Now()
@@ -65,7 +65,7 @@ func noClientSent(t *testing.T) {
 }
 
 // watchedFor waits until every manager has been Ready for that long. Before that no manager assumes that no client uses a pod.
-func (s *stage) watchedFor(long time.Duration) {
+func (s *scenario) watchedFor(long time.Duration) {
 	s.Helper()
 	s.eventually("managers that have watched for "+long.String(), func(ctx context.Context) error {
 		pods, err := clients.CoreV1().Pods(ownNamespace).List(ctx, managers)
@@ -84,7 +84,7 @@ func (s *stage) watchedFor(long time.Duration) {
 
 // preStopCounts checks that a container with a preStop sleep as long as the drain is patched at once.
 func preStopCounts(t *testing.T) {
-	s := newStage(t, with(labelled, drainLabel, preStopSleep.String()))
+	s := newScenario(t, with(labelled, drainLabel, preStopSleep.String()))
 	s.create(web(2, sleepingFor(preStopSleep)))
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")
@@ -106,7 +106,7 @@ func sleepingFor(pause time.Duration) option {
 }
 
 // patchedWithin replays the events, and checks that pods of a workload were patched within limit after they were taken out of service.
-func (s *stage) patchedWithin(name string, limit time.Duration) {
+func (s *scenario) patchedWithin(name string, limit time.Duration) {
 	s.Helper()
 	w := newWorld()
 	for _, e := range s.recorder.inOrder() {
@@ -121,7 +121,7 @@ func (s *stage) patchedWithin(name string, limit time.Duration) {
 }
 
 // volume creates a claim, and a volume for it on every node.
-func (s *stage) volume(name string, mode corev1.PersistentVolumeAccessMode) {
+func (s *scenario) volume(name string, mode corev1.PersistentVolumeAccessMode) {
 	s.Helper()
 	modes, size := []corev1.PersistentVolumeAccessMode{mode}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + name}, Spec: corev1.PersistentVolumeSpec{
@@ -156,7 +156,7 @@ func mounting(claim string) option {
 
 // portOfTheNode tests a pod on each of three nodes with the same host port. Natively a fourth pod finds no node.
 func portOfTheNode(t *testing.T) {
-	s := newStage(t, surging)
+	s := newScenario(t, surging)
 	s.create(web(3, takingPort(18079)))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 	s.runs("web", "v2")

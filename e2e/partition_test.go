@@ -28,7 +28,7 @@ func partition(t *testing.T) {
 }
 
 // repartition sets how many pods keep their old revision. An empty value removes the label.
-func (s *stage) repartition(name, value string) {
+func (s *scenario) repartition(name, value string) {
 	s.Helper()
 	change := partitionLabel + "=" + value
 	if value == "" {
@@ -38,14 +38,14 @@ func (s *stage) repartition(name, value string) {
 }
 
 // keeps waits until all pods outside the partition are updated, and the status says so.
-func (s *stage) keeps(name string, old, all int) {
+func (s *scenario) keeps(name string, old, all int) {
 	s.Helper()
 	s.isSplit(name, old, all)
 	s.tells(name, "waiting at partition", fmt.Sprintf("%d of %d pods updated", all-old, all))
 }
 
 // isSplit returns nil when old of all pods are not updated, and all are Ready.
-func (s *stage) isSplit(name string, old, all int) {
+func (s *scenario) isSplit(name string, old, all int) {
 	s.Helper()
 	s.reaches(name, state{fmt.Sprintf("waiting with %d of %d pods updated", all-old, all), func(t podCounts) bool {
 		return t == podCounts{done: all - old, untouched: old}
@@ -53,14 +53,14 @@ func (s *stage) isSplit(name string, old, all int) {
 }
 
 // standsStill updates another workload from beginning to end, which gives Stayput the time to make a wrong step.
-func (s *stage) standsStill(tag string) {
+func (s *scenario) standsStill(tag string) {
 	s.Helper()
 	s.begin("resting", updatesOnly("clock"))
 	s.tick(tag)
 }
 
 func stagesLowered(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(1, named("clock")))
 	s.create(web(4))
 	before := s.pods("web")
@@ -87,7 +87,7 @@ func stagesLowered(t *testing.T) {
 
 // partitionDeadline checks that the progress deadline does not pass at a partition.
 func partitionDeadline(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, progressDeadline(10)))
 	s.repartition("web", "2")
 	s.begin("in place", inPlace)
@@ -124,7 +124,7 @@ func partitionsLeaderKilled(t *testing.T) {
 	t.Cleanup(func() { mended(t) })
 	m.phase("killed", anyChurn, anyChurn)
 	before := leadership(t)
-	killProcess(m.stage, m.leader())
+	killProcess(m.scenario, m.leader())
 	m.eventually("another leader", func(context.Context) error {
 		if now := leadership(t); now == before {
 			return errors.New("it is still " + now)
@@ -151,7 +151,7 @@ func partitionsGone(t *testing.T) {
 	m := meetStaged(t)
 	t.Cleanup(func() { restoreManagers(t) })
 	m.phase("native", recreated, recreated)
-	dismissManagers(m.stage)
+	dismissManagers(m.scenario)
 	m.each(m.rollsOut)
 	m.each(func(name string) { m.runs(name, "v2") })
 	restoreManagers(t)

@@ -25,7 +25,7 @@ func outMessage(until time.Time) string {
 // readyOnlyWithContainers checks every state of a pod that was ever stored: Ready is what its containers and its gates say, unless Stayput
 // has taken it out of service.
 func readyOnlyWithContainers(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(4))
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
@@ -40,7 +40,7 @@ func readyOnlyWithContainers(t *testing.T) {
 
 // isReadySince checks that the Ready of each pod of a workload has its transition after the pod was out of service. Otherwise the pod would
 // count as available at once.
-func (s *stage) isReadySince(name string) {
+func (s *scenario) isReadySince(name string) {
 	s.Helper()
 	out := map[types.UID]time.Time{}
 	for _, e := range s.recorder.inOrder() {
@@ -56,7 +56,7 @@ func (s *stage) isReadySince(name string) {
 }
 
 // leavesNothing checks that the pods of a workload have the Ready of their kubelets, and no condition of Stayput.
-func (s *stage) leavesNothing(name string) {
+func (s *scenario) leavesNothing(name string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
 		if condition := conditionOf(pod, corev1.PodReady); condition.Reason != "" || condition.Message != "" {
@@ -76,7 +76,7 @@ const staysFor = 25 * time.Second
 // readyStaysOut checks that a pod that drains is never Ready as long as managers answer, whatever its kubelet reports meanwhile. A label of
 // the workload ends the drain. Without a readiness probe the kubelet may never see that the pod was not Ready.
 func readyStaysOut(t *testing.T, options ...option) {
-	s := newStage(t, unending)
+	s := newScenario(t, unending)
 	s.create(web(2, append(options, minReadySeconds(3))...))
 	before := s.takesOneOut()
 	s.passes(staysFor)
@@ -93,7 +93,7 @@ func readyStaysOut(t *testing.T, options ...option) {
 func unprobed(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].ReadinessProbe = nil }
 
 // outUntilStopped checks that no pod that was out of service has been Ready before its container stopped.
-func (s *stage) outUntilStopped() {
+func (s *scenario) outUntilStopped() {
 	s.Helper()
 	out := map[types.UID]*corev1.Pod{}
 	for _, e := range s.recorder.inOrder() {
@@ -118,20 +118,20 @@ func stillRuns(was, is *corev1.Pod) bool {
 
 // readyIsTakenBack ends what keeps a pod out of service that drains for a restart of its own.
 func readyIsTakenBack(t *testing.T) {
-	killAll := func(s *stage) {
+	killAll := func(s *scenario) {
 		for _, process := range s.managerProcesses() {
 			kill(s, process)
 		}
 		removeManagers(s)
 	}
-	for what, happens := range map[string]func(s *stage, node string){
-		"every manager killed": func(s *stage, _ string) { killAll(s) },
-		"every manager killed, its kubelet restarted": func(s *stage, node string) {
+	for what, happens := range map[string]func(s *scenario, node string){
+		"every manager killed": func(s *scenario, _ string) { killAll(s) },
+		"every manager killed, its kubelet restarted": func(s *scenario, node string) {
 			killAll(s)
 			s.stopKubelet(node)
 			startKubelet(s.T, node)
 		},
-		"label removed": func(s *stage, _ string) { s.label(updateLabel + "-") },
+		"label removed": func(s *scenario, _ string) { s.label(updateLabel + "-") },
 	} {
 		t.Run(what, func(t *testing.T) { isTakenBackWhen(t, happens) })
 	}
@@ -139,9 +139,9 @@ func readyIsTakenBack(t *testing.T) {
 
 // isTakenBackWhen checks that the pod is Ready again soon after that. No update is in progress, so no controller deletes the pod: its
 // kubelet makes it Ready.
-func isTakenBackWhen(t *testing.T, happens func(s *stage, node string)) {
+func isTakenBackWhen(t *testing.T, happens func(s *scenario, node string)) {
 	long(t)
-	s := newStage(t, unending)
+	s := newScenario(t, unending)
 	s.create(web(2))
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")
@@ -167,7 +167,7 @@ func isTakenBackWhen(t *testing.T, happens func(s *stage, node string)) {
 // readyAfterStartup tests a startup probe. Kubelets 1.35 and 1.36 report a container as started when it has just restarted, and take that
 // back with the next run of the startup probe (kubernetes#141155). The judge checks that no other pod is taken out of service in between.
 func readyAfterStartup(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, rolling("1", "0"), starting))
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")

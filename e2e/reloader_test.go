@@ -25,7 +25,7 @@ func TestReloader(t *testing.T) {
 const reloadedFrom = "reloader.stakater.com/last-reloaded-from"
 
 func reloaded(t *testing.T, kind kindOfWorkload) {
-	s := kind.stage(t, restarting)
+	s := kind.scenario(t, restarting)
 	s.kubectl("", "create", "configmap", "conf", "--from-literal=colour=red")
 	kind.create(s, configured)
 	s.kubectl("", "annotate", ref(kind.name), "configmap.reloader.stakater.com/reload=conf", "stayput.dev/restart-annotations="+reloadedFrom)
@@ -46,8 +46,8 @@ func reloaded(t *testing.T, kind kindOfWorkload) {
 	}
 }
 
-// reloader runs Reloader in the stage's namespace until the test ends, and waits until it watches: until it edits another Deployment.
-func (s *stage) reloader() {
+// reloader runs Reloader in the scenario's namespace until the test ends, and waits until it watches: until it edits another Deployment.
+func (s *scenario) reloader() {
 	s.Helper()
 	s.kubectl("", "create", "configmap", "probe", "--from-literal=at=first")
 	s.create(web(0, named("probe")))

@@ -18,18 +18,18 @@ var restarting = with(labelled, restartLabel, "in-place")
 
 // kindOfWorkload is what scenarios for several kinds need to know of a kind.
 type kindOfWorkload struct {
-	name  string
-	stage func(t *testing.T, labels map[string]string) *stage
+	name     string
+	scenario func(t *testing.T, labels map[string]string) *scenario
 	// create creates a workload of three pods.
-	create func(s *stage, options ...option)
+	create func(s *scenario, options ...option)
 }
 
 var kindsOfWorkloads = map[string]kindOfWorkload{
-	"Deployment": {"web", newStage, func(s *stage, options ...option) { s.create(web(3, options...)) }},
-	"DaemonSet": {agents, newDaemonStage, func(s *stage, options ...option) {
+	"Deployment": {"web", newScenario, func(s *scenario, options ...option) { s.create(web(3, options...)) }},
+	"DaemonSet": {agents, newDaemonScenario, func(s *scenario, options ...option) {
 		s.install(agent(allTemplated(options)...))
 	}},
-	"StatefulSet": {members, newAskingStage, func(s *stage, options ...option) {
+	"StatefulSet": {members, newAskingScenario, func(s *scenario, options ...option) {
 		s.form(db(3, allOfTemplate(options)...))
 	}},
 }
@@ -46,7 +46,7 @@ func restart(t *testing.T) {
 }
 
 // app runs the test application in a pod.
-func (s *stage) app(pod *corev1.Pod, arguments ...string) string {
+func (s *scenario) app(pod *corev1.Pod, arguments ...string) string {
 	s.Helper()
 	return strings.TrimSpace(s.kubectl("", append([]string{"exec", pod.Name, "--", "/app"}, arguments...)...))
 }
@@ -81,7 +81,7 @@ func (of workload) template() map[string]string {
 // restartByKey checks that the workload's owner chooses the annotations that restart it, as charts do with checksums of their
 // configuration.
 func restartByKey(t *testing.T) {
-	s := newStage(t, restarting)
+	s := newScenario(t, restarting)
 	s.create(web(3))
 	sum := func(value string) func() {
 		return func() {
@@ -99,7 +99,7 @@ func restartByKey(t *testing.T) {
 // restartForVariable checks that a container restarts with the new value of a label that its variable reads, and no other container
 // restarts. That needs no label for restarts. Without the label on the template, the variable is empty.
 func restartForVariable(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, withSide, readsTier))
 	for _, tier := range []string{`"back"`, "null", `"front"`} {
 		s.inPlace("web", once, func() {
@@ -121,13 +121,13 @@ func readsTier(d *appsv1.Deployment) {
 }
 
 // setTier sets the label tier of the workload's template to that JSON value; null removes it.
-func (s *stage) setTier(name, tier string) string {
+func (s *scenario) setTier(name, tier string) string {
 	s.Helper()
 	return s.patch(name, `{"spec":{"template":{"metadata":{"labels":{"`+tierLabel+`":`+tier+`}}}}}`)
 }
 
 // haveRead checks that the running application of each pod has that tier.
-func (s *stage) haveRead(name, tier string) {
+func (s *scenario) haveRead(name, tier string) {
 	s.Helper()
 	want := strings.Trim(strings.Replace(tier, "null", "", 1), `"`)
 	for _, pod := range s.pods(name) {
@@ -140,7 +140,7 @@ func (s *stage) haveRead(name, tier string) {
 
 // restartAfterCrash checks that containers that fail while their pod is drained start as before, and are restarted nevertheless.
 func restartAfterCrash(t *testing.T) {
-	s := newStage(t, with(restarting, drainLabel, "3s"))
+	s := newScenario(t, with(restarting, drainLabel, "3s"))
 	s.create(web(2))
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")
@@ -165,7 +165,7 @@ func restartAfterCrash(t *testing.T) {
 }
 
 // processesOf returns the processes of the pod's containers and its sandbox. The nodes of the test cluster are this machine.
-func processesOf(s *stage, pod *corev1.Pod) []int {
+func processesOf(s *scenario, pod *corev1.Pod) []int {
 	s.Helper()
 	return slices.DeleteFunc(processes(s), func(process int) bool {
 		return !slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
@@ -178,7 +178,7 @@ func processesOf(s *stage, pod *corev1.Pod) []int {
 // restartLeaderKilled does what leaderKilled does.
 func restartLeaderKilled(t *testing.T) {
 	long(t)
-	s := newStage(t, restarting)
+	s := newScenario(t, restarting)
 	s.create(web(4, stopping))
 	t.Cleanup(func() { mended(t) })
 	leader := managerProcess(s, s.leader())

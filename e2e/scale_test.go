@@ -21,7 +21,7 @@ func scale(t *testing.T) {
 }
 
 func upAndDown(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, slow))
 	s.begin("scaling", Rules{Created: exactly(3), Deleted: exactly(4)})
 	s.setImage("web", "app=v2")
@@ -34,7 +34,7 @@ func upAndDown(t *testing.T) {
 }
 
 // has waits for so many live pods.
-func (s *stage) has(name string, pods int) {
+func (s *scenario) has(name string, pods int) {
 	s.Helper()
 	s.wait(fmt.Sprintf("%d pods", pods), on(name, func(w world, d *appsv1.Deployment) error {
 		if n := len(w.podsOf(d)); n != pods {
@@ -47,7 +47,7 @@ func (s *stage) has(name string, pods int) {
 // scaledByCPU checks that kubectl and the plugin warn of an autoscaler that takes starts of containers for load, until it has a
 // stabilization window for scaling up.
 func scaledByCPU(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.kubectl(manifest(t, web(2)), "apply", "-f", "-")
 	s.completes("web")
 	s.managed("web")

@@ -35,7 +35,7 @@ func withMesh(d *appsv1.Deployment) {
 var sidecarOnce = restarts{sidecar: exactly(1)}
 
 func sidecarImage(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, withMesh))
 	s.inPlace("web", sidecarOnce, func() {
 		s.expectIn(s.setImage("web", sidecar+"=v2"), "Warning:", "in place: restarts "+sidecar)
@@ -51,7 +51,7 @@ func sidecarImage(t *testing.T) {
 // sidecarBroken checks that a bad image makes as many pods unavailable as may be, and that an undo repairs them. Their other containers
 // keep running.
 func sidecarBroken(t *testing.T) {
-	s := newDaemonStage(t, unpulled)
+	s := newDaemonScenario(t, unpulled)
 	s.install(agent(templated(withMesh)))
 	s.inPlace(agents, restarts{sidecar: anyNumber}, func() {
 		s.setImage(agents, sidecar+"=crash")
@@ -64,7 +64,7 @@ func sidecarBroken(t *testing.T) {
 
 // backsOff waits until a kubelet delays its attempts. The status need not give the reason: of a sidecar that ended with code 0, kubelets
 // report that it has ended for as long as the new image cannot be pulled (convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go).
-func (s *stage) backsOff() {
+func (s *scenario) backsOff() {
 	s.Helper()
 	s.reported("Pod", "BackOff")
 }

@@ -98,22 +98,22 @@ func fromOrdinal(start int32) statefulSetOption {
 	return func(sts *appsv1.StatefulSet) { sts.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: start} }
 }
 
-// newStatefulStage is newStage for StatefulSets. It also checks that nothing says of a pod that lives that it was deleted.
-func newStatefulStage(t *testing.T, labels map[string]string) *stage {
+// newStatefulScenario is newScenario for StatefulSets. It also checks that nothing says of a pod that lives that it was deleted.
+func newStatefulScenario(t *testing.T, labels map[string]string) *scenario {
 	t.Helper()
-	s := newStage(t, labels)
+	s := newScenario(t, labels)
 	t.Cleanup(s.nativeDeletesAreTrue)
 	return s
 }
 
-// newAskingStage is newStatefulStage where StatefulSets are updated in place.
-func newAskingStage(t *testing.T, labels map[string]string) *stage {
+// newAskingScenario is newStatefulScenario where StatefulSets are updated in place.
+func newAskingScenario(t *testing.T, labels map[string]string) *scenario {
 	t.Helper()
-	return newStatefulStage(t, with(labels, statefulSetsLabel, "in-place"))
+	return newStatefulScenario(t, with(labels, statefulSetsLabel, "in-place"))
 }
 
 // nativeDeletesAreTrue checks the events of the StatefulSet controller: as many deletions as there were, and no refusal but Stayput's.
-func (s *stage) nativeDeletesAreTrue() {
+func (s *scenario) nativeDeletesAreTrue() {
 	found, err := clients.CoreV1().Events(s.namespace).List(context.Background(), metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=StatefulSet"})
 	if err != nil {
@@ -136,13 +136,13 @@ func (s *stage) nativeDeletesAreTrue() {
 }
 
 // form creates the StatefulSet and waits until it is rolled out.
-func (s *stage) form(sts *appsv1.StatefulSet) {
+func (s *scenario) form(sts *appsv1.StatefulSet) {
 	s.Helper()
 	s.submitStatefulSet(sts)
 	s.completes(members)
 }
 
-func (s *stage) submitStatefulSet(sts *appsv1.StatefulSet) {
+func (s *scenario) submitStatefulSet(sts *appsv1.StatefulSet) {
 	s.Helper()
 	if _, err := clients.AppsV1().StatefulSets(s.namespace).Create(s.Context(), sts, metav1.CreateOptions{}); err != nil {
 		s.Fatalf("creating StatefulSet %s: %v", sts.Name, err)
@@ -150,7 +150,7 @@ func (s *stage) submitStatefulSet(sts *appsv1.StatefulSet) {
 }
 
 // inOrdinalOrder checks that pods got the image from the highest ordinal down.
-func (s *stage) inOrdinalOrder(tag string) {
+func (s *scenario) inOrdinalOrder(tag string) {
 	s.Helper()
 	if order := s.orderOf(tag); !slices.IsSortedFunc(order, func(a, b int) int { return b - a }) {
 		s.Errorf("pods get image %s in the order %v", tag, order)
@@ -158,7 +158,7 @@ func (s *stage) inOrdinalOrder(tag string) {
 }
 
 // orderOf returns the ordinals of the pods in the order in which they got the image.
-func (s *stage) orderOf(tag string) []int {
+func (s *scenario) orderOf(tag string) []int {
 	var order []int
 	for _, e := range s.recorder.inOrder() {
 		pod, is := e.object.(*corev1.Pod)
@@ -171,7 +171,7 @@ func (s *stage) orderOf(tag string) []int {
 
 // membersUpdated checks the names, UIDs, nodes and addresses of the pods; the judge checks that two of three are Ready at every moment.
 func membersUpdated(t *testing.T) {
-	s := newStatefulStage(t, stateful)
+	s := newStatefulScenario(t, stateful)
 	s.form(db(3))
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
 	s.inOrdinalOrder("v2")
@@ -182,7 +182,7 @@ func membersUpdated(t *testing.T) {
 // membersUndoCrashing checks that the undo reaches the pod with the bad image. Natively the StatefulSet controller waits for that pod for
 // ever (kubernetes#67250).
 func membersUndoCrashing(t *testing.T) {
-	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
+	s := newStatefulScenario(t, with(stateful, parallelismLabel, "0"))
 	s.form(db(3))
 	var undone time.Time
 	s.inPlace(members, restarts{"app": anyNumber}, func() {
@@ -198,7 +198,7 @@ func membersUndoCrashing(t *testing.T) {
 
 // membersBootstrapped: the first pod never runs, so the others are not created, until the image is edited.
 func membersBootstrapped(t *testing.T) {
-	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
+	s := newStatefulScenario(t, with(stateful, parallelismLabel, "0"))
 	s.begin("bad at first", Rules{Created: exactly(3), Deleted: none, Outage: true})
 	s.submitStatefulSet(db(3, ofTemplate(image("crash"))))
 	s.fails(members, "CrashLoopBackOff")
@@ -209,7 +209,7 @@ func membersBootstrapped(t *testing.T) {
 }
 
 // member returns the pod of the StatefulSet with that ordinal.
-func (s *stage) member(name string, ordinal int) *corev1.Pod {
+func (s *scenario) member(name string, ordinal int) *corev1.Pod {
 	s.Helper()
 	for _, pod := range s.workload(name).pods {
 		if ordinalOf(pod) == ordinal {
@@ -221,7 +221,7 @@ func (s *stage) member(name string, ordinal int) *corev1.Pod {
 }
 
 func membersAtPartition(t *testing.T) {
-	s := newStatefulStage(t, stateful)
+	s := newStatefulScenario(t, stateful)
 	s.form(db(3, toPartition(2), fromOrdinal(5)))
 	before := s.pods(members)
 	s.begin("in stages", inPlace)
@@ -237,7 +237,7 @@ func membersAtPartition(t *testing.T) {
 // membersUntouched: in a labelled namespace without the opt-in, a StatefulSet is updated as without Stayput, also where in-place-only
 // rejects edits of other workloads.
 func membersUntouched(t *testing.T) {
-	s := newStatefulStage(t, inPlaceOnly)
+	s := newStatefulScenario(t, inPlaceOnly)
 	s.form(db(2))
 	s.recreatedUnder(recreatedMembers, members, func() {
 		if said := s.setImage(members, "app=v2"); strings.Contains(said, "Warning") {
@@ -259,7 +259,7 @@ var recreatedMembers = Rules{Created: some, Deleted: some, Outage: true}
 // membersOfALostRevision checks that pods whose ControllerRevision was deleted at a partition are not replaced, and that the update
 // says so.
 func membersOfALostRevision(t *testing.T) {
-	s := newStatefulStage(t, with(inPlaceOnly, statefulSetsLabel, "in-place"))
+	s := newStatefulScenario(t, with(inPlaceOnly, statefulSetsLabel, "in-place"))
 	s.form(db(3, toPartition(2)))
 	before, old := s.pods(members), s.workload(members).pods[0].Labels[appsv1.ControllerRevisionHashLabelKey]
 	s.begin("lost", inPlace)
@@ -273,7 +273,7 @@ func membersOfALostRevision(t *testing.T) {
 }
 
 func membersOnDeleteInPlace(t *testing.T) {
-	s := newStatefulStage(t, stateful)
+	s := newStatefulScenario(t, stateful)
 	s.form(db(3))
 	s.patch(members, `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
 	s.inPlaceOnDelete(members, "StatefulSet")
@@ -286,7 +286,7 @@ func membersOnDeleteInPlace(t *testing.T) {
 
 // inPlaceOnDelete checks a workload with strategy OnDelete that asks for updates in place: an image is updated, and a change that needs new
 // pods changes no pod.
-func (s *stage) inPlaceOnDelete(name, kind string) {
+func (s *scenario) inPlaceOnDelete(name, kind string) {
 	s.Helper()
 	s.create(web(1, named("clock")))
 	s.kubectl("", "label", name, onDeleteLabel+"=in-place")
@@ -308,7 +308,7 @@ const onDeleteLabel = "stayput.dev/on-delete"
 
 // membersLeaderLast checks the order of pods when the highest ordinal leads, and that a selector that Stayput cannot read is refused.
 func membersLeaderLast(t *testing.T) {
-	s := newStatefulStage(t, stateful)
+	s := newStatefulScenario(t, stateful)
 	s.form(db(3))
 	s.expectIn(s.refused("annotate", members, updateLastAnnotation+"=role="), updateLastAnnotation, "label selector")
 	s.kubectl("", "annotate", members, updateLastAnnotation+"=role=leader")
@@ -339,7 +339,7 @@ func membersWithoutManagers(t *testing.T) {
 		} {
 			t.Run(policy+", "+state, func(t *testing.T) {
 				long(t)
-				s := newStatefulStage(t, stateful)
+				s := newStatefulScenario(t, stateful)
 				s.form(db(3, option, ofTemplate(slow)))
 				before := s.pods(members)
 				t.Cleanup(func() { restoreManagers(t) })

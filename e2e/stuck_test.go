@@ -28,7 +28,7 @@ func stuck(t *testing.T) {
 // replicaSetsRefused refuses Stayput's writes of ReplicaSets. Without a mark no update begins, and no label can nudge
 // the Deployment controller.
 func replicaSetsRefused(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3))
 	lift := s.forbid("replicasets")
 	s.recreated("web", func() { s.setImage("web", "app=v2") })
@@ -41,7 +41,7 @@ func replicaSetsRefused(t *testing.T) {
 
 // controllerRevisionsRefused does the same for a DaemonSet.
 func controllerRevisionsRefused(t *testing.T) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	s.install(agent())
 	lift := s.forbid("controllerrevisions")
 	s.recreatedUnder(recreatedDaemons, agents, func() { s.setImage(agents, "app=v2") })
@@ -53,7 +53,7 @@ func controllerRevisionsRefused(t *testing.T) {
 }
 
 // forbid keeps Stayput from changing objects of this kind, until lift is called.
-func (s *stage) forbid(resources string) (lift func()) {
+func (s *scenario) forbid(resources string) (lift func()) {
 	s.Helper()
 	policy := fmt.Sprintf(keepAsTheyAre, s.namespace, resources, ownUser)
 	s.decree(policy)
@@ -66,7 +66,7 @@ func (s *stage) forbid(resources string) (lift func()) {
 }
 
 // refusedToStayput returns nil if Stayput cannot mark the objects of these resources in the namespace.
-func (s *stage) refusedToStayput(ctx context.Context, resources string) error {
+func (s *scenario) refusedToStayput(ctx context.Context, resources string) error {
 	if s.grantedToStayput(ctx, resources) == nil {
 		return errors.New(ownUser + " may still change " + resources)
 	}
@@ -74,7 +74,7 @@ func (s *stage) refusedToStayput(ctx context.Context, resources string) error {
 }
 
 // grantedToStayput returns nil if Stayput can mark them.
-func (s *stage) grantedToStayput(ctx context.Context, resources string) error {
+func (s *scenario) grantedToStayput(ctx context.Context, resources string) error {
 	_, _, err := kubectl(ctx, "", "-n", s.namespace, "label", resources, "--all", renewedLabel+"=1", "--overwrite", "--dry-run=server",
 		"--as="+ownUser)
 	return err
@@ -98,7 +98,7 @@ spec:
 
 // podsOutOfReach refuses all writes to pods from the middle of an update on. Stayput retries for a while, because that may be temporary.
 func podsOutOfReach(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(4, slow))
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
@@ -136,7 +136,7 @@ webhooks:
 // Deployment controller must not scale against each other.
 func downWhileCrashing(t *testing.T) {
 	long(t)
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(4))
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=crash")
@@ -157,7 +157,7 @@ func downWhileCrashing(t *testing.T) {
 }
 
 // lowered returns how often the replicas of the Deployment's newest ReplicaSet have decreased.
-func (s *stage) lowered(name string) (times int) {
+func (s *scenario) lowered(name string) (times int) {
 	s.Helper()
 	var target *appsv1.ReplicaSet
 	s.wait("the new ReplicaSet", on(name, func(w world, d *appsv1.Deployment) error {

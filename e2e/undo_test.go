@@ -25,7 +25,7 @@ func undo(t *testing.T) {
 
 // undoHalfway checks that an undo reverts the pods that are done or in progress, and leaves the others untouched.
 func undoHalfway(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, slow))
 	s.inPlace("web", restarts{"app": {0, 2}}, func() {
 		s.setImage("web", "app=v2")
@@ -38,7 +38,7 @@ func undoHalfway(t *testing.T) {
 }
 
 // someNeverRestarted checks that an undo in the middle of an update has not restarted untouched pods.
-func (s *stage) someNeverRestarted(name string) {
+func (s *scenario) someNeverRestarted(name string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
 		restarted := restartsOf(pod)
@@ -53,7 +53,7 @@ func (s *stage) someNeverRestarted(name string) {
 // undoCrashing checks that a bad image that no node has tried to pull before makes as many pods unavailable as maxUnavailable allows, and
 // that the undo repairs them.
 func undoCrashing(t *testing.T) {
-	s := newStage(t, unpulled)
+	s := newScenario(t, unpulled)
 	s.create(web(3))
 	s.inPlace("web", restarts{"app": anyNumber}, func() {
 		s.setImage("web", "app=crash")
@@ -65,7 +65,7 @@ func undoCrashing(t *testing.T) {
 }
 
 // fails waits until a pod of the update revision waits for this reason.
-func (s *stage) fails(name, reason string) {
+func (s *scenario) fails(name, reason string) {
 	s.Helper()
 	s.wait("a pod that waits with "+reason, of(name, func(now workload) error {
 		for _, pod := range now.pods {
@@ -87,7 +87,7 @@ func waitsWith(pod *corev1.Pod, reason string) bool {
 }
 
 func rollover(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, slow))
 	s.inPlace("web", restarts{"app": {1, 2}}, func() {
 		s.setImage("web", "app=v2")
@@ -100,13 +100,13 @@ func rollover(t *testing.T) {
 }
 
 // runs checks that every pod of a complete workload runs this version, according to the kubelet.
-func (s *stage) runs(name, tag string) {
+func (s *scenario) runs(name, tag string) {
 	s.Helper()
 	s.runsIn("app", name, tag)
 }
 
 // runsIn checks the same of one container.
-func (s *stage) runsIn(container, name, tag string) {
+func (s *scenario) runsIn(container, name, tag string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
 		for _, status := range statusesOf(pod) {
@@ -125,14 +125,14 @@ func pause(t *testing.T) {
 }
 
 // tick updates another Deployment from beginning to end, which gives Stayput the time to make a wrong step.
-func (s *stage) tick(tag string) {
+func (s *scenario) tick(tag string) {
 	s.Helper()
 	s.setImage("clock", "app="+tag)
 	s.completes("clock")
 }
 
 func pauseHalfway(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, slow), web(1, named("clock")))
 	before := s.pods("web")
 	s.begin("half-way", inPlace)
@@ -150,7 +150,7 @@ func pauseHalfway(t *testing.T) {
 }
 
 // rests waits until no pod of a paused Deployment is in progress any more: each is Ready, with the images of its revision.
-func (s *stage) rests(name string) {
+func (s *scenario) rests(name string) {
 	s.Helper()
 	s.wait("the pods in progress to be finished", on(name, func(w world, d *appsv1.Deployment) error {
 		if d.Status.ObservedGeneration < d.Generation {
