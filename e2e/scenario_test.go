@@ -54,7 +54,8 @@ func together(t *testing.T, scenarios map[string]func(*testing.T)) {
 	}
 }
 
-// nightly runs scenarios that take long in parallel, except in make test, which runs the suite with -short.
+// nightly runs scenarios in parallel that take long, or whose events the simulation has too. make test, which runs the suite with -short,
+// leaves them out.
 func nightly(t *testing.T, scenarios map[string]func(*testing.T)) {
 	if !testing.Short() {
 		together(t, scenarios)
