@@ -31,7 +31,6 @@ func disturbances(t *testing.T) {
 	t.Run("every manager gone at a partition", partitionsGone)
 	t.Run("leader killed, a hook holds pods", hookLeaderKilled)
 	t.Run("every manager gone, a hook holds pods", hooksWithoutManagers)
-	t.Run("leader killed, pods restarting", restartLeaderKilled)
 	t.Run("leader killed, pods restarting on request", requestLeaderKilled)
 	t.Run("leader killed, every kind of change", changesWithoutLeader)
 	t.Run("every manager gone, every kind of change", changesWithoutManagers)
@@ -39,7 +38,6 @@ func disturbances(t *testing.T) {
 	t.Run("leader killed, pods left behind", leftWithoutLeader)
 	t.Run("every manager killed", everyManagerKilled)
 	t.Run("one pod drains", readyIsTakenBack)
-	t.Run("every manager gone, StatefulSets", membersWithoutManagers)
 	t.Run("node tainted", func(t *testing.T) {
 		long(t)
 		leavesAndReturns(t, tainted)

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -172,27 +171,5 @@ func processesOf(s *scenario, pod *corev1.Pod) []int {
 			_, id, known := strings.Cut(status.ContainerID, "://")
 			return known && inCgroup(process, id)
 		})
-	})
-}
-
-// restartLeaderKilled does what leaderKilled does.
-func restartLeaderKilled(t *testing.T) {
-	long(t)
-	s := newScenario(t, restarting)
-	s.create(web(4, stopping))
-	t.Cleanup(func() { mended(t) })
-	leader := managerProcess(s, s.leader())
-	s.begin("killed", anyChurn)
-	s.rollout("restart", "web")
-	s.reaches("web", state{"restarting", func(t podCounts) bool { return t.moving+t.midway > 0 }})
-	kill(s, leader)
-	s.completes("web")
-	s.eventually("all pods to have restarted or come anew", func(context.Context) error {
-		for _, pod := range s.pods("web") {
-			if pod.Annotations[restartedAt] == "" {
-				return fmt.Errorf("pod %s has annotations %v", pod.Name, pod.Annotations)
-			}
-		}
-		return nil
 	})
 }

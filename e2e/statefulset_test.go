@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // members is the StatefulSet of each scenario.
@@ -321,37 +319,3 @@ func membersLeaderLast(t *testing.T) {
 
 // updateLastAnnotation selects the pods that go last.
 const updateLastAnnotation = "stayput.dev/update-last"
-
-// membersWithoutManagers kills every manager for good in the middle of an update, in each state of a pod's move that lasts. The StatefulSet
-// controller completes the update.
-func membersWithoutManagers(t *testing.T) {
-	for policy, option := range policies {
-		for state, holds := range map[string]func(now workload, before map[types.UID]*corev1.Pod) error{
-			"one pod done": func(now workload, _ map[types.UID]*corev1.Pod) error { return partly.isNow(now) },
-			"one pod on its way": func(now workload, before map[types.UID]*corev1.Pod) error {
-				for _, pod := range now.pods {
-					if isOut(pod) && before[pod.UID] != nil {
-						return nil
-					}
-				}
-				return fmt.Errorf("no pod is: %s", now.podCounts())
-			},
-		} {
-			t.Run(policy+", "+state, func(t *testing.T) {
-				long(t)
-				s := newStatefulScenario(t, stateful)
-				s.form(db(3, option, ofTemplate(slow)))
-				before := s.pods(members)
-				t.Cleanup(func() { restoreManagers(t) })
-				s.begin("native", Rules{Created: some, Deleted: some, Spare: 1})
-				s.setImage(members, "app=v2")
-				s.wait("the update to have "+state, of(members, func(now workload) error { return holds(now, before) }))
-				removeManagers(s)
-				s.rollsOut(members)
-				s.runs(members, "v2")
-				restoreManagers(t)
-				s.completes(members)
-			})
-		}
-	}
-}
