@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -162,4 +165,38 @@ func warmAll(t *testing.T) {
 	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec.Containers = containers }))
 	s.listed(tags)
 	s.kubectl("", "delete", agents, "--cascade=foreground", "--timeout="+patience.String())
+}
+
+// mounting gives the pods a volume.
+func mounting(claim string) option {
+	return func(d *appsv1.Deployment) {
+		spec := &d.Spec.Template.Spec
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
+		spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts,
+			corev1.VolumeMount{Name: claim, MountPath: "/data", ReadOnly: true})
+	}
+}
+
+// volume creates a claim, and a volume for it on every node.
+func (s *scenario) volume(name string, mode corev1.PersistentVolumeAccessMode) {
+	s.Helper()
+	modes, size := []corev1.PersistentVolumeAccessMode{mode}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + name}, Spec: corev1.PersistentVolumeSpec{
+		AccessModes: modes, Capacity: size, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+		ClaimRef:               &corev1.ObjectReference{Namespace: s.namespace, Name: name},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}}}
+	if _, err := clients.CoreV1().PersistentVolumes().Create(s.Context(), volume, metav1.CreateOptions{}); err != nil {
+		s.Fatalf("creating a volume: %v", err)
+	}
+	s.Cleanup(func() {
+		if err := clients.CoreV1().PersistentVolumes().Delete(context.Background(), volume.Name, metav1.DeleteOptions{}); err != nil {
+			s.Errorf("deleting volume %s: %v", volume.Name, err)
+		}
+	})
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: size}, StorageClassName: new(string), VolumeName: volume.Name}}
+	if _, err := clients.CoreV1().PersistentVolumeClaims(s.namespace).Create(s.Context(), claim, metav1.CreateOptions{}); err != nil {
+		s.Fatalf("creating a claim: %v", err)
+	}
 }

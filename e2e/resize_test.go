@@ -320,13 +320,6 @@ func resizeWithDefaults(t *testing.T) {
 	}
 }
 
-// declares makes the first container say that it needs no restart when its CPU changes.
-func declares(d *appsv1.Deployment) {
-	d.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
-		{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired},
-	}
-}
-
 // restartsForCPU makes the first container ask for a restart when its CPU changes.
 func restartsForCPU(d *appsv1.Deployment) {
 	d.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
