@@ -14,21 +14,18 @@ import (
 // through. Those that serve and are not available yet follow.
 type mover struct {
 	*observed
-	blocked podstate.Blocked
-	// turns are the pods that have their turn, among those that can be updated in place.
-	turns podstate.Turns
 	// budget is how many more pods may be taken out of service, partition what is left of the partition budget.
 	budget    podstate.Budget
 	partition podstate.PartitionBudget
 }
 
-// mover returns a mover that has moved nothing yet. Blocked pods get no turn.
-func (o *observed) mover(blocked podstate.Blocked) *mover {
-	return &mover{observed: o, blocked: blocked, turns: podstate.Turns{}, budget: o.budget(), partition: o.update.Partition}
+// mover returns a mover that has moved nothing yet.
+func (o *observed) mover() *mover {
+	return &mover{observed: o, budget: o.budget(), partition: o.update.Partition}
 }
 
-// move moves those pods, in that order, and returns the pods that have their turn.
-func (v *mover) move(next []*Pod) podstate.Turns {
+// move moves those pods, in that order.
+func (v *mover) move(next []*Pod) {
 	v.keepTurns()
 	for _, m := range next {
 		switch replaced := m.WhyReplaced() != nil; {
@@ -41,7 +38,6 @@ func (v *mover) move(next []*Pod) podstate.Turns {
 		}
 	}
 	v.update.Plan.MayStart(v.budget.Left())
-	return v.turns
 }
 
 // keepsOrder reports whether pods that serve wait because one before them waits for a PodDisruptionBudget or a limit. Pods that do not
@@ -55,23 +51,23 @@ func (v *mover) keepsOrder() bool {
 func (v *mover) keepTurns() {
 	for _, m := range v.pending {
 		drains := m.Restarts() && readiness.Out(m.Pod)
-		mayRestart := v.blocked.MayStart(&m.State) && !m.AwaitsCapacity()
-		v.turns[&m.State] = drains && mayRestart && v.partition.Take(&m.State)
+		mayRestart := m.MayStart() && !m.AwaitsCapacity()
+		m.Turn = drains && mayRestart && v.partition.Take(&m.State)
 	}
 }
 
 func (v *mover) moveOne(m *Pod) {
-	turn, drain := v.turns[&m.State], v.update.DrainState(&m.State, v.turns)
+	drain := v.update.DrainState(&m.State)
 	v.update.Plan.Again(drain.Left)
 	starting, grownIn := m.Starting(v.seen.Now)
 	switch {
 	case m.Resizing && !m.Resizes():
 	case m.MidResize(), m.TakesTurns() && drain.Over, m.NoRestart() && v.partition.Take(&m.State):
-		v.update.Plan.Step(v.advance(m, turn))
+		v.update.Plan.Step(v.advance(m, m.Turn))
 	case !v.mayBegin(m):
-	case starting && !turn:
+	case starting && !m.Turn:
 		v.update.Plan.Again(grownIn)
-	case !v.budget.Allows(&m.State), !turn && !v.allowed(m), !turn && !v.partition.Take(&m.State):
+	case !v.budget.Allows(&m.State), !m.Turn && !v.allowed(m), !m.Turn && !v.partition.Take(&m.State):
 	default:
 		v.budget.Take(&m.State)
 		v.start(m)
@@ -80,8 +76,8 @@ func (v *mover) moveOne(m *Pod) {
 
 // mayBegin reports whether only the partition and the budget can keep the pod from what is next.
 func (v *mover) mayBegin(m *Pod) bool {
-	begins := m.Restarts() && !v.turns[&m.State]
-	if !begins && !m.ResizesAlive() || !v.blocked.MayStart(&m.State) {
+	begins := m.Restarts() && !m.Turn
+	if !begins && !m.ResizesAlive() || !m.MayStart() {
 		return false
 	}
 	return !m.Available || !v.waits(m, begins)
@@ -107,7 +103,7 @@ func (v *mover) start(m *Pod) {
 		v.update.Plan.Step(v.advance(m, false))
 		return
 	}
-	v.turns[&m.State] = true
+	m.Turn = true
 	v.update.TakeOut(&m.State, m.Needs().OfContainers().String())
 }
 

@@ -138,7 +138,7 @@ func (c *changer) replaceUnreachable() {
 // controllers have seen all of that, it scales, or ends the update.
 func (c *changer) movePods() {
 	plan, moving := c.update.Plan, false
-	(&surger{observed: c.observed, turns: c.turns}).takeOutSurplus()
+	(&surger{observed: c.observed}).takeOutSurplus()
 	for _, s := range c.sets.All {
 		moving = moving || len(c.leaving[s]) > 0
 		c.moveFrom(s)
@@ -179,7 +179,7 @@ func (c *changer) moveFrom(s *Set) {
 		c.ledger.Post(name, stay-s.Size(), CauseCounted)
 	default:
 		for _, m := range leaving[:lowered] {
-			plan.Step(m.Advance(c.sets.New.Rs, c.turns[&m.State], c.Seen.Now))
+			plan.Step(m.Advance(c.sets.New.Rs, m.Turn, c.Seen.Now))
 		}
 	}
 }
@@ -205,7 +205,7 @@ func toLower(leaving, lowered int) int {
 // update ends, or waits.
 func (c *changer) exchange() {
 	c.update.Plan.Again(c.surge.noRoomIn)
-	s := surger{observed: c.observed, turns: c.turns}
+	s := surger{observed: c.observed}
 	more, due := s.toAdd(), s.toRemove()
 	switch newRS := c.sets.New; {
 	case more > 0:

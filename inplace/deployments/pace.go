@@ -11,7 +11,6 @@ import (
 
 // pace says which pods move.
 type pace struct {
-	turns podstate.Turns
 	// leaving are the pods that move to the new ReplicaSet now, by the ReplicaSet that they leave.
 	leaving map[*Set][]*Pod
 	// anySoon: another pod may be able to move together with those within a batch window.
@@ -22,7 +21,6 @@ type pace struct {
 type pacer struct {
 	*observed
 	pace
-	blocked podstate.Blocked
 	// budget is how many more pods may be taken out of service, partition what is left of the partition budget.
 	budget    podstate.Budget
 	partition podstate.PartitionBudget
@@ -32,10 +30,10 @@ type pacer struct {
 	reserved map[*Set]int
 }
 
-// pacer returns a pacer that has decided nothing yet. Blocked pods get no turn.
-func (o *observed) pacer(blocked podstate.Blocked) *pacer {
-	return &pacer{observed: o, blocked: blocked, budget: o.budget(), partition: o.update.Partition, reserved: map[*Set]int{},
-		pace: pace{turns: podstate.Turns{}, leaving: map[*Set][]*Pod{}}}
+// pacer returns a pacer that has decided nothing yet.
+func (o *observed) pacer() *pacer {
+	return &pacer{observed: o, budget: o.budget(), partition: o.update.Partition, reserved: map[*Set]int{},
+		pace: pace{leaving: map[*Set][]*Pod{}}}
 }
 
 // decide decides which pods have their turn, and which leave their ReplicaSets.
@@ -90,7 +88,7 @@ func (p *pacer) removalWaits() bool {
 func (p *pacer) keepTurns() {
 	for _, m := range p.sets.Pods {
 		if p.keepsTurn(m) && (m.Removing || p.partition.Take(&m.State)) {
-			p.turns[&m.State] = true
+			m.Turn = true
 		}
 	}
 }
@@ -99,7 +97,7 @@ func (p *pacer) keepTurns() {
 // the partition, or wants an image that is not on the pod's node yet.
 func (p *pacer) keepsTurn(m *Pod) bool {
 	needsIt := m.Owner != p.sets.New && m.Restarts() && !m.ToReplace
-	mayRestart := !p.paused() && p.blocked.MayStart(&m.State) && !m.AwaitsCapacity()
+	mayRestart := !p.paused() && m.MayStart() && !m.AwaitsCapacity()
 	return readiness.Out(m.Pod) && (m.Removing || needsIt && mayRestart)
 }
 
@@ -107,7 +105,7 @@ func (p *pacer) keepsTurn(m *Pod) bool {
 // replicas were lowered for: those leave, whatever has happened since.
 func (p *pacer) addDrained(s *Set) {
 	for _, m := range s.Pods {
-		drain := p.update.DrainState(&m.State, p.turns)
+		drain := p.update.DrainState(&m.State)
 		p.update.Plan.Again(drain.Left)
 		switch {
 		case !drain.Over || m.Removing:
@@ -156,7 +154,7 @@ func (p *pacer) spare() int {
 // startIdle gives pods their turn that must restart and do not serve anyway.
 func (p *pacer) startIdle() {
 	for _, m := range p.sets.Pods {
-		if !m.Startable(p.turns, p.blocked) || m.Ready() {
+		if !m.Startable() || m.Ready() {
 			continue
 		}
 		if starting, wait := m.Starting(p.Seen.Now); starting {
@@ -176,7 +174,7 @@ func (p *pacer) startIdle() {
 func (p *pacer) startServing() {
 	var next []*Pod
 	for _, m := range slices.SortedStableFunc(slices.Values(p.sets.Pods), func(a, b *Pod) int { return podstate.ByCost(&a.State, &b.State) }) {
-		if m.Startable(p.turns, p.blocked) && p.mayTake(m, p.budget, p.update.WaitsToRestart) &&
+		if m.Startable() && p.mayTake(m, p.budget, p.update.WaitsToRestart) &&
 			p.update.TakeAllowance(&m.State) && p.partition.Take(&m.State) {
 			p.take(m)
 			next = append(next, m)
@@ -216,7 +214,7 @@ func (p *pacer) startOne(m *Pod) {
 	if !m.VolumesFresh(p.update.Plan, p.Seen.Now) {
 		return
 	}
-	p.turns[&m.State] = true
+	m.Turn = true
 	if !m.Drains() {
 		p.update.Plan.Step(m.Advance(p.sets.New.Rs, false, p.Seen.Now))
 		return
@@ -234,7 +232,7 @@ func (p *pacer) countUnproven() int {
 	unproven := max(0, p.sets.New.Size()-len(p.sets.New.Pods))
 	for _, m := range p.sets.Pods {
 		onNewRS := m.Owner == p.sets.New || m.PartiallyPatched() && !m.Restarts()
-		if p.turns[&m.State] || onNewRS && !m.Available {
+		if m.Turn || onNewRS && !m.Available {
 			unproven++
 		}
 	}

@@ -44,15 +44,15 @@ func (m *Pod) WaitsForKubelet(isUpdated bool) bool {
 }
 
 // Startable reports whether nothing but the budget keeps the pod from its turn.
-func (m *Pod) Startable(turns podstate.Turns, blocked podstate.Blocked) bool {
-	takesTurn := m.ToRestart() && m.TakesTurns() && !turns[&m.State]
-	return takesTurn && blocked.MayStart(&m.State) && !m.ToReplace
+func (m *Pod) Startable() bool {
+	takesTurn := m.ToRestart() && m.TakesTurns() && !m.Turn
+	return takesTurn && m.MayStart() && !m.ToReplace
 }
 
 // Resizable reports whether nothing but the budget keeps the pod from being given CPU and memory.
-func (m *Pod) Resizable(blocked podstate.Blocked) bool {
+func (m *Pod) Resizable() bool {
 	toWrite := m.ResizesAlive() && m.ToResize() && !m.MidResize()
-	return toWrite && blocked.MayStart(&m.State) && !m.ToReplace
+	return toWrite && m.MayStart() && !m.ToReplace
 }
 
 // Advance returns the patch for the pod's next write on its way to the new ReplicaSet. Drained says whether the pod had a turn.

@@ -30,18 +30,18 @@ func (p *pacer) finishResizes() {
 // many as may be unproven.
 func (p *pacer) startResizes() {
 	for _, m := range p.sets.Pods {
-		if !m.Resizable(p.blocked) {
+		if !m.Resizable() {
 			continue
 		}
 		starting, grown := m.Starting(p.Seen.Now)
-		counted := !m.Applied || p.turns[&m.State] // it is unavailable for another change already
+		counted := !m.Applied || m.Turn // it is unavailable for another change already
 		idle := !m.Ready() && p.mayRisk()
 		serves := p.mayTake(m, p.budget.And(p.spare()), p.update.WaitsForNodes)
 		switch {
 		case !counted && starting:
 			p.update.Plan.Again(grown)
 			continue
-		case !counted && !idle && !serves, !p.turns[&m.State] && !p.partition.Take(&m.State):
+		case !counted && !idle && !serves, !m.Turn && !p.partition.Take(&m.State):
 			continue
 		case counted:
 		default:

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -24,10 +23,10 @@ type waiting struct {
 }
 
 // waiting finds out what the update waits for. The parts that wait for images have said so before, and take precedence.
-func (o *observed) waiting(turns podstate.Turns) waiting {
+func (o *observed) waiting() waiting {
 	var w waiting
 	partition, images := o.update.Partition, o.update.Plan.Result.Images
-	if len(turns) == 0 && !images.Pulling {
+	if !o.sets.anyPod(func(m *Pod) bool { return m.Turn }) && !images.Pulling {
 		w.stage, w.byWindow = o.atPartition()
 		w.stage = images.After(w.stage)
 	}
@@ -70,7 +69,6 @@ func (o *observed) forSecondPod() string {
 // always write the same status. It leaves it to the native controller to report that the rollout is complete.
 type status struct {
 	*observed
-	turns   podstate.Turns
 	waiting waiting
 }
 
@@ -114,20 +112,20 @@ func (w status) canWait(next appsv1.DeploymentStatus) time.Duration {
 // progress because others of all workloads come first, that is now.
 func (w status) onTimeUntil() time.Time {
 	var until time.Time
-	if w.update.Plan.Result.AwaitsLimit.Flag != "" && !w.anyInProgress(w.turns) {
+	if w.update.Plan.Result.AwaitsLimit.Flag != "" && !w.anyInProgress() {
 		return w.Seen.Now
 	}
 	for _, s := range w.update.States {
-		until = inplace.Latest(until, w.turns.OnTimeUntil(s, w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
+		until = inplace.Latest(until, s.OnTimeUntil(w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
 	}
 	return until
 }
 
 // anyInProgress reports whether a pod is to make the next progress.
-func (o *observed) anyInProgress(turns podstate.Turns) bool {
+func (o *observed) anyInProgress() bool {
 	for _, s := range o.update.States {
 		starts := s.Updated && !s.Available || s.PartiallyPatched()
-		if starts || turns[s] || readiness.Out(s.Pod) {
+		if starts || s.Turn || readiness.Out(s.Pod) {
 			return true
 		}
 	}

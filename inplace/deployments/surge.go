@@ -3,7 +3,6 @@ package deployments
 import (
 	"slices"
 
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -21,7 +20,6 @@ import (
 // surger decides how many surge pods come and go.
 type surger struct {
 	*observed
-	turns  podstate.Turns
 	ledger Ledger
 }
 
@@ -68,7 +66,7 @@ func (r *surger) needed(s *Set) int {
 // one has left its revision. Elsewhere they go when the last pod has its turn.
 func (r *surger) anyToStart() bool {
 	none := r.noneUnavailable()
-	return slices.ContainsFunc(r.sets.Pods, func(m *Pod) bool { return m.ToRestart() && (none || !r.turns[&m.State]) })
+	return slices.ContainsFunc(r.sets.Pods, func(m *Pod) bool { return m.ToRestart() && (none || !m.Turn) })
 }
 
 // toRemove returns the ReplicaSets with surge pods that are no longer needed, and how many each has. A removal that has begun goes on.
@@ -127,7 +125,7 @@ func (r *surger) lowerUncreated(s *Set, most int) int {
 
 // removePod takes the next step to remove a surge pod.
 func (r *surger) removePod(m *Pod) {
-	plan, drain := r.update.Plan, r.update.DrainState(&m.State, r.turns)
+	plan, drain := r.update.Plan, r.update.DrainState(&m.State)
 	switch {
 	case !m.Removing:
 		plan.Step(m.MarkForRemoval())

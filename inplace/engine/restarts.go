@@ -11,23 +11,20 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// restarts makes the next steps for pods whose annotations ask for restarts (podstate/request.go), and returns those that have their turn.
-// They wait while an update is in progress, whichever controller makes it. Pods that do not serve go first.
-func (u *Update) restarts(p Planner) podstate.Turns {
-	turns := podstate.Turns{}
+// restarts makes the next steps for pods whose annotations ask for restarts (podstate/request.go). They wait while an update is in progress, whichever controller makes it. Pods that do not serve go first.
+func (u *Update) restarts(p Planner) {
 	requests := u.requests(p)
 	if len(requests) == 0 {
-		return turns
+		return
 	}
 	budget, _ := p.Budget()
 	slices.SortStableFunc(requests, func(a, b podstate.Asking) int { return podstate.ByCost(a.Pod, b.Pod) })
 	for _, r := range requests {
-		if budget.Allows(r.Pod) && u.restart(r, turns) {
+		if budget.Allows(r.Pod) && u.restart(r) {
 			budget.Take(r.Pod)
 		}
 	}
 	u.Plan.MayStart(budget.Left())
-	return turns
 }
 
 // requests returns the requests that can be met now, in the order of the pods.
@@ -98,13 +95,13 @@ func (u *Update) writes(pod *corev1.Pod) bool {
 }
 
 // restart makes the pod's next step, and reports whether the pod counts as taken out of service.
-func (u *Update) restart(r podstate.Asking, turns podstate.Turns) bool {
+func (u *Update) restart(r podstate.Asking) bool {
 	starting, grownIn := r.Pod.Starting(u.seen.Now)
 	switch {
 	case !u.Reachable(r.Pod.Pod), r.StopsNow(), r.Next.Postponed() != "":
 		return false
 	case readiness.Out(r.Pod.Pod):
-		u.drain(r, turns)
+		u.drain(r)
 		return false
 	case starting:
 		u.Plan.Again(grownIn)
@@ -112,28 +109,28 @@ func (u *Update) restart(r podstate.Asking, turns podstate.Turns) bool {
 	case r.Begun() && !r.Pod.Available, r.Pod.Serving && !u.TakeAllowance(r.Pod):
 		return false
 	case r.Next.VolumesFresh(u.Plan, u.seen.Now):
-		u.start(r, turns)
+		u.start(r)
 	}
 	return true
 }
 
 // start takes the pod out of service first if it can be drained.
-func (u *Update) start(r podstate.Asking, turns podstate.Turns) {
+func (u *Update) start(r podstate.Asking) {
 	u.Plan.Result.OnRequest = true
 	r.Next.StaysIn = r.Pod.StaysIn
 	if !r.Next.Drains() {
 		u.Plan.Step(r.Restart(false, u.seen.Now))
 		return
 	}
-	turns[r.Pod] = true
+	r.Pod.Turn = true
 	u.Plan.Step(r.TakeOut(u.drainTakes(), u.seen.Now))
 	u.leaves(r.Pod)
 }
 
 // drain has the pod keep its turn, and restarts the container once the drain is over.
-func (u *Update) drain(r podstate.Asking, turns podstate.Turns) {
-	turns[r.Pod] = true
-	drain := u.DrainState(r.Next, podstate.Turns{r.Next: true})
+func (u *Update) drain(r podstate.Asking) {
+	r.Pod.Turn, r.Next.Turn = true, true
+	drain := u.DrainState(r.Next)
 	u.Plan.Again(drain.Left)
 	if drain.Over {
 		u.Plan.Result.OnRequest = true

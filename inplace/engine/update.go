@@ -145,9 +145,7 @@ func (u *Update) Reachable(pod *corev1.Pod) bool {
 }
 
 // putBack puts pods back into service that have no turn, at the end of every plan.
-func (u *Update) putBack(turns podstate.Turns) {
-	podstate.PutAllBack(u.Plan, u.States, turns, u.seen.Now)
-}
+func (u *Update) putBack() { podstate.PutAllBack(u.Plan, u.States, u.seen.Now) }
 
 // TakeOut takes the pod out of service, so that it drains before its containers restart. Nothing but the time shows that a container has
 // yet to stop for its CPU and memory.
@@ -183,11 +181,11 @@ func (u *Update) leaves(s *podstate.State) {
 }
 
 // DrainState returns how far the pod is in its drain. The plan says which hooks a pod with a turn still has.
-func (u *Update) DrainState(s *podstate.State, turns podstate.Turns) podstate.DrainState {
-	if turns[s] {
+func (u *Update) DrainState(s *podstate.State) podstate.DrainState {
+	if s.Turn {
 		u.Plan.AwaitHooks(s.HookWait(u.seen.Settings.PreRestartTimeout))
 	}
-	return turns.DrainState(s, u.seen.Endpoints, u.seen.Settings.Drain, u.seen.Now)
+	return s.DrainState(u.seen.Endpoints, u.seen.Settings.Drain, u.seen.Now)
 }
 
 // TakeAllowance reports whether PodDisruptionBudgets and limits allow that the pod is taken out of service, and counts it if they do. If
@@ -315,12 +313,12 @@ func (u *Update) lookAtWindow() {
 }
 
 // progress counts the pods. Surge pods do not count.
-func (u *Update) progress(turns podstate.Turns, started time.Time) steps.Progress {
+func (u *Update) progress(started time.Time) steps.Progress {
 	progress := steps.Progress{Replicas: int32(u.Workload.Replicas), Started: started}
 	for _, s := range u.States {
 		switch {
 		case s.Surge:
-		case turns[s] || !s.Applied || readiness.Out(s.Pod):
+		case s.Turn || !s.Applied || readiness.Out(s.Pod):
 			progress.Moving++
 		case s.Updated && !s.Needs().Left():
 			progress.Moved++

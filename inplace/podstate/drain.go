@@ -20,8 +20,8 @@ type DrainState struct {
 }
 
 // DrainState returns the progress of the pod's drain, for any kind of workload.
-func (t Turns) DrainState(s *State, endpoints Endpoints, drain time.Duration, now time.Time) DrainState {
-	if !t[s] {
+func (s *State) DrainState(endpoints Endpoints, drain time.Duration, now time.Time) DrainState {
+	if !s.Turn {
 		return DrainState{}
 	}
 	endpoint := endpoints[s.Pod.UID]
@@ -34,9 +34,9 @@ func (t Turns) DrainState(s *State, endpoints Endpoints, drain time.Duration, no
 
 // OnTimeUntil returns until when the pod was drained, or its containers stopped, within the time that they have for it; zero if neither
 // happened.
-func (t Turns) OnTimeUntil(s *State, endpoints Endpoints, drain time.Duration, now time.Time) time.Time {
+func (s *State) OnTimeUntil(endpoints Endpoints, drain time.Duration, now time.Time) time.Time {
 	stopped := s.Move.OnTimeUntil(s.Pod, now)
-	if !t[s] || !readiness.Out(s.Pod) || t.DrainState(s, endpoints, drain, now).Over {
+	if !s.Turn || !readiness.Out(s.Pod) || s.DrainState(endpoints, drain, now).Over {
 		return stopped
 	}
 	if s.HeldFor > 0 {

@@ -61,6 +61,10 @@ type State struct {
 	// no longer do.
 	Hooks   inplace.Hooks
 	HeldFor time.Duration
+	// Lacks is what the pod waits for until the new images are on its node, as far as they can be pulled first; empty if for nothing.
+	Lacks string
+	// Turn: the pod is out of service because Stayput patches it next.
+	Turn bool
 	// Surge: the pod exists only while others are updated. Removing: this surge pod is being removed.
 	Surge, Removing bool
 	// Kept: the workload's own partition keeps the pod as it is, with Stayput or without.

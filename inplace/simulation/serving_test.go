@@ -99,24 +99,24 @@ func TestPreStopCounts(t *testing.T) {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "p1"})
 			pod.Spec.Containers[0].Lifecycle, pod.Spec.Containers[1].Lifecycle = c.app, c.proxy
 			pod.Spec.TerminationGracePeriodSeconds = new(c.grace)
-			s := podstate.State{MarkedPod: podstate.MarkedPod{Pod: pod}, Containers: fixture.Reimaged("app", "v2").Containers}
+			s := podstate.State{Turn: true, MarkedPod: podstate.MarkedPod{Pod: pod}, Containers: fixture.Reimaged("app", "v2").Containers}
 			if c.both {
 				s.Containers = append(s.Containers, fixture.Reimaged("proxy", "p2").Containers...)
 			}
-			turns, endpoints := podstate.Turns{&s: true}, podstate.Endpoints{pod.UID: {OutSince: fixture.Start}}
-			if found := turns.DrainState(&s, endpoints, drain, fixture.Start); found.Over != (c.left == 0) || found.Left != c.left {
+			endpoints := podstate.Endpoints{pod.UID: {OutSince: fixture.Start}}
+			if found := s.DrainState(endpoints, drain, fixture.Start); found.Over != (c.left == 0) || found.Left != c.left {
 				t.Errorf("drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
 			}
 			if !c.both {
 				side := pod.Spec.Containers[0]
 				side.Name, side.RestartPolicy = "mesh", new(corev1.ContainerRestartPolicyAlways)
 				pod.Spec.InitContainers, s.Containers = []corev1.Container{side}, fixture.Reimaged("mesh", "m2").Containers
-				if found := turns.DrainState(&s, endpoints, drain, fixture.Start); found.Over != (c.left == 0) || found.Left != c.left {
+				if found := s.DrainState(endpoints, drain, fixture.Start); found.Over != (c.left == 0) || found.Left != c.left {
 					t.Errorf("a sidecar: drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
 				}
 			}
 			s.Removing = true
-			if turns.DrainState(&s, endpoints, drain, fixture.Start).Over {
+			if s.DrainState(endpoints, drain, fixture.Start).Over {
 				t.Error("a surge pod is deleted before its drain is over")
 			}
 		})
