@@ -11,7 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// planner has the order of the stages: the marks of revisions come first (marking), then the pods are moved (mover), and then the native
+// planner has the order of the stages: the marks of revisions come first (marking), then the pods are moved (move), and then the native
 // controller is nudged (nudger).
 type planner struct{ *observed }
 
@@ -87,25 +87,18 @@ func (p planner) renewHold() {
 func (p planner) movePods() {
 	p.prePull().Advance(false)
 	next := p.next()
-	p.mover().move(next)
+	p.move(next)
 	p.nudger().nudgeToReplace(next)
 	p.tellPartition()
 }
 
-// tellPartition sets the phase if the update waits only for the partition, or if the partition is not valid. Where nodes pull images at the
-// partition, it waits for these first.
+// tellPartition sets the phase if the update waits only for the partition, or if the partition is not valid.
 func (p planner) tellPartition() {
-	partition, pods, images := p.update.Partition, p.update.States, p.update.Plan.Result.Images
-	flaw := partition.Flaw(pods)
-	switch stage, byWindow := partition.Waits(pods); {
-	case flaw != "":
-		p.update.Plan.Phase(steps.PhaseStalled, flaw)
-	case stage != "" && images.Pulling:
-	case stage != "":
-		p.update.Plan.Phase(steps.PhaseAtPartition(byWindow), images.After(stage))
-	case partition.HoldsPods():
-		if unresized := partition.Unresized(p.notResized()); unresized != "" {
-			p.update.Plan.Phase(steps.PhaseUpdating, unresized) // the native controller may be about to replace the pod
+	phase, message := p.update.AtStage(true)
+	if phase == "" && p.update.Partition.HoldsPods() {
+		if message = p.update.Partition.Unresized(p.notResized()); message != "" {
+			phase = steps.PhaseUpdating // the native controller may be about to replace the pod
 		}
 	}
+	p.update.Plan.Phase(phase, message)
 }

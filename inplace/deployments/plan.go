@@ -32,7 +32,7 @@ func (r Rollout) begin(obstacle *inplace.Reason) engine.Planner {
 // PodProgress returns what users need to know of each live pod, by name.
 func (r Rollout) PodProgress() []podstate.PodProgress {
 	o := r.observed()
-	return o.update.PodProgress(o.sets.AnyUpdating(), o.paused())
+	return o.update.PodProgress(o.sets.AnyUpdating())
 }
 
 // Images counts the nodes that have the new images, where a partition keeps all pods.
@@ -112,7 +112,7 @@ func (p planner) AskDryRun() {
 
 // rest leaves everything as it is, and renews the hold.
 func (p planner) rest() {
-	p.pacer().keepTurns()
+	p.pacer()
 	patcher{observed: p.observed, marks: p.sets.Marking()}.patch()
 }
 
@@ -134,7 +134,6 @@ func (p planner) pace() pace {
 		return pacer.decide()
 	}
 	p.goBack()
-	pacer.keepTurns()
 	return pacer.pace
 }
 
@@ -157,12 +156,8 @@ func (p planner) write(pace pace, changes changes) *inplace.Reason {
 func (p planner) tell(waiting waiting) {
 	plan := p.update.Plan
 	plan.Waiting = waiting.why
-	switch {
-	case plan.Result.Phase != "" || p.paused():
-	case waiting.stage != "":
-		plan.Phase(steps.PhaseAtPartition(waiting.byWindow), waiting.stage)
-	case waiting.flaw != "":
-		plan.Phase(steps.PhaseStalled, waiting.flaw)
+	if plan.Result.Phase == "" && !p.paused() {
+		plan.Phase(waiting.phase, waiting.message)
 	}
 }
 

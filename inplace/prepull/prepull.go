@@ -78,7 +78,7 @@ func (p *PrePull) Advance(paused bool) {
 	failed := false
 	for _, s := range p.Next {
 		found := p.find(s)
-		p.tell(found, !failed)
+		p.tell(s, found, !failed)
 		failed = failed || found.failure != ""
 		s.Lacks = found.lacks
 	}
@@ -188,20 +188,20 @@ func (p *PrePull) find(s *podstate.State) result {
 }
 
 func awaiting(image, node string) string {
-	return fmt.Sprintf("waiting for image %s on node %s", image, node)
+	return fmt.Sprintf("image %s on node %s", image, node)
 }
 
 // tell adds the result to the plan. The first image that cannot be pulled takes precedence over everything else that is waited for.
-func (p *PrePull) tell(found result, isFirst bool) {
+func (p *PrePull) tell(s *podstate.State, found result, isFirst bool) {
 	p.Plan.Again(found.again)
 	p.Plan.Result.NotPulled = cmp.Or(p.Plan.Result.NotPulled, found.skipped)
-	if found.failure != "" && isFirst {
-		p.Plan.Waiting = ""
-	}
 	if found.failure != "" && !slices.Contains(p.Plan.Result.PullFailures, found.failure) {
 		p.Plan.Result.PullFailures = append(p.Plan.Result.PullFailures, found.failure)
 	}
-	p.Plan.Waiting = cmp.Or(p.Plan.Waiting, found.lacks)
+	wait := steps.Wait{Filter: steps.FilterImages, Pod: s.Pod, Why: found.lacks}
+	if p.Plan.Wait(wait); found.failure != "" && isFirst {
+		p.Plan.Result.Waits = slices.Insert(p.Plan.Result.Waits, 0, wait)
+	}
 }
 
 // missing returns the images for which the kubelet may ask the registry when the containers of the pod start.

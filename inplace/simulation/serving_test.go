@@ -99,24 +99,24 @@ func TestPreStopCounts(t *testing.T) {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "p1"})
 			pod.Spec.Containers[0].Lifecycle, pod.Spec.Containers[1].Lifecycle = c.app, c.proxy
 			pod.Spec.TerminationGracePeriodSeconds = new(c.grace)
-			s := podstate.State{Turn: true, MarkedPod: podstate.MarkedPod{Pod: pod}, Containers: fixture.Reimaged("app", "v2").Containers}
+			s := podstate.State{MarkedPod: podstate.MarkedPod{Pod: pod}, Containers: fixture.Reimaged("app", "v2").Containers}
 			if c.both {
 				s.Containers = append(s.Containers, fixture.Reimaged("proxy", "p2").Containers...)
 			}
 			endpoints := podstate.Endpoints{pod.UID: {OutSince: fixture.Start}}
-			if found := s.DrainState(endpoints, drain, fixture.Start); found.Over != (c.left == 0) || found.Left != c.left {
-				t.Errorf("drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
+			if over, left := s.Drained(endpoints, drain, fixture.Start); over != (c.left == 0) || left != c.left {
+				t.Errorf("drained %t, looks again in %s; want %s", over, left, c.left)
 			}
 			if !c.both {
 				side := pod.Spec.Containers[0]
 				side.Name, side.RestartPolicy = "mesh", new(corev1.ContainerRestartPolicyAlways)
 				pod.Spec.InitContainers, s.Containers = []corev1.Container{side}, fixture.Reimaged("mesh", "m2").Containers
-				if found := s.DrainState(endpoints, drain, fixture.Start); found.Over != (c.left == 0) || found.Left != c.left {
-					t.Errorf("a sidecar: drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
+				if over, left := s.Drained(endpoints, drain, fixture.Start); over != (c.left == 0) || left != c.left {
+					t.Errorf("a sidecar: drained %t, looks again in %s; want %s", over, left, c.left)
 				}
 			}
 			s.Removing = true
-			if s.DrainState(endpoints, drain, fixture.Start).Over {
+			if over, _ := s.Drained(endpoints, drain, fixture.Start); over {
 				t.Error("a surge pod is deleted before its drain is over")
 			}
 		})
