@@ -22,6 +22,9 @@ func (s *State) ToRestart() bool { return s.Restarts() && s.takesPart() }
 // ToResize reports whether this update has yet to see the pod get its CPU and memory, whether they are written already or not.
 func (s *State) ToResize() bool { return s.Resizing && s.takesPart() }
 
+// MayStart reports whether the pod's containers can restart: its new images are on its node, as far as they can be pulled first.
+func (s *State) MayStart() bool { return s.Lacks == "" && s.Postponed() == "" }
+
 // PullsOnly reports whether a partition keeps the pod as it is, and its containers would otherwise restart: its node may pull the images.
 func (s *State) PullsOnly() bool {
 	restartsLater := s.Restarts() && !s.Surge && s.Infeasible == ""

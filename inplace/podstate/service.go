@@ -38,9 +38,9 @@ func setReady(pod *corev1.Pod, ready corev1.PodCondition) []jsonpatch.Operation 
 
 // PutAllBack puts pods back into service that have no turn, as soon as that is safe. The status of a pod on an unreachable node says
 // nothing about its containers.
-func PutAllBack(d *steps.PlanBuilder, pods []*State, turns Turns, now time.Time) {
+func PutAllBack(d *steps.PlanBuilder, pods []*State, now time.Time) {
 	for _, s := range pods {
-		if !readiness.Out(s.Pod) || turns[s] || s.Removing || s.Unreachable {
+		if !readiness.Out(s.Pod) || s.Turn || s.Removing || s.Unreachable {
 			continue
 		}
 		back, wait := s.Move.MayGoBack(nil, s.Pod, now)
