@@ -19,7 +19,6 @@ type Reserver interface {
 }
 
 func budgets(u *Update) Reserver { return u.budgets }
-
 func limits(u *Update) Reserver { return u.seen.Share }
 
 // shared returns the filter of that Reserver.
