@@ -272,8 +272,7 @@ func (n news) adopt(known *update) {
 	known.told[EventNotPulled] = n.plan.NotPulled != ""
 	known.told[EventNoDryRun] = n.plan.NoDryRun != ""
 	known.told[EventBypassed] = n.plan.Bypassed != ""
-	_, told := n.stage()
-	known.told[told] = true
+	known.told[n.stage()] = true
 }
 
 // moves records an event on each pod that got new images, a new revision, or both, and that a pod went on without its hooks. It counts the
@@ -377,32 +376,33 @@ func (n news) mayBeCause(pod *corev1.Pod) bool {
 // stages records, once for each value of the partition and each opening of the window, that the update waits for it. How many pods that are
 // may change later, when the workload is scaled.
 func (n news) stages(known *update) {
-	if event, told := n.stage(); event != "" && !known.told[told] {
-		known.told[told] = true
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, event, n.plan.Message)
+	told := n.stage()
+	if told == "" || known.told[told] {
+		return
 	}
+	known.told[told] = true
+	if n.plan.Phase == steps.PhaseWindow {
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventWindow, n.plan.Message)
+		return
+	}
+	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventPartition, n.plan.Message)
 }
 
-// stage returns the event of an update that waits at its partition or for its window, and what it tells once; empty for another update.
-func (n news) stage() (event, told string) {
+// stage returns what is told once of an update that waits at its partition or for its window; empty for another update.
+func (n news) stage() string {
 	switch partition := n.seen.Settings.Partition; n.plan.Phase {
 	case steps.PhaseWindow:
-		return EventWindow, EventWindow + " " + partition.Closed
+		return EventWindow + " " + partition.Closed
 	case steps.PhasePartition:
-		return EventPartition, EventPartition + " " + partition.Value
+		return EventPartition + " " + partition.Value
 	default:
-		return "", ""
+		return ""
 	}
 }
 
 // patience is how long pods may wait for the same before that is news. The disruption controller counts a pod that is Ready again a moment
 // later, and others are over soon.
 const patience = 10 * time.Second
-
-// waitEvents are the events that tell what pods wait for, by filter.
-var waitEvents = map[string]string{
-	steps.FilterBudget: EventAwaitsBudget, steps.FilterLimit: EventAwaitsLimit, steps.FilterHooks: EventAwaitsHook,
-}
 
 // awaits notices what pods wait for, and records it once, when it has lasted. While a pod is in progress, no other workload holds up the
 // update. If others have taken what the plan was to take, it waits as it did.
@@ -413,9 +413,9 @@ func (n news) awaits(known *update) {
 	before := known.since
 	known.refused, known.since, known.awaiting = false, map[string]time.Time{}, map[string]int{}
 	for _, wait := range n.plan.Waits {
-		event, told := waitEvents[wait.Filter], wait.Filter+" "+wait.For
+		told := wait.Filter + " " + wait.For
 		known.awaiting[told]++
-		if event == "" || wait.Shared && n.plan.Progress.Moving > 0 {
+		if wait.Shared && n.plan.Progress.Moving > 0 {
 			continue
 		}
 		known.since[told] = before[told]
@@ -428,8 +428,20 @@ func (n news) awaits(known *update) {
 		known.refused = known.refused || wait.Filter == steps.FilterBudget
 		if !known.told[told] {
 			known.told[told] = true
-			n.event(n.rollout.Workload(), corev1.EventTypeNormal, event, n.plan.Progress.String()+"; "+wait.String())
+			n.tell(wait.Filter, n.plan.Progress.String()+"; "+wait.String())
 		}
+	}
+}
+
+// tell records what pods wait for, if users are told of that filter.
+func (n news) tell(filter, note string) {
+	switch filter {
+	case steps.FilterBudget:
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsBudget, note)
+	case steps.FilterLimit:
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsLimit, note)
+	case steps.FilterHooks:
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsHook, note)
 	}
 }
 

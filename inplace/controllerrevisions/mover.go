@@ -28,8 +28,7 @@ func (o *observed) move(next []*Pod) {
 	pace.Begin(pace.GoOn(pods))
 }
 
-// ordinals: a pod that serves does not overtake one before it that waits for a PodDisruptionBudget or a limit. Pods that do not serve go
-// on: the PodDisruptionBudget may wait for them.
+// ordinals: a pod before it waits for a PodDisruptionBudget or a limit. Pods that do not serve go on: the former may wait for them.
 func (o *observed) ordinals(_ *engine.Pace, s *podstate.State) *steps.Wait {
 	if s.Serving && o.kind.InOrder() && o.update.Plan.Result.Refused() != "" {
 		return &steps.Wait{}

@@ -11,8 +11,7 @@ import (
 )
 
 // restarts makes the next steps for pods whose annotations ask for restarts (podstate/request.go). They wait while an update is in
-// progress, whichever controller makes it. Pods that do not serve go first. Each container waits until the pod is available after the one
-// before.
+// progress, whichever controller makes it. Pods that do not serve go first. Each container has a turn of its own.
 func (u *Update) restarts(p Planner) {
 	requests := u.requests(p)
 	if len(requests) == 0 {

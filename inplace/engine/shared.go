@@ -19,8 +19,7 @@ type Reserver interface {
 }
 
 func budgets(u *Update) Reserver { return u.budgets }
-
-func limits(u *Update) Reserver { return u.seen.Share }
+func limits(u *Update) Reserver  { return u.seen.Share }
 
 // shared returns the filter of that Reserver.
 func shared(by func(*Update) Reserver) func(*Pace, *podstate.State) *steps.Wait {
