@@ -39,6 +39,8 @@ type editDecision struct {
 	kept []patches.EntryChange
 	// text is the line for the decision annotation and the warning; empty if the workload is not managed.
 	text string
+	// mode is why it is not managed.
+	mode inplace.Mode
 }
 
 // templateEdits answers the requests of clients that edit a template.
@@ -174,9 +176,13 @@ func (j editDecision) decision() decision {
 	return recreate
 }
 
-// warnings returns the same lines for both webhooks: the API server shows equal warnings once.
+// warnings returns the same lines for both webhooks: the API server shows equal warnings once. Only users who may expect an update in place
+// are told why there is none.
 func (j editDecision) warnings() []string {
-	if j.text == "" {
+	switch {
+	case j.mode == inplace.ModeNotOptedIn:
+		return []string{line(steps.WarningPrefix + j.mode.Reason().Message)}
+	case j.text == "":
 		return nil
 	}
 	warnings := []string{line(steps.WarningPrefix + j.text)}

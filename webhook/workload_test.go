@@ -336,19 +336,25 @@ func TestInPlaceOnly(t *testing.T) {
 	}
 }
 
-// TestUnmanagedIsNotRead: whether a workload is managed needs its namespace only, so an edit of one that is not passes without a warning.
+// TestUnmanagedIsNotRead: whether a workload is managed needs its namespace only, so an edit of one that is not passes. Who may expect an
+// update in place, as the namespace is labelled, is told why there is none.
 func TestUnmanagedIsNotRead(t *testing.T) {
 	unasked, set := statefulSet(t, v2Template, ""), statefulSet(t, v1Template, "")
 	unasked.Labels, set.Labels = nil, nil
 	optedOut := deployment(t, envTemplate)
 	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
-	for name, req := range map[string]admission.Request{
-		"StatefulSet that did not ask": request(t, "jane", admissionv1.Update, unasked, set),
-		"Deployment that opts out":     editing(t, optedOut, deployment(t, v1Template)),
+	for name, test := range map[string]struct {
+		request admission.Request
+		warning string
+	}{
+		"StatefulSet that did not ask": {request(t, "jane", admissionv1.Update, unasked, set), "stayput: not updated in place: StatefulSets " +
+			"need the label stayput.dev/statefulsets: in-place, on themselves or on their namespace"},
+		"Deployment that opts out": {editing(t, optedOut, deployment(t, v1Template)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			req := test.request
 			h := handlers(t, broken(t), onlyNamespaces(t, namespace(inplace.ModeInPlaceOnly)))
-			expectWarning(t, h.handle(t.Context(), req, h.templateEdits().mutateWorkload), "")
+			expectWarning(t, h.handle(t.Context(), req, h.templateEdits().mutateWorkload), test.warning)
 			response := h.handle(t.Context(), req, orDeny(h.templateEdits().validateWorkload))
 			expectRejected(t, req, response, nil)
 			expectWarning(t, response, "")

@@ -76,7 +76,7 @@ func (j EditDecision) Notices() []string {
 func IsNotice(line string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
 	prefixes := []string{PartitionPrefix, edit.AboutVariables, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix, HooksPrefix,
-		BudgetPrefix, WindowPrefix}
+		BudgetPrefix, WindowPrefix, inplace.NotManagedPrefix}
 	return slices.ContainsFunc(prefixes, begins)
 }
 
