@@ -53,15 +53,14 @@ func (h templateEdits) mutateWorkload(ctx context.Context, req admission.Request
 	if now == nil || err != nil {
 		return allow(), err
 	}
-	decided := editDecision{text: before.Annotations[inplace.AnnotationDecision]}
-	warnings := []string(nil)
+	recorded, decided, warnings := before.Annotations[inplace.AnnotationDecision], editDecision{}, []string(nil)
 	if edits(req, now, before) {
 		if decided, err = h.decideEdit(ctx, req, now, before); err != nil {
 			return allow(), err
 		}
-		warnings = decided.warnings()
+		recorded, warnings = steps.Recorded(decided.text, now.Spec.Template), decided.warnings()
 	}
-	response := patch(uncounted, steps.RecordDecision(now, decided.text, decided.kept...))
+	response := patch(uncounted, steps.RecordDecision(now, recorded, decided.kept...))
 	response.Warnings = warnings
 	return response, nil
 }
@@ -128,7 +127,7 @@ func (h templateEdits) decideEdit(ctx context.Context, req admission.Request, no
 	}
 	mode, err := h.Live.Mode(ctx, kinds[at].Kind, req.Namespace, now.Labels)
 	if err != nil || !mode.Manages() {
-		return editDecision{}, err
+		return editDecision{mode: mode}, err
 	}
 	decided, err := kinds[at].decideEdit(h, ctx, req, before)
 	if err == nil {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/bynamespace"
 )
 
@@ -506,5 +507,19 @@ func expectWarning(t *testing.T, response admission.Response, want string) {
 		t.Errorf("warnings %q, want none", got)
 	case want != "" && !strings.HasPrefix(strings.Join(got, "; "), want), len(got) > 1 && strings.Join(got, "; ") != want:
 		t.Errorf("warnings %q, want %q", got, want)
+	}
+}
+
+// TestDecisionIsOfItsTemplate: after an edit of which no manager was asked, what is recorded is not taken for the decision on that edit.
+func TestDecisionIsOfItsTemplate(t *testing.T) {
+	h := handlers(t, broken(t), running(t, inplace.ModeInPlace))
+	v1, v2, env := deployment(t, v1Template), deployment(t, v2Template), deployment(t, envTemplate)
+	response := h.handle(context.Background(), editing(t, v2, v1), h.templateEdits().mutateWorkload)
+	recorded := response.Patches[0].Value.(map[string]string)[inplace.AnnotationDecision]
+	for _, workload := range []*apps.Deployment{v1, v2, env} {
+		got := steps.DecidedOn(annotated(workload, recorded), workload.Spec.Template.Hash())
+		if want := map[bool]string{true: "in place: restarts app"}[workload == v2]; got != want {
+			t.Errorf("%q is taken for %q, want %q", recorded, got, want)
+		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestALostRevision(t *testing.T) {
 	f := fixture.NewFleet(t, 3)
 	f.Seen.Mode = inplace.ModeInPlaceOnly
-	f.DaemonSet.Annotations = map[string]string{inplace.AnnotationDecision: "in place: restarts app"}
+	f.DaemonSet.Annotations = map[string]string{inplace.AnnotationDecision: steps.Recorded("in place: restarts app", fixture.App{Image: "v2"}.Template())}
 	f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "0"
 	f.Edit(fixture.App{Image: "v2"})
 	f.Rest()

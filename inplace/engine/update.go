@@ -79,9 +79,9 @@ func (w Workload) NotInPlace(reasons inplace.Reasons) inplace.Reasons {
 }
 
 // accepted reports whether the last edit of the template was accepted as one in place. No webhook was asked, or Stayput did not manage the
-// workload, if nothing is recorded.
+// workload, if nothing is recorded for this template.
 func (w Workload) accepted() bool {
-	decided := w.GetAnnotations()[inplace.AnnotationDecision]
+	decided := steps.DecidedOn(w, w.Template.Hash())
 	return decided != "" && !strings.HasPrefix(decided, edit.RecreatePrefix)
 }
 

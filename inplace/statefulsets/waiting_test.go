@@ -31,7 +31,7 @@ func TestALostRevision(t *testing.T) {
 			steps.PhaseWindow},
 	} {
 		m := fixture.NewMembers(t, 3, fixture.Rolling(2, ""))
-		m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: "in place: restarts app"}
+		m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: steps.Recorded("in place: restarts app", fixture.App{Image: "v2"}.Template())}
 		m.Edit(fixture.App{Image: "v2"})
 		m.Rest()
 		m.Fleet.Revisions = slices.DeleteFunc(m.Fleet.Revisions, func(r *apps.ControllerRevision) bool { return r.Name == "db-1" })
@@ -63,7 +63,7 @@ func TestALostRevision(t *testing.T) {
 func TestALostRevisionIsFreed(t *testing.T) {
 	m := fixture.NewMembers(t, 2)
 	m.Rollout.Seen.Mode = inplace.ModeInPlaceOnly
-	m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: "in place: no restart"}
+	m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: steps.Recorded("in place: restarts app", fixture.App{Image: "v2"}.Template())}
 	m.Edit(fixture.App{Image: "v2"})
 	m.Fleet.Revisions = m.Fleet.Revisions[1:]
 	if plan := m.Rest(); !plan.Decision.Waits || !strings.Contains(plan.Message, "delete the pod, or set the label to in-place") {
@@ -80,7 +80,7 @@ func TestALostRevisionIsFreed(t *testing.T) {
 func TestOnePodThatCannotBeUpdatedInPlace(t *testing.T) {
 	m := fixture.NewMembers(t, 3)
 	m.Rollout.Seen.Mode = inplace.ModeInPlaceOnly
-	m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: "in place: restarts app"}
+	m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: steps.Recorded("in place: restarts app", fixture.App{Image: "v2"}.Template())}
 	m.Member(2).Labels[inplace.LabelRevisionHash] = "db-0"
 	m.Edit(fixture.App{Image: "v2"})
 	plan := m.Rest()
