@@ -94,8 +94,8 @@ func wrongNames(t *testing.T) {
 	s.begin("wrong settings", noUpdates)
 	namespace, workload := "namespace/"+s.namespace, "deployment/web"
 	for _, wrong := range []struct{ verb, of, setting, says string }{
-		{"label", workload, "stayput.dev/partitions=1", "no such setting, so it does nothing; the nearest to stayput.dev/partitions is the label " +
-			partitionLabel},
+		{"label", workload, "stayput.dev/partitions=1",
+			"no such setting, so it does nothing; the nearest to stayput.dev/partitions is the label " + partitionLabel},
 		{"annotate", workload, partitionLabel + "=1", "it counts as a label only"},
 		{"label", namespace, windowAnnotation + "=always", "it counts as an annotation only"},
 		{"label", workload, statefulSetsLabel + "=in-place", "it counts on a Namespace or StatefulSet only"},

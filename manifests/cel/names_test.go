@@ -147,7 +147,8 @@ func TestWrongSettingsAreTold(t *testing.T) {
 			"stayput.dev/statefulset is the label stayput.dev/statefulsets"},
 		{"Namespace", "label stayput.dev/updates=in-place", "label stayput.dev/updates" + nothing +
 			"stayput.dev/updates is the label stayput.dev/update"},
-		{"Namespace", "label stayput.dev/Update=in-place", "label stayput.dev/Update" + nothing + "stayput.dev/Update is the label stayput.dev/update"},
+		{"Namespace", "label stayput.dev/Update=in-place", "label stayput.dev/Update" + nothing +
+			"stayput.dev/Update is the label stayput.dev/update"},
 		{"Namespace", "label stayput.dev/drian=5s", "label stayput.dev/drian" + nothing + "stayput.dev/drian is the label stayput.dev/drain"},
 		{"Deployment", "annotation stayput.dev/prerestart-hook=lb", "annotation stayput.dev/prerestart-hook" + nothing +
 			"stayput.dev/prerestart-hook is the annotation stayput.dev/pre-restart-hooks"},
@@ -173,7 +174,8 @@ func TestWrongSettingsAreTold(t *testing.T) {
 		t.Errorf("the same label on the object and in its template: %q", told)
 	}
 	two := a("Deployment", "label stayput.dev/drains=5s", "annotation stayput.dev/surge=true")
-	if told := policy.of(nil, two, managed, &user.DefaultInfo{}); !strings.Contains(told, "no such setting") || !strings.Contains(told, "as a label") {
+	told := policy.of(nil, two, managed, &user.DefaultInfo{})
+	if !strings.Contains(told, "no such setting") || !strings.Contains(told, "as a label") {
 		t.Errorf("of two wrong settings it tells %q", told)
 	}
 	long := a("Namespace", "label stayput.dev/"+strings.Repeat("a", 63)+"=1", "label stayput.dev/a=", "annotation stayput.dev/é=1")

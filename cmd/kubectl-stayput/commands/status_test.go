@@ -91,7 +91,8 @@ func partial(mode string, marks map[string]string) map[string]runtime.Object {
 func TestLastEditOfAnOutage(t *testing.T) {
 	objects := partial("in-place", nil)
 	objects[webPath].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image = "app:3"
-	if said, _ := serve(t, objects).run("status", "deploy/web", "-n", "shop"); !strings.Contains(said.out, "Last edit:  no manager was asked about it\n") {
+	said, _ := serve(t, objects).run("status", "deploy/web", "-n", "shop")
+	if !strings.Contains(said.out, "Last edit:  no manager was asked about it\n") {
 		t.Errorf("%s%s", said.out, said.err)
 	}
 }
