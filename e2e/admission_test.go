@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -18,6 +19,7 @@ func admission(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"in-place-only rejects":          onlyInPlace,
 		"values that do not parse":       unknownValues,
+		"names that do nothing":          wrongNames,
 		"our priority is ours":           priorityIsStayputs,
 		"Ready goes with the containers": readyOnlyWithContainers,
 		"Ready waits for startup probes": readyAfterStartup,
@@ -54,6 +56,29 @@ func unknownValues(t *testing.T) {
 	s.expectIn(s.refused("annotate", "deployment/web", listAnnotation+"=*"), listAnnotation)
 	s.expectIn(s.refused("annotate", "deployment/web", auxiliaryList+"=side,"), auxiliaryList, "shipper,metrics")
 	s.expectIn(s.kubectl("", "annotate", "deployment/web", auxiliaryList+"=side, ghost"), "Warning:", "no container ghost")
+}
+
+// wrongNames checks that kubectl warns of settings that do nothing, and that they are stored. The tests of manifests/cel have more.
+func wrongNames(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(1))
+	s.begin("wrong settings", noUpdates)
+	namespace, workload := "namespace/"+s.namespace, "deployment/web"
+	for _, wrong := range []struct{ verb, of, setting, says string }{
+		{"label", workload, "stayput.dev/partitions=1",
+			"no such setting, so it does nothing; the nearest to stayput.dev/partitions is the label " + partitionLabel},
+		{"annotate", workload, partitionLabel + "=1", "it counts as a label only"},
+		{"label", namespace, windowAnnotation + "=always", "it counts as an annotation only"},
+		{"label", workload, statefulSetsLabel + "=in-place", "it counts on a Namespace or StatefulSet only"},
+		{"label", namespace, partitionLabel + "=1", "it counts on a Deployment or DaemonSet only"},
+	} {
+		key, _, _ := strings.Cut(wrong.setting, "=")
+		s.expectIn(s.kubectl("", wrong.verb, wrong.of, wrong.setting), "Warning: ", key+": ", wrong.says)
+		s.kubectl("", wrong.verb, wrong.of, key+"-")
+	}
+	native := newStage(t, nil)
+	native.create(web(1))
+	native.expectIn(native.kubectl("", "label", workload, updateLabel+"=in-place"), "Warning: ", native.namespace+" has none")
 }
 
 // priorityIsStayputs checks that only the managers' pods may use the managers' PriorityClass to preempt others, in labelled and in other

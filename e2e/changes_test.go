@@ -112,7 +112,7 @@ func (s *scenario) told(name string, c changes.Case, said string) {
 	if aside := "Warning: stayput: " + c.Aside; c.Aside != "" && !slices.Contains(strings.Split(said, "\n"), aside) {
 		s.Errorf("%s: there is no line %q in:\n%s", c.Name, aside, said)
 	}
-	if decision := s.workload(name).GetAnnotations()[decisionAnnotation]; decision != c.Decision {
+	if decision, _, _ := strings.Cut(s.workload(name).GetAnnotations()[decisionAnnotation], " (template "); decision != c.Decision {
 		s.Errorf("%s: the recorded decision is %q instead of %q", c.Name, decision, c.Decision)
 	}
 }

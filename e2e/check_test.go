@@ -53,6 +53,7 @@ func checks(t *testing.T) {
 	c.create(web(1))
 	c.managed("web")
 	c.sound()
+	c.proves()
 	for name, b := range breakages {
 		t.Run(name, func(t *testing.T) {
 			c := &checkup{c.in(t)}
@@ -74,8 +75,9 @@ func (s *scenario) in(t *testing.T) *scenario {
 }
 
 // report runs the plugin, and returns what it reports and its exit code.
-func (c *checkup) report(ctx context.Context) (report check.Report, code int, err error) {
-	command := exec.CommandContext(ctx, filepath.Join(binaries, "kubectl"), "stayput", "check", "-o", "json", "--kubeconfig", kubeconfig)
+func (c *checkup) report(ctx context.Context, flags ...string) (report check.Report, code int, err error) {
+	arguments := append([]string{"stayput", "check", "-o", "json", "--kubeconfig", kubeconfig}, flags...)
+	command := exec.CommandContext(ctx, filepath.Join(binaries, "kubectl"), arguments...)
 	command.Env = append(os.Environ(), "PATH="+binaries+string(os.PathListSeparator)+os.Getenv("PATH"))
 	var out, messages bytes.Buffer
 	command.Stdout, command.Stderr = &out, &messages
@@ -86,6 +88,27 @@ func (c *checkup) report(ctx context.Context) (report check.Report, code int, er
 		return report, 0, fmt.Errorf("%w in %q: %s", err, out.String(), messages.String())
 	}
 	return report, command.ProcessState.ExitCode(), nil
+}
+
+// proves has the native controllers prove their user names, and checks that the proof leaves nothing behind.
+func (c *checkup) proves() {
+	c.Helper()
+	c.eventually("the native controllers to prove who they are", func(ctx context.Context) error {
+		report, code, err := c.report(ctx, "--prove")
+		proved := slices.ContainsFunc(report.Passed, func(each check.Passed) bool { return strings.HasPrefix(each.Says, "proved: ") })
+		if err == nil && (code != 0 || !proved) {
+			err = fmt.Errorf("exit code %d: %+v", code, report)
+		}
+		return err
+	})
+	c.eventually("the proof to be gone", func(ctx context.Context) error {
+		left, _, err := kubectl(ctx, "", "get", "namespaces,validatingadmissionpolicies,validatingadmissionpolicybindings",
+			"-l", "app.kubernetes.io/name=stayput-prove", "-o", "name")
+		if err == nil && left != "" {
+			err = fmt.Errorf("it has left %s", left)
+		}
+		return err
+	})
 }
 
 // sound waits until the check finds nothing.

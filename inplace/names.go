@@ -38,7 +38,8 @@ const (
 	//
 	// See deployments/surge.go.
 	LabelSurgeReplicas = "stayput.dev/surge-replicas"
-	// AnnotationDecision says on a workload what its last template edit does to the running pods.
+	// AnnotationDecision says on a workload what its last template edit does to the running pods, and ends with a hash of that template. After
+	// an edit of which no manager was asked, the hash is another one than that of the template.
 	//
 	// Set by the mutating webhook.
 	AnnotationDecision = "stayput.dev/decision"

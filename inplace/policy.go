@@ -75,6 +75,9 @@ func (m Mode) IfOptedIn(opted bool) Mode {
 // Manages reports whether Stayput manages the workload's updates.
 func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 
+// NotManagedPrefix is the prefix of what Mode.Reason says.
+const NotManagedPrefix = "not updated in place: "
+
 // Reason returns the reason that Stayput does not manage workloads with this mode.
 func (m Mode) Reason() *Reason {
 	message := fmt.Sprintf("label %s is %q", LabelUpdate, m)
@@ -84,5 +87,5 @@ func (m Mode) Reason() *Reason {
 	if m == ModeNone {
 		message = "the namespace has no label " + LabelUpdate + ", or its value is not known"
 	}
-	return &Reason{Code: CodeMode, Message: "not updated in place: " + message}
+	return &Reason{Code: CodeMode, Message: NotManagedPrefix + message}
 }

@@ -39,6 +39,8 @@ type editDecision struct {
 	kept []patches.EntryChange
 	// text is the line for the decision annotation and the warning; empty if the workload is not managed.
 	text string
+	// mode is why it is not managed.
+	mode inplace.Mode
 }
 
 // templateEdits answers the requests of clients that edit a template.
@@ -51,15 +53,14 @@ func (h templateEdits) mutateWorkload(ctx context.Context, req admission.Request
 	if now == nil || err != nil {
 		return allow(), err
 	}
-	decided := editDecision{text: before.Annotations[inplace.AnnotationDecision]}
-	warnings := []string(nil)
+	recorded, decided, warnings := before.Annotations[inplace.AnnotationDecision], editDecision{}, []string(nil)
 	if edits(req, now, before) {
 		if decided, err = h.decideEdit(ctx, req, now, before); err != nil {
 			return allow(), err
 		}
-		warnings = decided.warnings()
+		recorded, warnings = steps.Recorded(decided.text, now.Spec.Template), decided.warnings()
 	}
-	response := patch(uncounted, steps.RecordDecision(now, decided.text, decided.kept...))
+	response := patch(uncounted, steps.RecordDecision(now, recorded, decided.kept...))
 	response.Warnings = warnings
 	return response, nil
 }
@@ -126,7 +127,7 @@ func (h templateEdits) decideEdit(ctx context.Context, req admission.Request, no
 	}
 	mode, err := h.Live.Mode(ctx, kinds[at].Kind, req.Namespace, now.Labels)
 	if err != nil || !mode.Manages() {
-		return editDecision{}, err
+		return editDecision{mode: mode}, err
 	}
 	decided, err := kinds[at].decideEdit(h, ctx, req, before)
 	if err == nil {
@@ -174,9 +175,13 @@ func (j editDecision) decision() decision {
 	return recreate
 }
 
-// warnings returns the same lines for both webhooks: the API server shows equal warnings once.
+// warnings returns the same lines for both webhooks: the API server shows equal warnings once. Only users who may expect an update in place
+// are told why there is none.
 func (j editDecision) warnings() []string {
-	if j.text == "" {
+	switch {
+	case j.mode == inplace.ModeNotOptedIn:
+		return []string{line(steps.WarningPrefix + j.mode.Reason().Message)}
+	case j.text == "":
 		return nil
 	}
 	warnings := []string{line(steps.WarningPrefix + j.text)}

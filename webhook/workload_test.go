@@ -23,6 +23,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/bynamespace"
 )
 
@@ -336,19 +337,25 @@ func TestInPlaceOnly(t *testing.T) {
 	}
 }
 
-// TestUnmanagedIsNotRead: whether a workload is managed needs its namespace only, so an edit of one that is not passes without a warning.
+// TestUnmanagedIsNotRead: whether a workload is managed needs its namespace only, so an edit of one that is not passes. Who may expect an
+// update in place, as the namespace is labelled, is told why there is none.
 func TestUnmanagedIsNotRead(t *testing.T) {
 	unasked, set := statefulSet(t, v2Template, ""), statefulSet(t, v1Template, "")
 	unasked.Labels, set.Labels = nil, nil
 	optedOut := deployment(t, envTemplate)
 	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
-	for name, req := range map[string]admission.Request{
-		"StatefulSet that did not ask": request(t, "jane", admissionv1.Update, unasked, set),
-		"Deployment that opts out":     editing(t, optedOut, deployment(t, v1Template)),
+	for name, test := range map[string]struct {
+		request admission.Request
+		warning string
+	}{
+		"StatefulSet that did not ask": {request(t, "jane", admissionv1.Update, unasked, set), "stayput: not updated in place: StatefulSets " +
+			"need the label stayput.dev/statefulsets: in-place, on themselves or on their namespace"},
+		"Deployment that opts out": {editing(t, optedOut, deployment(t, v1Template)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			req := test.request
 			h := handlers(t, broken(t), onlyNamespaces(t, namespace(inplace.ModeInPlaceOnly)))
-			expectWarning(t, h.handle(t.Context(), req, h.templateEdits().mutateWorkload), "")
+			expectWarning(t, h.handle(t.Context(), req, h.templateEdits().mutateWorkload), test.warning)
 			response := h.handle(t.Context(), req, orDeny(h.templateEdits().validateWorkload))
 			expectRejected(t, req, response, nil)
 			expectWarning(t, response, "")
@@ -500,5 +507,19 @@ func expectWarning(t *testing.T, response admission.Response, want string) {
 		t.Errorf("warnings %q, want none", got)
 	case want != "" && !strings.HasPrefix(strings.Join(got, "; "), want), len(got) > 1 && strings.Join(got, "; ") != want:
 		t.Errorf("warnings %q, want %q", got, want)
+	}
+}
+
+// TestDecisionIsOfItsTemplate: after an edit of which no manager was asked, what is recorded is not taken for the decision on that edit.
+func TestDecisionIsOfItsTemplate(t *testing.T) {
+	h := handlers(t, broken(t), running(t, inplace.ModeInPlace))
+	v1, v2, env := deployment(t, v1Template), deployment(t, v2Template), deployment(t, envTemplate)
+	response := h.handle(context.Background(), editing(t, v2, v1), h.templateEdits().mutateWorkload)
+	recorded := response.Patches[0].Value.(map[string]string)[inplace.AnnotationDecision]
+	for _, workload := range []*apps.Deployment{v1, v2, env} {
+		got := steps.DecidedOn(annotated(workload, recorded), workload.Spec.Template.Hash())
+		if want := map[bool]string{true: "in place: restarts app"}[workload == v2]; got != want {
+			t.Errorf("%q is taken for %q, want %q", recorded, got, want)
+		}
 	}
 }

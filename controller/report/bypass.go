@@ -1,11 +1,16 @@
 package report
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -31,7 +36,31 @@ func (n news) bypassed() {
 func (n news) tellBypass(why string) {
 	n.metrics.bypassed.WithLabelValues(n.namespace, n.kind.Workload.Name).Inc()
 	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventBypassed,
-		"A write of the "+n.kind.Workload.Name+" controller was not held, so the API server may not reach Stayput's webhooks: "+why)
+		"A write of the "+n.kind.Workload.Name+" controller was not held, so the API server may not reach Stayput's webhooks: "+why+n.scaler())
+}
+
+// scaler says which client has scaled a ReplicaSet, as the API server names it in its answer to the write that notes this; empty if that is
+// not known. The cache does not keep managedFields.
+func (n news) scaler() string {
+	for _, w := range n.writes {
+		before, is := w.Before.(*apps.ReplicaSet)
+		if !is || !scaledByAnother(before) {
+			continue
+		}
+		for _, entry := range w.After.GetManagedFields() {
+			other := entry.Manager != string(write.FieldOwner) && entry.Subresource != "status" && entry.FieldsV1 != nil
+			if other && strings.Contains(entry.FieldsV1.GetRawString(), `"f:replicas":`) {
+				return fmt.Sprintf(": %s has scaled %s", entry.Manager, before.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// scaledByAnother reports whether the ReplicaSet has other replicas than Stayput gave it.
+func scaledByAnother(rs *apps.ReplicaSet) bool {
+	given, marked := rs.Labels[inplace.LabelReplicas]
+	return marked && rs.Spec.Replicas != nil && given != strconv.Itoa(int(*rs.Spec.Replicas))
 }
 
 // guard remembers whether the next rollout of the workload has to be held from its first write on, and since when it is

@@ -5,10 +5,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
 	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -85,6 +88,44 @@ func TestReportOfABypass(t *testing.T) {
 	fixture.WantTold(t, s.Recorder)
 	if n := s.bypasses(); n != 1 {
 		t.Errorf("%v bypasses are counted, want 1", n)
+	}
+}
+
+// TestReportOfWhoHasScaled: the answer to the write that notes a bypass names the client.
+func TestReportOfWhoHasScaled(t *testing.T) {
+	fields := metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)
+	owner := func(manager, subresource string, of *metav1.FieldsV1) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: of}
+	}
+	for name, test := range map[string]struct {
+		noted   string
+		managed metav1.ManagedFieldsEntry
+		says    string
+	}{
+		"a client":                 {"1", owner("kubectl", "scale", fields), "another client has scaled: kubectl has scaled web-old"},
+		"Stayput":                  {"1", owner("stayput", "", fields), "another client has scaled"},
+		"of its status":            {"1", owner("kube-controller-manager", "status", fields), "another client has scaled"},
+		"of other fields":          {"1", owner("helm", "", metav1.NewFieldsV1(`{}`)), "another client has scaled"},
+		"not known":                {"1", owner("helm", "", nil), "another client has scaled"},
+		"of another ReplicaSet":    {"2", owner("kubectl", "scale", fields), "another client has scaled"},
+		"of one without that mark": {"", owner("kubectl", "scale", fields), "another client has scaled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bypassed := held
+			bypassed.Bypassed = "another client has scaled"
+			s := newStory(t)
+			s.begin()
+			before := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-old", Labels: map[string]string{}}}
+			before.Spec.Replicas = new(int32(2))
+			if test.noted != "" {
+				before.Labels[inplace.LabelReplicas] = test.noted
+			}
+			after := before.DeepCopy()
+			after.ManagedFields = []metav1.ManagedFieldsEntry{test.managed}
+			s.report(bypassed, write.Done{Before: before, After: after})
+			fixture.WantTold(t, s.Recorder, "Warning "+EventBypassed+
+				" A write of the Deployment controller was not held, so the API server may not reach Stayput's webhooks: "+test.says)
+		})
 	}
 }
 

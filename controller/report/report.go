@@ -64,7 +64,8 @@ const (
 	EventNotPulled = "PrePullSkipped"
 	// EventNoDryRun tells why it is not known what admission makes of new pods.
 	EventNoDryRun = "DryRunSkipped"
-	// EventBypassed tells that a native write that a webhook should have held was not held: the API server may not reach the webhooks.
+	// EventBypassed tells that a native write that a webhook should have held was not held: the API server may not reach the webhooks. If a
+	// ReplicaSet was scaled, it names the client that did so, as far as that is known.
 	EventBypassed = "WebhookBypassed"
 	// EventMoved tells, on a pod, which images it was given.
 	EventMoved = "UpdatedInPlace"

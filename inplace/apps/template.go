@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -67,8 +68,11 @@ func TemplateHash(template corev1.PodTemplateSpec, collisions *int32) string {
 	return rand.SafeEncodeString(fmt.Sprint(hasher.Sum32()))
 }
 
-// Hash returns a hash that identifies the template, whatever revision it may get.
-func (t Template) Hash() string { return TemplateHash(t.Typed(), nil) }
+// Hash returns a hash that identifies the template, whatever revision it may get. It does not depend on the version of Stayput.
+func (t Template) Hash() string {
+	digest := t.Digest()
+	return hex.EncodeToString(digest[:5])
+}
 
 // Template is a pod template exactly as the API server sent it. Decoding it into the types of one k8s.io/api release would silently
 // drop the fields of newer clusters. A Template never changes after it is decoded, so it may be shared.

@@ -9,11 +9,14 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
+// acceptedV2 is what is recorded when the edit to v2 is accepted.
+var acceptedV2 = steps.Recorded("in place: restarts app", fixture.App{Image: "v2"}.Template())
+
 // TestALostRevision: one pod's ControllerRevision is gone. In mode in-place-only the others are updated, and then the update waits.
 func TestALostRevision(t *testing.T) {
 	f := fixture.NewFleet(t, 3)
 	f.Seen.Mode = inplace.ModeInPlaceOnly
-	f.DaemonSet.Annotations = map[string]string{inplace.AnnotationDecision: "in place: restarts app"}
+	f.DaemonSet.Annotations = map[string]string{inplace.AnnotationDecision: acceptedV2}
 	f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "0"
 	f.Edit(fixture.App{Image: "v2"})
 	f.Rest()

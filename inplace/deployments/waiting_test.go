@@ -44,7 +44,7 @@ var causes = map[string]func(r *deployments.Rollout) steps.Plan{
 		return r.Plan()
 	},
 	inplace.CodeContainers: func(r *deployments.Rollout) steps.Plan { // the list of annotations is another one, for example
-		r.Deployment.Annotations[inplace.AnnotationDecision] = "in place: restarts app"
+		r.Deployment.Annotations[inplace.AnnotationDecision] = steps.Recorded("in place: restarts app", r.Deployment.Spec.Template)
 		env := fixture.App{Image: "v1", Env: "new"}
 		r.ReplicaSets[0].Spec.Template = env.Template()
 		return r.Plan()
@@ -115,8 +115,8 @@ func TestOnlyWhatWasAcceptedWaits(t *testing.T) {
 	for decision, waits := range map[string]bool{"": false, "recreate: no": false, "in place: restarts app": true} {
 		r, _ := fixture.ToV2()
 		r.Seen.Mode, r.Seen.Settings.Partition.Closed = inplace.ModeInPlaceOnly, "the window"
-		r.Deployment.Annotations[inplace.AnnotationDecision] = decision
 		r.Deployment.Spec.Template = fixture.App{Image: "v2", Env: "new"}.Template()
+		r.Deployment.Annotations[inplace.AnnotationDecision] = steps.Recorded(decision, r.Deployment.Spec.Template)
 		decided := r.Decision()
 		if decided.Held != waits || decided.Waits != waits || len(decided.Reasons) == 0 {
 			t.Errorf("after %q: %+v", decision, decided)

@@ -7,6 +7,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // The user wants no pod to be replaced. Whatever becomes impossible after an edit was accepted, no pod is, as long as a manager leads. When
@@ -24,7 +25,8 @@ func (w *world) accept(does string, a fixture.App) {
 		return
 	}
 	w.user(does, func(d *apps.Deployment) {
-		d.Spec.Template, d.Annotations[inplace.AnnotationDecision] = a.Template(), edit.InPlacePrefix+"restarts app"
+		d.Spec.Template = a.Template()
+		d.Annotations[inplace.AnnotationDecision] = steps.Recorded(edit.InPlacePrefix+"restarts app", d.Spec.Template)
 	})
 }
 

@@ -12,6 +12,9 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
+// acceptedV2 is what is recorded when the edit to v2 is accepted.
+var acceptedV2 = steps.Recorded("in place: restarts app", fixture.App{Image: "v2"}.Template())
+
 // TestALostRevision: the ControllerRevision of pods that a partition kept is deleted, and the partition is lowered. What these pods
 // have is not known. Where no pod is to be replaced, they wait, and the update says why and what to do; otherwise the controller
 // replaces them.
@@ -31,7 +34,7 @@ func TestALostRevision(t *testing.T) {
 			steps.PhaseWindow},
 	} {
 		m := fixture.NewMembers(t, 3, fixture.Rolling(2, ""))
-		m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: "in place: restarts app"}
+		m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: acceptedV2}
 		m.Edit(fixture.App{Image: "v2"})
 		m.Rest()
 		m.Fleet.Revisions = slices.DeleteFunc(m.Fleet.Revisions, func(r *apps.ControllerRevision) bool { return r.Name == "db-1" })
@@ -63,7 +66,7 @@ func TestALostRevision(t *testing.T) {
 func TestALostRevisionIsFreed(t *testing.T) {
 	m := fixture.NewMembers(t, 2)
 	m.Rollout.Seen.Mode = inplace.ModeInPlaceOnly
-	m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: "in place: no restart"}
+	m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: acceptedV2}
 	m.Edit(fixture.App{Image: "v2"})
 	m.Fleet.Revisions = m.Fleet.Revisions[1:]
 	if plan := m.Rest(); !plan.Decision.Waits || !strings.Contains(plan.Message, "delete the pod, or set the label to in-place") {
@@ -80,7 +83,7 @@ func TestALostRevisionIsFreed(t *testing.T) {
 func TestOnePodThatCannotBeUpdatedInPlace(t *testing.T) {
 	m := fixture.NewMembers(t, 3)
 	m.Rollout.Seen.Mode = inplace.ModeInPlaceOnly
-	m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: "in place: restarts app"}
+	m.StatefulSet.Annotations = map[string]string{inplace.AnnotationDecision: acceptedV2}
 	m.Member(2).Labels[inplace.LabelRevisionHash] = "db-0"
 	m.Edit(fixture.App{Image: "v2"})
 	plan := m.Rest()

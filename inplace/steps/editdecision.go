@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/patches"
 )
@@ -50,8 +51,29 @@ func (j EditDecision) String() string {
 	return j.Change.String()
 }
 
-// RecordDecision returns the operations that write on a workload what its last template edit does, or remove that if the decision is empty,
-// and that make the other changes of its annotations.
+// Recorded returns the decision as it is recorded for an edit that makes this template. Without the hash it would seem to be about a later
+// edit, of which no manager was asked.
+func Recorded(decision string, template apps.Template) string {
+	if decision == "" {
+		return ""
+	}
+	return decision + recordedFor(template.Hash())
+}
+
+// DecidedOn returns the decision that is recorded on a workload whose template has that hash; empty if none is, or if it is about another
+// template.
+func DecidedOn(workload metav1.Object, templateHash string) string {
+	decision, is := strings.CutSuffix(workload.GetAnnotations()[inplace.AnnotationDecision], recordedFor(templateHash))
+	if !is {
+		return ""
+	}
+	return decision
+}
+
+func recordedFor(templateHash string) string { return " (template " + templateHash + ")" }
+
+// RecordDecision returns the operations that write on a workload what its last template edit does (Recorded), or remove that if it is
+// empty, and that make the other changes of its annotations.
 func RecordDecision(workload metav1.Object, decision string, others ...patches.EntryChange) []jsonpatch.Operation {
 	changes := append([]patches.EntryChange{{Key: inplace.AnnotationDecision, Value: decision, Removing: decision == ""}}, others...)
 	if len(workload.GetAnnotations()) > 0 {
@@ -76,7 +98,7 @@ func (j EditDecision) Notices() []string {
 func IsNotice(line string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
 	prefixes := []string{PartitionPrefix, edit.AboutVariables, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix, HooksPrefix,
-		BudgetPrefix, WindowPrefix}
+		BudgetPrefix, WindowPrefix, inplace.NotManagedPrefix}
 	return slices.ContainsFunc(prefixes, begins)
 }
 

@@ -30,6 +30,8 @@ type Checker struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// DryRuns says whether to try writes in dry runs. The user needs the right to make them.
 	DryRuns bool
+	// Prove says whether to have the native controllers prove who they are, in a namespace that is deleted again.
+	Prove bool
 }
 
 // New returns a Checker that makes no dry runs and calls no Service directly.

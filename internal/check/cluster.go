@@ -28,8 +28,11 @@ const (
 )
 
 // controllers asks whether each native controller has a service account, and whether kube-controller-manager has them use it. If that runs
-// out of sight, only an update shows the latter.
+// out of sight, only a proof shows the latter.
 func (r *run) controllers(ctx context.Context) (string, error) {
+	if r.Prove {
+		return r.prove(ctx)
+	}
 	var wrong []string
 	for _, name := range nativeControllers {
 		found, err := r.find(ctx, kubeSystem, name, &corev1.ServiceAccount{})
@@ -54,7 +57,7 @@ func (r *run) controllers(ctx context.Context) (string, error) {
 		r.add(Error, fmt.Sprintf("%s runs without %s: %s. Stayput knows the native controllers by their user names, so every update is native",
 			controllerManager, credentials, strings.Join(wrong, ", ")), "run kube-controller-manager with "+credentials+"=true")
 	}
-	return "they have service accounts. If kube-controller-manager runs in no pod here, the first update shows whether they use them", nil
+	return "they have service accounts. If kube-controller-manager runs in no pod here, --prove shows whether they use them", nil
 }
 
 // lacksCredentials reports whether the pod runs kube-controller-manager without the flag.

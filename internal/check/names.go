@@ -7,7 +7,7 @@ const Deployment = "stayput"
 
 // Policies are the names of the ValidatingAdmissionPolicies in manifests.
 var Policies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
-	"stayput-auxiliary", "stayput-marks", "stayput-auxiliary-names",
+	"stayput-auxiliary", "stayput-marks", "stayput-auxiliary-names", "stayput-names",
 	"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-ready", "stayput-own-resizes",
 	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-status"}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // sight is what was read of a workload at one time.
@@ -28,13 +29,25 @@ func (s sight) print(out io.Writer) error {
 	workload := s.rollout.Workload()
 	fmt.Fprintf(out, "%s %s/%s\n", s.kind.Workload.Name, workload.GetNamespace(), workload.GetName())
 	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(s.rollout.Snapshot().Mode), string(inplace.ModeRecreate)))
-	fmt.Fprintf(out, "Last edit:  %s\n", cmp.Or(oneLine(workload.GetAnnotations()[inplace.AnnotationDecision]), "-"))
+	fmt.Fprintf(out, "Last edit:  %s\n", s.lastEdit())
 	fmt.Fprintf(out, "Update:     %s\n\n", s.update())
 	if err := s.printPods(out); err != nil {
 		return err
 	}
 	s.printEvents(out)
 	return nil
+}
+
+// lastEdit returns the decision on the last edit of the template.
+func (s sight) lastEdit() string {
+	workload := s.rollout.Workload()
+	if decided := steps.DecidedOn(workload, s.rollout.TemplateHash()); decided != "" {
+		return oneLine(decided)
+	}
+	if _, earlier := workload.GetAnnotations()[inplace.AnnotationDecision]; earlier {
+		return "no manager was asked about it"
+	}
+	return "-"
 }
 
 // update returns one line about the whole update. Marks count more than the plugin's own decision: the leader, which sets them, knows

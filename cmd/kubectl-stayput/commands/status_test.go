@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 var isController = true
@@ -58,11 +61,18 @@ func out(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+// recorded returns the decision as it is recorded for the Deployment's template.
+func recorded(decision string, d *appsv1.Deployment) string {
+	raw, _ := json.Marshal(d.Spec.Template)
+	template, _ := apps.ParseTemplate(raw)
+	return steps.Recorded(decision, template)
+}
+
 // partial returns a Deployment in the middle of an update, with all that belongs to it. Without marks, the update is not Stayput's.
 func partial(mode string, marks map[string]string) map[string]runtime.Object {
 	d := web()
 	d.Spec.Template.Spec.Containers[0].Image = "app:2"
-	d.Annotations = map[string]string{inplace.AnnotationDecision: "in place: restarts app"}
+	d.Annotations = map[string]string{inplace.AnnotationDecision: recorded("in place: restarts app", d)}
 	pods := "/api/v1/namespaces/shop/pods/"
 	return map[string]runtime.Object{
 		shopPath: shop(mode), webPath: d,
@@ -74,6 +84,16 @@ func partial(mode string, marks map[string]string) map[string]runtime.Object {
 			EventTime: metav1.NewMicroTime(time.Unix(0, 0))},
 		"/api/v1/namespaces/shop/events/f": &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 			ReportingController: "deployment-controller", Reason: "ScalingReplicaSet"},
+	}
+}
+
+// TestLastEditOfAnOutage: what is recorded is not shown as the decision on another edit.
+func TestLastEditOfAnOutage(t *testing.T) {
+	objects := partial("in-place", nil)
+	objects[webPath].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image = "app:3"
+	said, _ := serve(t, objects).run("status", "deploy/web", "-n", "shop")
+	if !strings.Contains(said.out, "Last edit:  no manager was asked about it\n") {
+		t.Errorf("%s%s", said.out, said.err)
 	}
 }
 

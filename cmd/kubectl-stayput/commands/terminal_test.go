@@ -73,7 +73,8 @@ func TestStrangersWriteNoControls(t *testing.T) {
 	const forged = "\x1b]0;title\a\x1b[2J\u009b31m\rmoved\b\x7f\nLeader: nobody"
 	const shown = `\u001b]0;title\u0007\u001b[2J\u009b31m moved\u0008\u007f`
 	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
-	objects[webPath].(*appsv1.Deployment).Annotations[inplace.AnnotationDecision] = "in place" + forged
+	web := objects[webPath].(*appsv1.Deployment)
+	web.Annotations[inplace.AnnotationDecision] = recorded("in place"+forged, web)
 	objects["/api/v1/namespaces/shop/events/e"].(*corev1.Event).Message = "Moving" + forged
 	objects["/apis/coordination.k8s.io/v1/namespaces/stayput-system/leases/stayput"] = lease("stayput-1", 0)
 	objects["/apis/events.k8s.io/v1/namespaces/shop/events/g"] = &eventsv1.Event{
