@@ -60,7 +60,7 @@ func unknownValues(t *testing.T) {
 
 // wrongNames checks that kubectl warns of settings that do nothing, and that they are stored. The tests of manifests/cel have more.
 func wrongNames(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(1))
 	s.begin("wrong settings", noUpdates)
 	namespace, workload := "namespace/"+s.namespace, "deployment/web"
@@ -76,7 +76,7 @@ func wrongNames(t *testing.T) {
 		s.expectIn(s.kubectl("", wrong.verb, wrong.of, wrong.setting), "Warning: ", key+": ", wrong.says)
 		s.kubectl("", wrong.verb, wrong.of, key+"-")
 	}
-	native := newStage(t, nil)
+	native := newScenario(t, nil)
 	native.create(web(1))
 	native.expectIn(native.kubectl("", "label", workload, updateLabel+"=in-place"), "Warning: ", native.namespace+" has none")
 }
