@@ -45,7 +45,7 @@ func (s *scenario) bumpChart(name string) {
 	s.patch(name, `{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}`)
 }
 
-// newDaemonScenario is newScenario for DaemonSets. It also checks that the native controller logs no errors.
+// newDaemonScenario is newScenario for DaemonSets. It also checks that the native controller has no trouble but that deletions are held.
 func newDaemonScenario(t *testing.T, labels map[string]string) *scenario {
 	t.Helper()
 	s := newScenario(t, labels)
@@ -62,18 +62,22 @@ func (s *scenario) nativeIsCalm() {
 	}
 	failed := ever(s.recorder, func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodFailed })
 	for _, e := range found.Items {
-		if reporterOf(e) == "daemonset-controller" && !(failed && e.Reason == "FailedDaemonPod") {
+		held := e.Reason == "FailedDelete" && strings.Contains(e.Message, heldDeletion)
+		if reporterOf(e) == "daemonset-controller" && !held && !(failed && e.Reason == "FailedDaemonPod") {
 			s.Errorf("the DaemonSet controller warns: %s: %s", e.Reason, e.Message)
 		}
 	}
 	s.nativeLogsNothing()
 }
 
+// heldDeletion is the message with which the deletion of a pod is refused, so that its controller tries again.
+const heldDeletion = "held: stayput updates the pods of this workload in place"
+
 // usual are errors that kube-controller-manager logs also without Stayput: its cache is older than its own last write, or older than the
 // object that it meets, and it retries. With a short history it deletes a revision twice for the same reason (cleanupHistory in
 // pkg/controller/daemon/update.go).
 var usual = []string{"the object has been modified", "is not as new as written version",
-	"failed to clean up revisions of DaemonSet: controllerrevisions.apps"}
+	"failed to clean up revisions of DaemonSet: controllerrevisions.apps", heldDeletion}
 
 // nativeLogsNothing checks the log of the test cluster's kube-controller-manager for errors about DaemonSets of the namespace.
 func (s *scenario) nativeLogsNothing() {

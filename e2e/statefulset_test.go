@@ -122,7 +122,7 @@ func (s *scenario) nativeDeletesAreTrue() {
 	for _, e := range found.Items {
 		refused[e.InvolvedObject.Name] += timesOf([]corev1.Event{e}, "FailedDelete")
 		switch {
-		case e.Reason == "FailedDelete" && !strings.Contains(e.Message, "held: stayput"):
+		case e.Reason == "FailedDelete" && !strings.Contains(e.Message, heldDeletion):
 			s.Errorf("the StatefulSet controller warns: %s", e.Message)
 		case e.Reason == "SuccessfulDelete" && !ever(s.recorder, func(pod *corev1.Pod) bool {
 			return !alive(pod) && strings.Contains(e.Message, pod.Name)

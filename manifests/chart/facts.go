@@ -63,7 +63,8 @@ func uninstallRules(rules *yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, rule := range rules.Content {
 		verbs := without(child(rule, "verbs"), "watch", "create")
-		resources := without(child(rule, "resources"), "events", "resourcequotas", "horizontalpodautoscalers", "poddisruptionbudgets")
+		resources := without(child(rule, "resources"), "events", "resourcequotas", "horizontalpodautoscalers", "poddisruptionbudgets",
+			"validatingwebhookconfigurations")
 		if len(verbs.Content) > 0 && len(resources.Content) > 0 {
 			kept = append(kept, mapping("apiGroups", child(rule, "apiGroups"), "resources", resources, "verbs", verbs))
 		}
