@@ -31,8 +31,8 @@ func (h templateEdits) decideRevised(
 
 // refuseControlled refuses the deletion of a pod that is updated in place with a Conflict, after which the native controller tries again. A
 // pod without a controller was orphaned on purpose after the deletion was decided. Where the controller takes a pod as gone after NotFound,
-// it looks again only after an event. Such an event comes, even if all managers die, only for a pod that is out of service: its kubelet puts
-// it back.
+// it looks again only after an event. Such an event comes, even if all managers die, only for a pod that is out of service: its kubelet
+// puts it back.
 func (h holding) refuseControlled(ctx context.Context, k observe.Kind, pod *corev1.Pod) (refusal, error) {
 	if metav1.GetControllerOfNoCopy(pod) != nil {
 		held, err := h.either(func(reader observe.Reader) (bool, error) { return h.holdsDeletion(ctx, k, reader, pod) })

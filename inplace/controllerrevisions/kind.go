@@ -15,8 +15,8 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Kind is a workload, and all that differs between the kinds of workloads whose pods name their revision in a label. A kind embeds Base, and
-// has no method of Special where Base is right.
+// Kind is a workload, and all that differs between the kinds of workloads whose pods name their revision in a label. A kind embeds Base,
+// and has no method of Special where Base is right.
 type Kind interface {
 	// Traits returns what is the same for all workloads of the kind, even of an empty one.
 	Traits() engine.Traits

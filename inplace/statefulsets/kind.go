@@ -26,9 +26,9 @@ type kind struct {
 func Of(s *apps.StatefulSet) controllerrevisions.Kind { return kind{StatefulSet: s} }
 
 // Traits implements controllerrevisions.Kind. After NotFound the controller would count a pod as deleted in its status, would record
-// SuccessfulDelete, and would not try again. After any other error it writes the status as it is, records FailedDelete with the message, and
-// tries again later (performUpdate in pkg/controller/statefulset/stateful_set_control.go, recordPodEvent in stateful_pod_control.go). It
-// watches no revisions (NewStatefulSetController in stateful_set.go).
+// SuccessfulDelete, and would not try again. After any other error it writes the status as it is, records FailedDelete with the message,
+// and tries again later (performUpdate in pkg/controller/statefulset/stateful_set_control.go, recordPodEvent in stateful_pod_control.go).
+// It watches no revisions (NewStatefulSetController in stateful_set.go).
 func (kind) Traits() engine.Traits {
 	return engine.Traits{ShortName: "sts", PodsBy: inplace.NativeController("statefulset-controller"), Scaled: true,
 		OwnPartition: "/spec/updateStrategy/rollingUpdate/partition",

@@ -104,20 +104,23 @@ func TestStrategiesCount(t *testing.T) {
 	recreate.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
 	onDelete, surging := &apps.DaemonSet{}, &apps.DaemonSet{}
 	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
-	notNow, optedIn := &apps.StatefulSet{}, map[string]string{inplace.LabelStatefulSets: inplace.StatefulSetsInPlace}
+	notNow := &apps.StatefulSet{}
+	of := func(kind observe.Kind, object apps.Workload) workload {
+		return workload{kind: kind, object: object, labels: map[string]string{inplace.LabelStatefulSets: inplace.StatefulSetsInPlace}}
+	}
 	notNow.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 	surging.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
 	for name, c := range map[string]struct {
 		workload
 		want string
 	}{
-		"Deployment":             {workload{kind: observe.Deployments, object: deployment()}, ""},
-		"Deployment, Recreate":   {workload{kind: observe.Deployments, object: recreate}, "strategy Recreate promises that two versions never run at once"},
-		"DaemonSet":              {workload{kind: observe.DaemonSets, object: &apps.DaemonSet{}}, ""},
-		"DaemonSet, OnDelete":    {workload{kind: observe.DaemonSets, object: onDelete}, "with strategy OnDelete the user decides when a pod is updated"},
-		"DaemonSet with a surge": {workload{kind: observe.DaemonSets, object: surging}, "maxSurge asks for a new pod before the old one goes"},
-		"StatefulSet":            {workload{kind: observe.StatefulSets, labels: optedIn, object: &apps.StatefulSet{}}, ""},
-		"StatefulSet, OnDelete":  {workload{kind: observe.StatefulSets, labels: optedIn, object: notNow}, "with strategy OnDelete the user decides when a pod is updated"},
+		"Deployment":             {of(observe.Deployments, deployment()), ""},
+		"Deployment, Recreate":   {of(observe.Deployments, recreate), "strategy Recreate promises that two versions never run at once"},
+		"DaemonSet":              {of(observe.DaemonSets, &apps.DaemonSet{}), ""},
+		"DaemonSet, OnDelete":    {of(observe.DaemonSets, onDelete), "with strategy OnDelete the user decides when a pod is updated"},
+		"DaemonSet with a surge": {of(observe.DaemonSets, surging), "maxSurge asks for a new pod before the old one goes"},
+		"StatefulSet":            {of(observe.StatefulSets, &apps.StatefulSet{}), ""},
+		"StatefulSet, OnDelete":  {of(observe.StatefulSets, notNow), "with strategy OnDelete the user decides when a pod is updated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			judged := c.workload.judge(rollout{from: template(t, "", v1), to: template(t, "", v2)})
