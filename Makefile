@@ -56,7 +56,7 @@ verify: verify-workflows verify-go verify-lint verify-notice verify-docs verify-
 verify-go:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted by gofmt: $$unformatted"; exit 1; }
 	@for module in $(MODULES); do go -C $$module mod tidy -diff || { echo "$$module/go.mod: run go mod tidy"; exit 1; }; done
-	go vet -tags e2e,bench,chart,helm,reloader,systems ./...
+	go vet -tags helm,$(E2E_TAGS) ./...
 	go -C e2e/cluster vet ./...
 	go -C manifests/cel vet -tags helm ./...
 	go -C e2e/report vet ./...
@@ -84,11 +84,11 @@ verify-vulnerabilities: ## whether cmd/ calls code with a known vulnerability; V
 .PHONY: verify-lint
 verify-lint: ## golangci-lint, which also checks the import rule (.golangci.yml)
 	go -C .ci/lint build -o $(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	$(BIN)/golangci-lint run --build-tags e2e,bench,chart,helm,reloader,removal,systems ./...
+	$(BIN)/golangci-lint run --build-tags helm,$(E2E_TAGS) ./...
 
 .PHONY: verify-manifests
-verify-manifests: dist
-	@git diff --exit-code --stat dist || { echo "dist/ was out of date: commit what make dist has written"; exit 1; }
+verify-manifests: dist ## whether kubectl renders the manifests and each overlay
+	@for overlay in manifests/overlays/*; do $(KUBECTL) kustomize $$overlay > /dev/null; done
 
 .PHONY: generate
 generate: ## write the deep copies of Stayput's types with controller-gen

@@ -24,7 +24,7 @@ import (
 // leader wrote.
 func (c *cluster) start(r *Reconciler) {
 	c.T.Helper()
-	if result := c.reconcile(r); result.RequeueAfter != soon || c.Patches != 0 {
+	if result := c.reconcile(r); result.RequeueAfter != retryFirst || c.Patches != 0 {
 		c.T.Fatalf("first reconcile: %+v and %d patches, want none before the live versions are known", result, c.Patches)
 	}
 }
@@ -48,8 +48,8 @@ func TestReconcileWaitsForItsOwnWrites(t *testing.T) {
 	c.start(r)
 	c.reconcile(r)
 	before := c.Patches
-	if result := c.reconcile(r); result.RequeueAfter != lookAgain {
-		t.Errorf("requeued after %s, want %s", result.RequeueAfter, lookAgain)
+	if result := c.reconcile(r); result.RequeueAfter != inplace.LookAgain {
+		t.Errorf("requeued after %s, want %s", result.RequeueAfter, inplace.LookAgain)
 	}
 	if c.Patches != before {
 		t.Errorf("%d patches were planned on a cache older than the process's own writes", c.Patches-before)
@@ -87,7 +87,7 @@ func TestReconcileLeavesADeletedDeploymentAlone(t *testing.T) {
 	}
 	r := c.reconciler(stale)
 	for range 2 {
-		if result := c.reconcile(r); result.RequeueAfter != lookAgain || c.Patches != 0 {
+		if result := c.reconcile(r); result.RequeueAfter != inplace.LookAgain || c.Patches != 0 {
 			t.Errorf("%+v and %d patches, want to wait for the cache to see the deletion", result, c.Patches)
 		}
 	}
@@ -113,8 +113,8 @@ func TestReconcileConflictIsQuiet(t *testing.T) {
 	}
 	r := c.reconciler(nil)
 	c.start(r)
-	if result := c.reconcile(r); result.RequeueAfter <= 0 || result.RequeueAfter > lookAgain {
-		t.Errorf("requeued after %s, want at most %s", result.RequeueAfter, lookAgain)
+	if result := c.reconcile(r); result.RequeueAfter <= 0 || result.RequeueAfter > inplace.LookAgain {
+		t.Errorf("requeued after %s, want at most %s", result.RequeueAfter, inplace.LookAgain)
 	}
 	fixture.WantTold(t, c.Recorder)
 }
@@ -240,7 +240,7 @@ func takesNoPodAfter(t *testing.T, edit func(*apps.Deployment)) {
 		t.Fatal(err)
 	}
 	before := c.Patches
-	if result := c.reconcile(r); result.RequeueAfter != lookAgain || c.Patches != before {
-		t.Errorf("%d patches, requeued after %s; want none, and %s", c.Patches-before, result.RequeueAfter, lookAgain)
+	if result := c.reconcile(r); result.RequeueAfter != inplace.LookAgain || c.Patches != before {
+		t.Errorf("%d patches, requeued after %s; want none, and %s", c.Patches-before, result.RequeueAfter, inplace.LookAgain)
 	}
 }

@@ -24,12 +24,8 @@ import (
 	"github.com/stayput/stayput/internal/observe"
 )
 
-const (
-	// askAgain is how long after a dry run without an answer the next one is made.
-	askAgain = 5 * time.Second
-	// dryRunTimeout bounds a dry run, so that the reconcile has time for the rest, and the worker for other workloads.
-	dryRunTimeout = 5 * time.Second
-)
+// dryRunTimeout bounds a dry run, so that the reconcile has time for the rest, and the worker for other workloads.
+const dryRunTimeout = 5 * time.Second
 
 // planWithDryRun returns a plan. If the plan needs a dry run, planWithDryRun makes it and plans again with the result.
 // A result is used for one update only, and no longer than engine.Memory says. Policies may have changed since.
@@ -47,7 +43,7 @@ func (r *Reconciler) planWithDryRun(ctx context.Context, workload types.Namespac
 		plan = rollout.Plan()
 	}
 	if plan.DryRun != nil {
-		plan.After = askAgain
+		plan.After = inplace.LookAgain
 	}
 	return plan
 }
@@ -62,7 +58,7 @@ func (r *Reconciler) askDryRun(ctx context.Context, workload types.NamespacedNam
 	known.Result, err = r.ask(asking, workload.Namespace, wanted)
 	if known.UpdateRevision == "" && known.Old(time.Now()) {
 		known.Result = dryrun.Result{
-			UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", engine.Unanswered, err)}
+			UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", inplace.LeaderPatience, err)}
 	}
 	if known.UpdateRevision == "" {
 		log.FromContext(ctx).Error(err, "The dry run of a new pod has no answer yet")

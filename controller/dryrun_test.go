@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 )
@@ -176,11 +176,11 @@ func TestDryRunWithoutAnswer(t *testing.T) {
 	h := newCluster(t).dryRunning(webhook)
 	r := h.reconciler(nil)
 	h.reconcileTimes(r, 2)
-	if result := h.reconcile(r); result.RequeueAfter != askAgain || h.begun() || h.fellBack() || h.out() > 0 {
+	if result := h.reconcile(r); result.RequeueAfter != inplace.LookAgain || h.begun() || h.fellBack() || h.out() > 0 {
 		t.Errorf("requeued after %s, begun %v, fell back %v, %d pods out of service", result.RequeueAfter, h.begun(), h.fellBack(), h.out())
 	}
 	known := &r.memories.recall(fixture.Web).DryRun
-	known.At = known.At.Add(-2 * engine.Unanswered)
+	known.At = known.At.Add(-2 * inplace.LeaderPatience)
 	h.reconcile(r)
 	if !h.fellBack() || h.out() > 0 {
 		t.Errorf("fell back %v, %d pods out of service", h.fellBack(), h.out())

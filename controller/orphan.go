@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"time"
 
 	"github.com/stayput/stayput/controller/write"
 
@@ -10,16 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/internal/observe"
 )
 
-// orphanEvery is how often the workload of a pre-pull pod is looked for. For some no event tells that they became orphans:
-// when a Deployment is deleted with --cascade=orphan, only a ReplicaSet changes.
-const orphanEvery = 5 * time.Second
-
 // orphans deletes pre-pull pods whose workload was deleted without them in the middle of an update. No plan will ever do
-// that. It runs on the leader.
+// that. It runs on the leader, and looks for the workload again and again: for some no event tells that they became orphans.
+// When a Deployment is deleted with --cascade=orphan, only a ReplicaSet changes.
 type orphans struct {
 	// cached reads the cache, live the API server itself.
 	cached, live observe.Reader
@@ -39,7 +36,7 @@ func (s *orphans) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case err != nil:
 		return reconcile.Result{}, err
 	case !orphan:
-		return reconcile.Result{RequeueAfter: orphanEvery}, nil
+		return reconcile.Result{RequeueAfter: inplace.LookAgain}, nil
 	}
 	_, err := s.writer.Carry(ctx, podstate.Orphan(pod))
 	if write.IsOutdated(err) {

@@ -125,7 +125,7 @@ func TestTenantWaitsForItself(t *testing.T) {
 			}
 			time.Sleep(look)
 			if left--; left > 0 {
-				return reconcile.Result{RequeueAfter: soon}, nil
+				return reconcile.Result{RequeueAfter: retryFirst}, nil
 			}
 			looked = time.Now()
 			return reconcile.Result{}, nil
@@ -152,7 +152,7 @@ func TestTenantWaitsForItself(t *testing.T) {
 		go func() { ended <- c.Start(ctx) }()
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
-		if took := looked.Sub(began); left > 0 || took > 2*looks*(look+soon) {
+		if took := looked.Sub(began); left > 0 || took > 2*looks*(look+retryFirst) {
 			t.Errorf("%d reconciles of the other namespace are left, all took %s", left, took)
 		}
 		if err := dog.Check(nil); err != nil {

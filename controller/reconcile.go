@@ -25,16 +25,6 @@ import (
 	"github.com/stayput/stayput/internal/tracing"
 )
 
-// lookAgain is after what time a workload is looked at again if the cache is outdated. Normally the event that it waits
-// for comes first.
-const lookAgain = 2 * time.Second
-
-// renewAgain is after what time a workload is looked at again whose update waits while writes fail: the hold must be renewed meanwhile.
-const renewAgain = 10 * time.Second
-
-// soon requeues a workload at once.
-const soon = time.Millisecond
-
 // Reconciler updates the workloads of one kind in place. It runs on the leader only.
 type Reconciler struct {
 	kind observe.Kind
@@ -109,7 +99,7 @@ func (r *Reconciler) look(ctx context.Context, workload types.NamespacedName, ro
 // advance makes a plan and carries it out, unless the cache is older than what is known.
 func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName, rollout engine.Rollout) (reconcile.Result, error) {
 	if r.isStale(ctx, workload, rollout) {
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
+		return reconcile.Result{RequeueAfter: inplace.LookAgain}, nil
 	}
 	plan, err := r.plan(ctx, workload, rollout)
 	if err != nil {
@@ -140,10 +130,10 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 		return reconcile.Result{}, err
 	}
 	if current == nil {
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
+		return reconcile.Result{RequeueAfter: inplace.LookAgain}, nil
 	}
 	r.memories.recall(workload).Versions.Remember(engine.Objects(current)...)
-	return reconcile.Result{RequeueAfter: soon}, nil
+	return reconcile.Result{RequeueAfter: retryFirst}, nil
 }
 
 // execute carries the plan out and reports what was done. If the API server refuses a step of an update, the update
@@ -159,7 +149,7 @@ func (r *Reconciler) execute(
 		return reconcile.Result{}, err
 	}
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
-		return reconcile.Result{RequeueAfter: lookAgain}, err
+		return reconcile.Result{RequeueAfter: inplace.LookAgain}, err
 	}
 	if reason := r.tryPatch(ctx, workload, plan); reason != nil {
 		return r.fallBack(ctx, workload, rollout, *reason)
@@ -195,8 +185,7 @@ func (r *Reconciler) fallBack(
 	r.memories.recall(workload).Waits(fallback, time.Now())
 	r.Reporter.Report(rollout, fallback, done.Writes)
 	log.FromContext(ctx).Error(done.Err, "The update waits, as no pod is to be replaced", "reason", why.Message)
-	// With an error, the next look would come later and later, and the hold would expire.
-	return reconcile.Result{RequeueAfter: inplace.Sooner(renewAgain, fallback.After)}, nil
+	return reconcile.Result{RequeueAfter: inplace.Sooner(retryLast, fallback.After)}, nil // the hold must be renewed meanwhile
 }
 
 // carryOut makes the steps, and remembers the versions that it has written.
@@ -263,15 +252,15 @@ func (r *Reconciler) finish(
 	}
 	r.memories.recall(workload).Succeeded()
 	if r.noteRefusal(workload, rollout, done) {
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: retryFirst}, nil
 	}
 	return reconcile.Result{RequeueAfter: lookAfter(plan, done.Outdated)}, nil
 }
 
 // lookAfter returns after what time to look again if no event comes; 0 is never.
 func lookAfter(plan steps.Plan, outdated bool) time.Duration {
-	if outdated && (plan.After == 0 || plan.After > lookAgain) {
-		return lookAgain
+	if outdated && (plan.After == 0 || plan.After > inplace.LookAgain) {
+		return inplace.LookAgain
 	}
 	return plan.After
 }

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -91,17 +90,13 @@ func (r router) node(ctx context.Context, node client.Object) []reconcile.Reques
 	return there.UnsortedList()
 }
 
-// gatherNodes is for how long events of nodes are gathered. Many nodes may become unreachable, and reachable again, at
-// the same time. Each event may concern a hundred workloads. No workload is looked at more often than this because of
-// nodes.
-const gatherNodes = time.Second
-
-// gathered enqueues, after gatherNodes, the workloads that events of nodes concern.
+// gathered enqueues, after inplace.LookAgain, the workloads that events of nodes concern, so that each is looked at once for all
+// of them. Many nodes may become unreachable, and reachable again, at the same time. Each event may concern a hundred workloads.
 func gathered(concerned handler.MapFunc) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, node client.Object, to queue) {
 		for _, request := range concerned(ctx, node) {
-			to.AddAfter(request, gatherNodes)
+			to.AddAfter(request, inplace.LookAgain)
 		}
 	}
 	return handler.Funcs{

@@ -34,7 +34,8 @@ import (
 	"github.com/stayput/stayput/internal/watchdog"
 )
 
-// A failed reconcile is retried after 50 ms, doubled each time up to 30 s. While it fails, native writes may be held.
+// A failed reconcile is retried after 50 ms, doubled each time up to 30 s. While it fails, native writes may be held. What a reconcile has
+// learned is planned on after 50 ms, too.
 const (
 	retryFirst = 50 * time.Millisecond
 	retryLast  = 30 * time.Second
@@ -52,12 +53,9 @@ const (
 // mostWoken bounds how many workloads wait to be planned again because their pods wait no longer for others.
 const mostWoken = 1000
 
-const (
-	// reconcileTimeout ends the API calls of a reconcile. The reconcile is then retried. What it has written stays.
-	reconcileTimeout = 30 * time.Second
-	// reconcileLimit is after what time the watchdog ends the manager if a reconcile still has not ended.
-	reconcileLimit = 60 * time.Second
-)
+// reconcileTimeout ends the API calls of a reconcile. The reconcile is then retried. What it has written stays. If it still has not ended
+// after twice that time, the watchdog ends the manager.
+const reconcileTimeout = 30 * time.Second
 
 // Setup adds the controllers for updates and orphans to the manager; they run on the leader. The cached reader reads the
 // manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, observe.Types, Nodes,
@@ -169,7 +167,7 @@ type watched struct {
 
 // Reconcile calls the Reconciler.
 func (w watched) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	defer w.dog.Begin(watchdog.Work{Sort: w.what, Namespace: request.Namespace, Name: request.Name}, reconcileLimit)()
+	defer w.dog.Begin(watchdog.Work{Sort: w.what, Namespace: request.Namespace, Name: request.Name}, 2*reconcileTimeout)()
 	return w.Reconciler.Reconcile(ctx, request)
 }
 

@@ -160,7 +160,7 @@ func TestEventsOfNodesAreGathered(t *testing.T) {
 		t.Error("a workload is enqueued at once")
 	}
 	for queue.Len() == 0 { // the queue waits in a goroutine of its own
-		clock.Step(gatherNodes)
+		clock.Step(inplace.LookAgain)
 		runtime.Gosched()
 	}
 	request, _ := queue.Get()

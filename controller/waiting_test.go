@@ -92,7 +92,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 	r := h.reconciler(nil)
 	h.reconcileTimes(r, 3)
 	remembered := r.memories.recall(fixture.Web)
-	remembered.DryRun.At = remembered.DryRun.At.Add(-engine.RefusedFor - time.Second)
+	remembered.DryRun.At = remembered.DryRun.At.Add(-inplace.Remembered - time.Second)
 	h.reconcileTimes(r, 2)
 	if h.asked != 2 {
 		t.Errorf("it is asked %d times", h.asked)

@@ -9,27 +9,20 @@ import (
 	"slices"
 	"testing"
 
-	reviewv1 "k8s.io/api/admission/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // admission checks what kubectl prints to the user, and for which requests the API server calls the webhooks.
 func admission(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"in-place-only rejects":           onlyInPlace,
-		"a workload may ask for the same": onlyInPlaceWorkload,
-		"dry run changes nothing":         dryRun,
-		"values that do not parse":        unknownValues,
-		"our priority is ours":            priorityIsStayputs,
-		"strangers learn little":          strangersLearnLittle,
-		"webhooks are called for few":     webhooksAreNarrow,
-		"Ready is what it is":             readyIsWhatItIs,
-		"Ready goes with the containers":  readyOnlyWithContainers,
-		"Ready waits for startup probes":  readyAfterStartup,
-		"Ready stays away":                func(t *testing.T) { readyStaysOut(t) },
-		"warnings, events and metrics":    decisionsAreReported,
+		"in-place-only rejects":          onlyInPlace,
+		"values that do not parse":       unknownValues,
+		"our priority is ours":           priorityIsStayputs,
+		"Ready goes with the containers": readyOnlyWithContainers,
+		"Ready waits for startup probes": readyAfterStartup,
+		"Ready stays away":               func(t *testing.T) { readyStaysOut(t) },
+		"warnings, events and metrics":   decisionsAreReported,
 	})
 	nightly(t, map[string]func(*testing.T){
 		"Ready stays away without probe": func(t *testing.T) { readyStaysOut(t, unprobed) },
@@ -37,7 +30,7 @@ func admission(t *testing.T) {
 }
 
 func onlyInPlace(t *testing.T) {
-	s := newStage(t, inPlaceOnly)
+	s := newScenario(t, inPlaceOnly)
 	s.create(web(2))
 	s.begin("rejected", noUpdates)
 	before := s.deployment("web")
@@ -50,31 +43,9 @@ func onlyInPlace(t *testing.T) {
 	s.inPlace("web", once, func() { s.rollout("undo", "web") })
 }
 
-// onlyInPlaceWorkload checks that the label of a workload overrides the label of its namespace, both ways.
-func onlyInPlaceWorkload(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(2, workloadLabel(updateLabel, "in-place-only")))
-	s.expectIn(s.refused("set", "env", "deployment/web", "COLOUR=green"), "spec.template.spec.containers[0].env")
-	s.kubectl("", "label", "deployment", "web", updateLabel+"=recreate", "--overwrite")
-	s.recreated("web", func() { s.setEnv("web", "COLOUR=green") })
-}
-
-func dryRun(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(2))
-	s.begin("dry run", noUpdates)
-	before := s.deployment("web")
-	output := s.kubectl("", "set", "image", "deployment/web", "app="+appImage("v2"), "--dry-run=server", "-o", "json")
-	s.expectIn(output, appImage("v2"), decisionAnnotation)
-	s.expectIn(s.kubectl("", "set", "env", "deployment/web", "COLOUR=green", "--dry-run=server"), "recreate")
-	if after := s.deployment("web"); after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("a dry run changed the Deployment: %s", describeDeployment(after))
-	}
-}
-
 // unknownValues checks that each policy about settings is in force. The tests of manifests/cel have more values.
 func unknownValues(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(1, withSide))
 	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
 		s.expectIn(s.refused("label", of, updateLabel+"=inplace", "--overwrite"), "in-place", "in-place-only")
@@ -93,7 +64,7 @@ func priorityIsStayputs(t *testing.T) {
 			`{"spec":{"priorityClassName":"` + class + `"}}`}
 	}
 	for _, labels := range []map[string]string{nil, labelled} {
-		s := newStage(t, labels)
+		s := newScenario(t, labels)
 		s.expectIn(s.refused(run("stayput")...), "priorityClassName stayput", ownNamespace)
 		s.kubectl("", run("")...)
 	}
@@ -108,56 +79,10 @@ func priorityIsStayputs(t *testing.T) {
 	}
 }
 
-// strangersLearnLittle checks that a client that calls a manager directly gets answers about edits in labelled namespaces only. Otherwise
-// the answers do not differ between a namespace that is not labelled and one that does not exist.
-func strangersLearnLittle(t *testing.T) {
-	managed, native := newStage(t, labelled), newStage(t, nil)
-	managed.create(web(1))
-	native.create(web(1))
-	if told := forgedEdit(t, managed.namespace); len(told.Warnings) != 1 {
-		t.Errorf("in a labelled namespace the answer is %+v, want a warning", told)
-	}
-	for _, namespace := range []string{native.namespace, "e2e-no-such-namespace"} {
-		if told := forgedEdit(t, namespace); !told.Allowed || len(told.Warnings) > 0 || told.Result.Message != "" {
-			t.Errorf("in %s the answer is %+v, want no more than that it is allowed", namespace, told)
-		}
-	}
-}
-
-// forgedEdit sends a manager an admission review about an edit of Deployment web that no client makes.
-func forgedEdit(t *testing.T, namespace string) reviewv1.AdmissionResponse {
-	t.Helper()
-	manager, err := leadingPod(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	edit := func(image string) runtime.RawExtension {
-		return runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"` + image + `"}]}}}}`)}
-	}
-	review := reviewv1.AdmissionReview{Request: &reviewv1.AdmissionRequest{
-		UID: "forged", Operation: reviewv1.Update, Namespace: namespace, Name: "web",
-		Kind: metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Object: edit("v2"), OldObject: edit("v1"),
-	}}
-	review.SetGroupVersionKind(reviewv1.SchemeGroupVersion.WithKind("AdmissionReview"))
-	body, err := json.Marshal(review)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := clients.CoreV1().RESTClient().Post().Namespace(ownNamespace).Resource("pods").Name("https:"+manager.Name+":10250").
-		SubResource("proxy").Suffix("validate-workload").SetHeader("Content-Type", "application/json").Body(body).DoRaw(t.Context())
-	if err != nil {
-		t.Fatalf("asking %s: %v", manager.Name, err)
-	}
-	if err := json.Unmarshal(answer, &review); err != nil {
-		t.Fatalf("%v in %s", err, answer)
-	}
-	return *review.Response
-}
-
 // decisionsAreReported checks that an update in place and a native one are reported by kubectl, on the Deployment, by events and by
 // metrics.
 func decisionsAreReported(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(2))
 	s.inPlace("web", once, func() {
 		s.expectIn(s.setImage("web", "app=v2"), "Warning:", "in place", "app")
@@ -176,7 +101,7 @@ func decisionsAreReported(t *testing.T) {
 }
 
 // countedByMetrics checks that, after an update, every metric has been counted by at least one manager.
-func (s *stage) countedByMetrics() {
+func (s *scenario) countedByMetrics() {
 	s.Helper()
 	here := map[string]string{namespaceLabel: s.namespace}
 	mode := map[string]string{namespaceLabel: s.namespace, "mode": "in-place"}
@@ -208,7 +133,7 @@ func (s *stage) countedByMetrics() {
 const namespaceLabel = "workload_namespace"
 
 // leavesMetrics removes the namespace's label, and waits until no manager has a series of the namespace.
-func (s *stage) leavesMetrics() {
+func (s *scenario) leavesMetrics() {
 	s.Helper()
 	s.kubectl("", "label", "namespace", s.namespace, "stayput.dev/update-")
 	s.eventually("no metrics of the namespace", func(ctx context.Context) error {
@@ -265,13 +190,6 @@ type hook struct {
 	Rules             []admissionv1.RuleWithOperations `json:"rules"`
 }
 
-// about reports whether the webhook is called for that operation on that resource.
-func (h hook) about(resource string, operation admissionv1.OperationType) bool {
-	return slices.ContainsFunc(h.Rules, func(rule admissionv1.RuleWithOperations) bool {
-		return slices.Contains(rule.Resources, resource) && slices.Contains(rule.Operations, operation)
-	})
-}
-
 // own reports whether the webhook calls Stayput's Service.
 func (h hook) own() bool {
 	return h.ClientConfig.Service != nil && h.ClientConfig.Service.Namespace == ownNamespace
@@ -291,48 +209,4 @@ func ownConfigurations(t *testing.T) []configuration {
 		t.Fatalf("kubectl get: %v", err)
 	}
 	return slices.DeleteFunc(found.Items, func(c configuration) bool { return !slices.ContainsFunc(c.Webhooks, hook.own) })
-}
-
-// webhooksAreNarrow checks that the API server calls no webhook outside labelled namespaces, that no webhook can delay a request for long,
-// that no kubelet's report fails for one, and that none changes a new pod.
-func webhooksAreNarrow(t *testing.T) {
-	configurations := ownConfigurations(t)
-	if len(configurations) == 0 {
-		t.Fatal("Stayput has no webhooks")
-	}
-	for _, configuration := range configurations {
-		for _, hook := range configuration.Webhooks {
-			hook.narrow(t)
-			if configuration.Kind == "MutatingWebhookConfiguration" && hook.about("pods", admissionv1.Create) {
-				t.Errorf("%s may change new pods", hook.Name)
-			}
-		}
-	}
-}
-
-func (h hook) narrow(t *testing.T) {
-	t.Helper()
-	if !onlyLabelled(h.NamespaceSelector) {
-		t.Errorf("%s is called in namespaces without the label: %v", h.Name, h.NamespaceSelector)
-	}
-	if h.TimeoutSeconds > 5 {
-		t.Errorf("%s may take %d seconds", h.Name, h.TimeoutSeconds)
-	}
-	if reports := h.about("pods/status", admissionv1.Update); reports && (h.TimeoutSeconds > 1 || h.FailurePolicy != admissionv1.Ignore) {
-		t.Errorf("a kubelet's report may take %d seconds for %s, whose failure policy is %s", h.TimeoutSeconds, h.Name, h.FailurePolicy)
-	}
-	if h.SideEffects != admissionv1.SideEffectClassNone {
-		t.Errorf("%s has side effects %s", h.Name, h.SideEffects)
-	}
-}
-
-// onlyLabelled reports whether a selector requires the update label, in either of the possible ways.
-func onlyLabelled(selector metav1.LabelSelector) bool {
-	if selector.MatchLabels[updateLabel] != "" {
-		return true
-	}
-	return slices.ContainsFunc(selector.MatchExpressions, func(demand metav1.LabelSelectorRequirement) bool {
-		asks := demand.Operator == metav1.LabelSelectorOpExists || demand.Operator == metav1.LabelSelectorOpIn
-		return demand.Key == updateLabel && asks
-	})
 }

@@ -15,9 +15,11 @@ import (
 // only after that container has restarted.
 func auxiliary(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"alone, DaemonSet":       sideAlone,
-		"undo half-way":          sideUndoneHalfway,
+		"alone, DaemonSet": sideAlone,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"label removed half-way": sideHandedOver,
+		"undo half-way":          sideUndoneHalfway,
 	})
 }
 
@@ -39,7 +41,7 @@ func withLastingSide(d *appsv1.Deployment) {
 var onceSide = restarts{"side": exactly(1)}
 
 // toSide begins an update of the auxiliary container alone, and waits until a pod is partially patched.
-func (s *stage) toSide(name, tag string) {
+func (s *scenario) toSide(name, tag string) {
 	s.Helper()
 	s.setImage(name, "side="+tag)
 	s.wait(name+" to have a partially patched pod", of(name, sideways))
@@ -67,7 +69,7 @@ func sideways(now workload) error {
 }
 
 // sideRuns checks that every pod runs this version of the auxiliary container.
-func (s *stage) sideRuns(name, tag string) {
+func (s *scenario) sideRuns(name, tag string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
 		for _, status := range pod.Status.ContainerStatuses {
@@ -79,7 +81,7 @@ func (s *stage) sideRuns(name, tag string) {
 }
 
 func sideAlone(t *testing.T) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	s.install(agent(templated(withAuxiliarySide)))
 	s.inPlace(agents, onceSide, func() { s.expectIn(s.setImage(agents, "side=v2"), "in place: restarts side") })
 	s.sideRuns(agents, "v2")
@@ -89,7 +91,7 @@ func sideAlone(t *testing.T) {
 // sideUndoneHalfway undoes the update while the old container stops, before the kubelet has started a new one. meanwhile tests the undo
 // after that.
 func sideUndoneHalfway(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, withLastingSide))
 	s.inPlace("web", restarts{"side": {0, 2}}, func() {
 		s.toSide("web", "v2")
@@ -103,7 +105,7 @@ func sideUndoneHalfway(t *testing.T) {
 // sideHandedOver checks that a partially patched pod is patched back. The policies permit this to Stayput also without the label of the
 // namespace.
 func sideHandedOver(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, withLastingSide))
 	s.begin("in place", inPlace)
 	s.toSide("web", "v2")

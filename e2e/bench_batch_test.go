@@ -24,7 +24,7 @@ const (
 
 // batch is many Deployments of simulated pods that are edited at once. They are in several namespaces.
 type batch struct {
-	*stage
+	*scenario
 	replicas int32
 	options  []option
 	homes    []string // the namespace of each Deployment
@@ -37,7 +37,7 @@ func newBatch(t *testing.T, labels map[string]string, count int, replicas int32,
 	b := &batch{replicas: replicas, options: options, homes: make([]string, count), seen: newLookout()}
 	namespaces := make([]string, min(count, batchNamespaces))
 	for i := range namespaces {
-		b.stage = newCrowd(t, labels, "", b.size()).stage
+		b.scenario = newCrowd(t, labels, "", b.size()).scenario
 		namespaces[i] = b.namespace
 	}
 	for i := range b.homes {

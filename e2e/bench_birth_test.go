@@ -56,7 +56,7 @@ func benchBirth(t *testing.T) {
 
 // nursery is a namespace in which pods are created for a ReplicaSet.
 type nursery struct {
-	*stage
+	*scenario
 	way   string
 	as    kubernetes.Interface // a client in the name of the ReplicaSet controller
 	set   appsv1.ReplicaSet
@@ -67,7 +67,7 @@ type nursery struct {
 // newNursery creates a Deployment whose pod stays unscheduled.
 func newNursery(t *testing.T, way string, labels map[string]string) *nursery {
 	t.Helper()
-	n := &nursery{stage: unjudged(t, labels), way: way, as: asReplicaSetController(t)}
+	n := &nursery{scenario: unjudged(t, labels), way: way, as: asReplicaSetController(t)}
 	d := web(1)
 	d.Spec.Template.Spec.SchedulerName = "none"
 	n.submit(d)

@@ -53,7 +53,7 @@ func benchCold(t *testing.T) {
 // warm runs an image on every node for a moment, so that every node has it.
 func warm(t *testing.T, reference string) {
 	t.Helper()
-	s := newStage(t, unlabelled)
+	s := newScenario(t, unlabelled)
 	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec.Containers[0].Image = reference }))
 	s.kubectl("", "delete", agents, "--cascade=foreground", "--timeout="+patience.String())
 }
@@ -61,7 +61,7 @@ func warm(t *testing.T, reference string) {
 // updateTo updates a DaemonSet to an image.
 func updateTo(t *testing.T, labels map[string]string, reference string) []figure {
 	t.Helper()
-	s := newStage(t, asShipped(labels))
+	s := newScenario(t, asShipped(labels))
 	s.install(agent(templated(realistic)))
 	from := time.Now()
 	s.kubectl("", "set", "image", agents, "app="+reference)

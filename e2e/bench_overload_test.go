@@ -89,8 +89,8 @@ func newStrained(t *testing.T, way string, labels map[string]string) *strained {
 	t.Helper()
 	s := &strained{T: t, way: way}
 	for range overloadedAtOne + len(policies) + 1 {
-		stage := unjudged(t, with(labels, statefulSetsLabel, "in-place"))
-		s.sides = append(s.sides, &side{way: way, stage: stage})
+		scenario := unjudged(t, with(labels, statefulSetsLabel, "in-place"))
+		s.sides = append(s.sides, &side{way: way, scenario: scenario})
 	}
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,4 +81,11 @@ func allDone(w world, pods []*corev1.Pod, e podEdit) error {
 		}
 	}
 	return nil
+}
+
+// declares makes the first container say that it needs no restart when its CPU changes.
+func declares(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
+		{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired},
+	}
 }

@@ -22,7 +22,7 @@ type way struct {
 }
 
 // deploy creates the workload. It returns its name, and that of the Service.
-func (w *way) deploy(s *stage) (name, app string) {
+func (w *way) deploy(s *scenario) (name, app string) {
 	s.Helper()
 	options := append([]option{realistic}, w.options...)
 	if w.policy == nil {
@@ -90,7 +90,7 @@ func underLoad(t *testing.T, title string, ways []*way) {
 
 // update makes several updates under one load. It creates a namespace, and so new pods: see benchRounds.
 func (w *way) update(t *testing.T) {
-	s := newStage(t, asShipped(w.labels))
+	s := newScenario(t, asShipped(w.labels))
 	name, app := w.deploy(s)
 	l := s.load(s.expose(app))
 	began, cost := time.Now(), servingCost{}

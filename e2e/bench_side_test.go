@@ -21,7 +21,7 @@ import (
 
 // side is one way to update a workload: a namespace with the workload, and the measurements in it.
 type side struct {
-	*stage
+	*scenario
 	way      string
 	edit     func(*side, podEdit) // returns when the update is over
 	bare     bool                 // the bench itself edits the pods
@@ -37,7 +37,7 @@ type side struct {
 func (s *side) begin(r race, lane int) {
 	s.Helper()
 	if r.before != nil {
-		r.before(s.stage)
+		r.before(s.scenario)
 	}
 	s.name = s.deploy(r.object(lane))
 	if r.service {
@@ -162,7 +162,7 @@ func toldSo(w world, name string, generation int64) error {
 }
 
 // until waits for a condition that is known not to be met yet.
-func (s *stage) until(what string, condition func(world) error) {
+func (s *scenario) until(what string, condition func(world) error) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
@@ -175,7 +175,7 @@ func (s *stage) until(what string, condition func(world) error) {
 const restless = 10 * time.Minute
 
 // count reads the counters when there has been no write for a second, so that each write is counted for the right update.
-func (s *stage) count() (now counters, resident float64) {
+func (s *scenario) count() (now counters, resident float64) {
 	s.Helper()
 	var since time.Time
 	s.within(restless, "a second without writes to the cluster", func(ctx context.Context) error {
@@ -197,7 +197,7 @@ func (s *stage) count() (now counters, resident float64) {
 }
 
 // listed waits until every node reports that it has these versions of the test application.
-func (s *stage) listed(tags []string) {
+func (s *scenario) listed(tags []string) {
 	s.Helper()
 	s.eventually("every node to list the images", func(ctx context.Context) error {
 		found, err := clients.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "type!=simulated"})
@@ -280,7 +280,7 @@ func (s *side) typical() []float64 {
 }
 
 // since returns the events from a moment on, without those of pre-pull pods.
-func (s *stage) since(moment time.Time) []event {
+func (s *scenario) since(moment time.Time) []event {
 	return slices.DeleteFunc(s.recorder.inOrder(), func(e event) bool {
 		pod, ok := e.object.(*corev1.Pod)
 		return e.at.Before(moment) || ok && pulls(pod)
@@ -313,10 +313,10 @@ func late(d *appsv1.Deployment) bool {
 	return condition != nil && condition.Reason == "ProgressDeadlineExceeded"
 }
 
-// unjudged returns a stage whose events are not judged: another client patches its pods, or the cluster is overloaded on purpose.
-func unjudged(t *testing.T, labels map[string]string) *stage {
+// unjudged returns a scenario whose events are not judged: another client patches its pods, or the cluster is overloaded on purpose.
+func unjudged(t *testing.T, labels map[string]string) *scenario {
 	t.Helper()
-	s := &stage{T: t, namespace: createNamespace(t, labels)}
+	s := &scenario{T: t, namespace: createNamespace(t, labels)}
 	t.Cleanup(func() { deleteNamespace(t, s.namespace) })
 	s.recorder = record(t, s.namespace)
 	t.Cleanup(s.recorder.stop)

@@ -97,7 +97,7 @@ func upTo(sizes []int, room int) []int {
 
 // crowd is a workload with too many pods to record every event.
 type crowd struct {
-	*stage
+	*scenario
 	name     string
 	pods     int
 	filled   float64 // seconds until all were Ready
@@ -108,7 +108,7 @@ type crowd struct {
 
 func newCrowd(t *testing.T, labels map[string]string, name string, pods int) *crowd {
 	t.Helper()
-	c := &crowd{stage: &stage{T: t, namespace: createNamespace(t, asShipped(labels))}, name: name, pods: pods}
+	c := &crowd{scenario: &scenario{T: t, namespace: createNamespace(t, asShipped(labels))}, name: name, pods: pods}
 	t.Cleanup(c.clear)
 	c.usable()
 	return c

@@ -26,7 +26,7 @@ const (
 // benchStrangers has a user edit a Deployment while connections announce large bodies to the managers, and without such connections, in
 // turns. The edits are dry runs, which the webhooks answer like other edits.
 func benchStrangers(t *testing.T) {
-	s := newStage(t, inPlaceOnly)
+	s := newScenario(t, inPlaceOnly)
 	s.create(web(2))
 	managers := webhookAddresses(t)
 	without, beside := editing{}, editing{}
@@ -54,7 +54,7 @@ type editing struct {
 }
 
 // until makes one edit after another until ctx ends.
-func (e *editing) until(ctx context.Context, s *stage) {
+func (e *editing) until(ctx context.Context, s *scenario) {
 	for round := 0; ctx.Err() == nil; round++ {
 		change := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"labels":{"round":"%d"}}}}}`, round)
 		from := time.Now()

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -18,7 +21,7 @@ import (
 const benchRounds = 5
 
 // TestBench makes the same edits in several ways and prints their cost. It checks only that the updates end, and that the promises that the
-// judge checks on every stage are kept. The figures go to BENCH_OUTPUT, where the module report makes a page of them.
+// judge checks in every scenario are kept. The figures go to BENCH_OUTPUT, where the module report makes a page of them.
 func TestBench(t *testing.T) {
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	t.Run("pods", benchPods)
@@ -40,7 +43,7 @@ func TestBench(t *testing.T) {
 type race struct {
 	name    string
 	object  func(lane int) any // *appsv1.Deployment, *appsv1.DaemonSet or *appsv1.StatefulSet; each way has its own lane
-	before  func(*stage)       // creates what the pods need; nil if nothing
+	before  func(*scenario)    // creates what the pods need; nil if nothing
 	native  bool               // the native rollout can complete
 	service bool
 	drain   time.Duration // 0: no Service selects the pods
@@ -64,7 +67,7 @@ func races() []race {
 	lingering := func(int) any { return web(2, takes("", "10s"), graceful(15)) }
 	claiming := func(int) any { return web(1, mounting("data")) }
 	onPort := func(lane int) any { return web(3, takingPort(int32(18090+lane))) }
-	claim := func(s *stage) { s.volume("data", corev1.ReadWriteOnce) }
+	claim := func(s *scenario) { s.volume("data", corev1.ReadWriteOnce) }
 	return []race{
 		{name: "DaemonSet of 3 nodes, no Service", object: daemons, native: true, bare: floor(1), billed: true},
 		{name: "StatefulSet of 3 pods, OrderedReady, no Service", object: ordered, native: true, bare: floor(1)},
@@ -136,16 +139,16 @@ func (r race) sides(t *testing.T) []*side {
 	}
 	var sides []*side
 	if r.native {
-		sides = append(sides, &side{way: "native", stage: newStage(t, unlabelled), edit: (*side).editTemplate})
+		sides = append(sides, &side{way: "native", scenario: newScenario(t, unlabelled), edit: (*side).editTemplate})
 	}
 	if r.service && r.native {
 		always := maps.Clone(labels)
 		always[surgeLabel] = "always"
-		sides = append(sides, &side{way: "in place, surge", stage: newStage(t, always), edit: (*side).editTemplate, drain: r.drain})
+		sides = append(sides, &side{way: "in place, surge", scenario: newScenario(t, always), edit: (*side).editTemplate, drain: r.drain})
 	}
 	return append(sides,
-		&side{way: "in place", stage: newStage(t, labels), edit: (*side).editTemplate, drain: r.drain},
-		&side{way: r.bare.name, stage: unjudged(t, unlabelled), edit: r.bare.edit, drain: r.drain, bare: true})
+		&side{way: "in place", scenario: newScenario(t, labels), edit: (*side).editTemplate, drain: r.drain},
+		&side{way: r.bare.name, scenario: unjudged(t, unlabelled), edit: r.bare.edit, drain: r.drain, bare: true})
 }
 
 // warmAll runs every image on every node for a moment, and waits until all nodes report that they have them. So no node pulls afterwards.
@@ -162,4 +165,38 @@ func warmAll(t *testing.T) {
 	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec.Containers = containers }))
 	s.listed(tags)
 	s.kubectl("", "delete", agents, "--cascade=foreground", "--timeout="+patience.String())
+}
+
+// mounting gives the pods a volume.
+func mounting(claim string) option {
+	return func(d *appsv1.Deployment) {
+		spec := &d.Spec.Template.Spec
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
+		spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts,
+			corev1.VolumeMount{Name: claim, MountPath: "/data", ReadOnly: true})
+	}
+}
+
+// volume creates a claim, and a volume for it on every node.
+func (s *scenario) volume(name string, mode corev1.PersistentVolumeAccessMode) {
+	s.Helper()
+	modes, size := []corev1.PersistentVolumeAccessMode{mode}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + name}, Spec: corev1.PersistentVolumeSpec{
+		AccessModes: modes, Capacity: size, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+		ClaimRef:               &corev1.ObjectReference{Namespace: s.namespace, Name: name},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}}}
+	if _, err := clients.CoreV1().PersistentVolumes().Create(s.Context(), volume, metav1.CreateOptions{}); err != nil {
+		s.Fatalf("creating a volume: %v", err)
+	}
+	s.Cleanup(func() {
+		if err := clients.CoreV1().PersistentVolumes().Delete(context.Background(), volume.Name, metav1.DeleteOptions{}); err != nil {
+			s.Errorf("deleting volume %s: %v", volume.Name, err)
+		}
+	})
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: size}, StorageClassName: new(string), VolumeName: volume.Name}}
+	if _, err := clients.CoreV1().PersistentVolumeClaims(s.namespace).Create(s.Context(), claim, metav1.CreateOptions{}); err != nil {
+		s.Fatalf("creating a claim: %v", err)
+	}
 }

@@ -75,7 +75,7 @@ func roomFor(t *testing.T, pods int) {
 type many struct {
 	*batch
 	way      string
-	tenant   *stage
+	tenant   *scenario
 	costs    [][]manyCost // of each kind of edit
 	resident float64      // memory of the manager with the most, in MiB
 }
@@ -123,9 +123,9 @@ func (m *many) update(kind int, patch []byte) {
 }
 
 // updatesAlone gives the tenant's pods an image, and returns the seconds until they are rolled out.
-func updatesAlone(tenant *stage) float64 {
+func updatesAlone(tenant *scenario) float64 {
 	tenant.Helper()
-	s, from := &side{stage: tenant, name: "web"}, time.Now()
+	s, from := &side{scenario: tenant, name: "web"}, time.Now()
 	generation, err := s.patchTemplate(newImage("v2"))
 	if err != nil {
 		s.Fatal(err)

@@ -27,15 +27,13 @@ var respectful = with(stateful, budgetsLabel, "respect")
 // pods are healthy as they require.
 func budgets(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"a Deployment":                   budgetOfDeployment,
-		"a DaemonSet":                    budgetOfDaemonSet,
-		"a StatefulSet":                  budgetOfStatefulSet,
 		"two Deployments at once":        budgetOfTwo,
-		"a surge pod":                    budgetWithSurge,
 		"none allowed, deleted":          budgetForbids,
 		"evictions while a pod has turn": evictedMeanwhile,
 	})
 	nightly(t, map[string]func(*testing.T){
+		"a StatefulSet":          budgetOfStatefulSet,
+		"a DaemonSet":            budgetOfDaemonSet,
 		"evictions all the time": evictedAllTheTime,
 	})
 }
@@ -43,7 +41,7 @@ func budgets(t *testing.T) {
 // protect creates a PodDisruptionBudget of these apps that requires so many healthy pods, and waits until the disruption controller has
 // counted them. When the test ends, every event since then is checked; so many pods fewer may be healthy. It returns a function that
 // deletes the PodDisruptionBudget.
-func (s *stage) protect(required, pods, spare int, apps ...string) (lift func()) {
+func (s *scenario) protect(required, pods, spare int, apps ...string) (lift func()) {
 	s.Helper()
 	wanted := intstr.FromInt(required)
 	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -82,7 +80,7 @@ func (s *stage) protect(required, pods, spare int, apps ...string) (lift func())
 }
 
 // budget returns the status of the PodDisruptionBudget.
-func (s *stage) budget(ctx context.Context) (policyv1.PodDisruptionBudgetStatus, error) {
+func (s *scenario) budget(ctx context.Context) (policyv1.PodDisruptionBudgetStatus, error) {
 	found, err := clients.PolicyV1().PodDisruptionBudgets(s.namespace).Get(ctx, "budget", metav1.GetOptions{})
 	if err != nil {
 		return policyv1.PodDisruptionBudgetStatus{}, err
@@ -92,7 +90,7 @@ func (s *stage) budget(ctx context.Context) (policyv1.PodDisruptionBudgetStatus,
 
 // staysHealthy replays the events, and checks that after each one between those versions so many of the selected pods were healthy, as the
 // disruption controller counts them.
-func (s *stage) staysHealthy(selector labels.Selector, required int, since, until uint64) {
+func (s *scenario) staysHealthy(selector labels.Selector, required int, since, until uint64) {
 	w, before := newWorld(), required
 	for _, e := range s.recorder.inOrder() {
 		w.apply(e)
@@ -114,23 +112,14 @@ func (s *stage) staysHealthy(selector labels.Selector, required int, since, unti
 }
 
 // awaitsBudget waits until an event on the workload says that its update waits for the PodDisruptionBudget.
-func (s *stage) awaitsBudget(name string, required int) {
+func (s *scenario) awaitsBudget(name string, required int) {
 	s.Helper()
 	s.tells(name, "waiting for PodDisruptionBudget budget, which allows no disruption",
 		fmt.Sprintf("of %d required pods are healthy", required))
 }
 
-// budgetOfDeployment: two may be unavailable, and the PodDisruptionBudget allows one disruption.
-func budgetOfDeployment(t *testing.T) {
-	s := newStage(t, respectful)
-	s.create(web(4, rolling("2", "0")))
-	s.protect(3, 4, 0, "web")
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	s.runs("web", "v2")
-}
-
 func budgetOfStatefulSet(t *testing.T) {
-	s := newStatefulStage(t, respectful)
+	s := newStatefulScenario(t, respectful)
 	s.form(db(3))
 	s.protect(2, 3, 0, "db")
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
@@ -139,7 +128,7 @@ func budgetOfStatefulSet(t *testing.T) {
 
 // budgetOfDaemonSet: all pods may be unavailable, and the PodDisruptionBudget allows one disruption.
 func budgetOfDaemonSet(t *testing.T) {
-	s := newStage(t, respectful)
+	s := newScenario(t, respectful)
 	all := intstr.FromString("100%")
 	s.install(agent(func(ds *appsv1.DaemonSet) {
 		ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType,
@@ -153,7 +142,7 @@ func budgetOfDaemonSet(t *testing.T) {
 
 // budgetOfTwo edits two Deployments under one PodDisruptionBudget at the same moment. It allows one disruption.
 func budgetOfTwo(t *testing.T) {
-	s := newStage(t, respectful)
+	s := newScenario(t, respectful)
 	s.create(web(3, rolling("2", "0")), web(3, named("worker"), rolling("2", "0")))
 	s.protect(5, 6, 0, "web", "worker")
 	web, worker := s.pods("web"), s.pods("worker")
@@ -166,19 +155,10 @@ func budgetOfTwo(t *testing.T) {
 	s.kept("worker", worker, once)
 }
 
-// budgetWithSurge: every replica is required, so one pod restarts at a time while a surge pod serves. kubectl does not warn.
-func budgetWithSurge(t *testing.T) {
-	s := newStage(t, with(surging, budgetsLabel, "respect"))
-	s.create(web(3, rolling("0", "1")))
-	s.protect(3, 3, 0, "web")
-	s.inPlaceUnder(surge(1), "web", once, func() { s.setImage("web", "app=v2") })
-	s.runs("web", "v2")
-}
-
 // budgetForbids: an update that no PodDisruptionBudget allows waits and says why, at the edit, too. When the PodDisruptionBudget is deleted
 // it goes on.
 func budgetForbids(t *testing.T) {
-	s := newStage(t, respectful)
+	s := newScenario(t, respectful)
 	s.create(web(2, progressDeadline(20)))
 	lift := s.protect(2, 2, 0, "web")
 	before := s.pods("web")
@@ -202,7 +182,7 @@ func budgetForbids(t *testing.T) {
 }
 
 // evict asks the API server to evict the pod, as kubectl drain does. It reports whether the API server has granted it.
-func (s *stage) evict(pod *corev1.Pod) bool {
+func (s *scenario) evict(pod *corev1.Pod) bool {
 	s.Helper()
 	err := clients.CoreV1().Pods(s.namespace).EvictV1(s.Context(), &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: s.namespace, Name: pod.Name},
@@ -214,7 +194,7 @@ func (s *stage) evict(pod *corev1.Pod) bool {
 }
 
 // oldPod returns a pod that the update has not reached; nil if there is none.
-func (s *stage) oldPod() *corev1.Pod {
+func (s *scenario) oldPod() *corev1.Pod {
 	for _, pod := range s.pods("web") {
 		if imagesOf(pod.Spec)["app"] == appImage("v1") && !isOut(pod) {
 			return pod
@@ -225,7 +205,7 @@ func (s *stage) oldPod() *corev1.Pod {
 
 // evictedMeanwhile: while a pod restarts for the update, the API server refuses evictions.
 func evictedMeanwhile(t *testing.T) {
-	s := newStage(t, respectful)
+	s := newScenario(t, respectful)
 	s.create(web(3, readyAfter("app", "15s")))
 	s.protect(2, 3, 0, "web")
 	s.inPlace("web", once, func() {
@@ -248,7 +228,7 @@ func evictedMeanwhile(t *testing.T) {
 // evictedAllTheTime evicts pods that the update has not reached until there is none, as often as the API server grants it. One that is
 // granted in the moment in which a pod is taken out of service may come on top: docs/explanation/limits.md.
 func evictedAllTheTime(t *testing.T) {
-	s := newStage(t, respectful)
+	s := newScenario(t, respectful)
 	s.create(web(4, rolling("2", "0")))
 	s.protect(3, 4, 1, "web")
 	s.begin("evicted", Rules{Created: anyNumber, Deleted: anyNumber, Outage: true})

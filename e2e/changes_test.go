@@ -81,8 +81,8 @@ func changesByFlags(t *testing.T) {
 }
 
 // makeChanges makes the changes one after another.
-func makeChanges(t *testing.T, install func(*stage, changes.Scenario) string, scenario changes.Scenario) {
-	s := newStage(t, stateful)
+func makeChanges(t *testing.T, install func(*scenario, changes.Scenario) string, scenario changes.Scenario) {
+	s := newScenario(t, stateful)
 	name := install(s, scenario)
 	for _, c := range scenario.Cases {
 		edit := func() { s.told(name, c, s.editTemplate(name, c.Edit)) }
@@ -104,7 +104,7 @@ func onceEach(containers []string) restarts {
 }
 
 // told checks that kubectl's output and the annotation of the workload have the decision word for word.
-func (s *stage) told(name string, c changes.Case, said string) {
+func (s *scenario) told(name string, c changes.Case, said string) {
 	s.Helper()
 	if warning := "Warning: stayput: " + c.Decision; !slices.Contains(strings.Split(said, "\n"), warning) {
 		s.Errorf("%s: there is no line %q in:\n%s", c.Name, warning, said)
@@ -118,7 +118,7 @@ func (s *stage) told(name string, c changes.Case, said string) {
 }
 
 // editTemplate does what `kubectl edit` does, and returns the warnings.
-func (s *stage) editTemplate(name string, edit func(*corev1.PodTemplateSpec)) string {
+func (s *scenario) editTemplate(name string, edit func(*corev1.PodTemplateSpec)) string {
 	s.Helper()
 	template := s.templateOf(name)
 	edit(template)
@@ -130,7 +130,7 @@ func (s *stage) editTemplate(name string, edit func(*corev1.PodTemplateSpec)) st
 }
 
 // templateOf returns a copy of the workload's template.
-func (s *stage) templateOf(name string) *corev1.PodTemplateSpec {
+func (s *scenario) templateOf(name string) *corev1.PodTemplateSpec {
 	s.Helper()
 	switch object := s.workload(name).Object.(type) {
 	case *appsv1.Deployment:
@@ -146,14 +146,14 @@ func (s *stage) templateOf(name string) *corev1.PodTemplateSpec {
 }
 
 // ofOnePod has, by kind, a function that creates a workload for a scenario and returns its name.
-var ofOnePod = map[string]func(*stage, changes.Scenario) string{
-	"Deployment": func(s *stage, scenario changes.Scenario) string {
+var ofOnePod = map[string]func(*scenario, changes.Scenario) string{
+	"Deployment": func(s *scenario, scenario changes.Scenario) string {
 		d := web(1)
 		d.Spec.Template = changing(d, scenario)
 		s.create(d)
 		return "web"
 	},
-	"DaemonSet": func(s *stage, scenario changes.Scenario) string {
+	"DaemonSet": func(s *scenario, scenario changes.Scenario) string {
 		s.Cleanup(s.nativeIsCalm)
 		ds := agent()
 		ds.Spec.Template = changing(ds, scenario)
@@ -161,7 +161,7 @@ var ofOnePod = map[string]func(*stage, changes.Scenario) string{
 		s.install(ds)
 		return agents
 	},
-	"StatefulSet": func(s *stage, scenario changes.Scenario) string {
+	"StatefulSet": func(s *scenario, scenario changes.Scenario) string {
 		s.Cleanup(s.nativeDeletesAreTrue)
 		sts := db(1)
 		sts.Spec.Template = changing(sts, scenario)

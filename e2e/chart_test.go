@@ -121,7 +121,7 @@ func (h helm) tests(t *testing.T, _ helm) {
 }
 
 func updateInPlace(t *testing.T, _ helm) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3))
 	s.managed("web")
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
@@ -180,7 +180,7 @@ readinessProbe: {httpGet: {path: /ready, port: http}, periodSeconds: 1}
 
 // ownChart checks that a release of the chart of helm create is updated and rolled back in place, and that --wait succeeds.
 func ownChart(t *testing.T, h helm) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	folder := t.TempDir()
 	values := filepath.Join(folder, "values.yaml")
 	if err := os.WriteFile(values, []byte(ownValues), 0o600); err != nil {
@@ -203,7 +203,7 @@ func ownChart(t *testing.T, h helm) {
 // uninstallHalfway checks that the native controller replaces the pods that are not updated yet, and that nothing of Stayput affects the
 // pods.
 func uninstallHalfway(t *testing.T, h helm) {
-	m := meetHalfway(t)
+	m := meetHalfway(t, outlasting)
 	m.phase("native", recreated, anyChurn) // the hook's pod has to start first, and three agents may be done before that
 	h.own("uninstall", "--wait")
 	m.end("v2")

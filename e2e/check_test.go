@@ -33,7 +33,7 @@ type breakage struct {
 
 // checkup is an installation that is broken on purpose, one thing at a time.
 type checkup struct {
-	*stage
+	*scenario
 }
 
 // The objects that are broken, as kubectl names them.
@@ -49,7 +49,7 @@ const (
 
 // checks breaks the installation in many ways. Of each it expects the sentence that mends it. Before and afterwards nothing may be wrong.
 func checks(t *testing.T) {
-	c := &checkup{newStage(t, labelled)}
+	c := &checkup{newScenario(t, labelled)}
 	c.create(web(1))
 	c.managed("web")
 	c.sound()
@@ -66,8 +66,8 @@ func checks(t *testing.T) {
 	}
 }
 
-// in returns the same stage for a subtest.
-func (s *stage) in(t *testing.T) *stage {
+// in returns the same scenario for a subtest.
+func (s *scenario) in(t *testing.T) *scenario {
 	sub := *s
 	sub.T = t
 	return &sub
@@ -186,7 +186,7 @@ const again = "install Stayput again"
 
 // breakages are by name, so they run in any order.
 var breakages = map[string]breakage{
-	"managers scaled to 0": {[]string{deployment}, func(c *checkup) { dismissManagers(c.stage) },
+	"managers scaled to 0": {[]string{deployment}, func(c *checkup) { dismissManagers(c.scenario) },
 		check.Finding{Level: check.Error, About: "managers", Problem: "is scaled to 0", Remedy: "scale deployment stayput --replicas=2"}},
 	"an image that is missing": {[]string{deployment}, func(c *checkup) {
 		c.kubectl("", "set", "image", inOwn, deployment, "manager="+registry+"stayput:missing")

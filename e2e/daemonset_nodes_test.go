@@ -19,7 +19,7 @@ import (
 // both pod management policies, with a pod on each node as well, have no more budget.
 func kubeletStopped(t *testing.T) {
 	long(t)
-	s := meeting{newDaemonStage(t, stateful), []string{agents, members, caches}}
+	s := meeting{newDaemonScenario(t, stateful), []string{agents, members, caches}}
 	t.Cleanup(s.nativeDeletesAreTrue)
 	down := s.spareNode()
 	s.submitDaemonSet(agent())
@@ -55,7 +55,7 @@ func onNode(name string) option {
 }
 
 // spareNode returns a real node on which no manager runs, so that its failure does not affect Stayput.
-func (s *stage) spareNode() string {
+func (s *scenario) spareNode() string {
 	s.Helper()
 	var spare string
 	nodes := s.realNodes()
@@ -76,14 +76,14 @@ func (s *stage) spareNode() string {
 	return spare
 }
 
-func (s *stage) otherNode(than string) string {
+func (s *scenario) otherNode(than string) string {
 	s.Helper()
 	nodes := s.realNodes()
 	return nodes[slices.IndexFunc(nodes, func(node string) bool { return node != than })]
 }
 
 // realNodes returns the names of the nodes that are not simulated.
-func (s *stage) realNodes() []string {
+func (s *scenario) realNodes() []string {
 	s.Helper()
 	found, err := clients.CoreV1().Nodes().List(s.Context(), metav1.ListOptions{LabelSelector: "type!=simulated"})
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *stage) realNodes() []string {
 }
 
 // stopKubelet stops the kubelet until the test ends, or startKubelet is called.
-func (s *stage) stopKubelet(node string) {
+func (s *scenario) stopKubelet(node string) {
 	s.Helper()
 	s.Cleanup(func() { startKubelet(s.T, node) })
 	component(s.T, "stop", "kubelet-"+node)
@@ -131,9 +131,9 @@ func nodeReady(ctx context.Context, name string) error {
 	return nil
 }
 
-// badImagePending creates the DaemonSet, and updates it to an image that does not exist. One pod waits for it until an undo. The stage
-// pulls no images first (unpulled).
-func (s *stage) badImagePending(options ...daemonSetOption) {
+// badImagePending creates the DaemonSet, and updates it to an image that does not exist. One pod waits for it until an undo. The
+// scenario pulls no images first (unpulled).
+func (s *scenario) badImagePending(options ...daemonSetOption) {
 	s.Helper()
 	s.install(agent(options...))
 	s.begin("bad image", inPlace)
@@ -143,21 +143,21 @@ func (s *stage) badImagePending(options ...daemonSetOption) {
 
 // departure is a way in which a node stops being eligible for the DaemonSet, and becomes eligible again.
 type departure struct {
-	prepare func(s *stage) daemonSetOption
-	leave   func(s *stage, node string)
-	rejoin  func(s *stage, node string)
+	prepare func(s *scenario) daemonSetOption
+	leave   func(s *scenario, node string)
+	rejoin  func(s *scenario, node string)
 }
 
 // sickness is the key of a taint.
 const sickness = "e2e.stayput.dev/sick"
 
 // membership returns the label of the nodes that the scenario's DaemonSet runs on. No other workload uses it.
-func membership(s *stage) string { return "e2e.stayput.dev/" + s.namespace }
+func membership(s *scenario) string { return "e2e.stayput.dev/" + s.namespace }
 
 var (
 	tainted = departure{
 		prepare: asItIs,
-		leave: func(s *stage, node string) {
+		leave: func(s *scenario, node string) {
 			s.Cleanup(func() { cure(s, node) })
 			onCluster(s.T, "taint", "node", node, sickness+"=yes:NoExecute")
 		},
@@ -165,23 +165,23 @@ var (
 	}
 	removed = departure{
 		prepare: asItIs,
-		leave: func(s *stage, node string) {
+		leave: func(s *scenario, node string) {
 			s.stopKubelet(node)
 			onCluster(s.T, "delete", "node", node)
 		},
-		rejoin: func(s *stage, node string) { startKubelet(s.T, node) }, // the kubelet registers the node again
+		rejoin: func(s *scenario, node string) { startKubelet(s.T, node) }, // the kubelet registers the node again
 	}
 	unlabelledNode = departure{
 		prepare: membersOnly,
-		leave:   func(s *stage, node string) { onCluster(s.T, "label", "node", node, membership(s)+"-") },
-		rejoin:  func(s *stage, node string) { onCluster(s.T, "label", "node", node, membership(s)+"=yes") },
+		leave:   func(s *scenario, node string) { onCluster(s.T, "label", "node", node, membership(s)+"-") },
+		rejoin:  func(s *scenario, node string) { onCluster(s.T, "label", "node", node, membership(s)+"=yes") },
 	}
 )
 
-func asItIs(*stage) daemonSetOption { return func(*appsv1.DaemonSet) {} }
+func asItIs(*scenario) daemonSetOption { return func(*appsv1.DaemonSet) {} }
 
 // membersOnly labels all nodes until the judge is done, and restricts the DaemonSet to nodes with this label.
-func membersOnly(s *stage) daemonSetOption {
+func membersOnly(s *scenario) daemonSetOption {
 	s.afterwards = append(s.afterwards, func() { onCluster(s.T, "label", "nodes", "-l", "type!=simulated", membership(s)+"-") })
 	onCluster(s.T, "label", "nodes", "-l", "type!=simulated", membership(s)+"=yes")
 	return func(ds *appsv1.DaemonSet) {
@@ -200,7 +200,7 @@ func nodeRemoved(t *testing.T) {
 }
 
 // cure removes the taint, if it is there.
-func cure(s *stage, name string) {
+func cure(s *scenario, name string) {
 	s.Helper()
 	node, err := clients.CoreV1().Nodes().Get(context.Background(), name, metav1.GetOptions{})
 	if err != nil {
@@ -223,7 +223,7 @@ func onCluster(t *testing.T, arguments ...string) {
 // leavesAndReturns checks what happens when a node leaves while a bad image is pending. Its pod is deleted at once, though the update is
 // held. When the node is back, it gets a pod with the bad image, as natively, and the undo updates that pod with the others.
 func leavesAndReturns(t *testing.T, of departure) {
-	s := newDaemonStage(t, unpulled)
+	s := newDaemonScenario(t, unpulled)
 	s.badImagePending(of.prepare(s))
 	node := s.spareNode()
 	others, lost := s.pods(agents), s.podOn(agents, node)
@@ -246,7 +246,7 @@ func leavesAndReturns(t *testing.T, of departure) {
 }
 
 // wanted waits until the native controller wants so many pods of the DaemonSet.
-func (s *stage) wanted(pods int32) {
+func (s *scenario) wanted(pods int32) {
 	s.Helper()
 	s.wait(fmt.Sprintf("%d nodes to be wanted", pods), of(agents, func(now workload) error {
 		if ds := now.Object.(*appsv1.DaemonSet); ds.Status.DesiredNumberScheduled != pods {
@@ -257,7 +257,7 @@ func (s *stage) wanted(pods int32) {
 }
 
 // waitsOn waits until the DaemonSet's pod on a node waits for this reason.
-func (s *stage) waitsOn(node, reason string) {
+func (s *scenario) waitsOn(node, reason string) {
 	s.Helper()
 	s.wait("a pod on "+node+" that waits with "+reason, of(agents, func(now workload) error {
 		for _, pod := range now.pods {
@@ -270,7 +270,7 @@ func (s *stage) waitsOn(node, reason string) {
 }
 
 // podOn returns the live pod of a workload on a node.
-func (s *stage) podOn(name, node string) *corev1.Pod {
+func (s *scenario) podOn(name, node string) *corev1.Pod {
 	s.Helper()
 	for _, pod := range s.workload(name).pods {
 		if pod.Spec.NodeName == node {

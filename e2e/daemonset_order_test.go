@@ -17,7 +17,7 @@ const (
 
 // labelNodes labels each of the real nodes with the value at its place, or not at all if the value is empty. The label belongs to this
 // scenario, and is removed when the judge is done. It returns the names of the nodes.
-func (s *stage) labelNodes(values ...string) []string {
+func (s *scenario) labelNodes(values ...string) []string {
 	s.Helper()
 	nodes := s.realNodes()
 	for i, value := range values {
@@ -33,7 +33,7 @@ func (s *stage) labelNodes(values ...string) []string {
 // canaryNodeFails checks that a bad image stops only the pod on the canary node, that the status says why the others wait, and that an undo
 // gets through.
 func canaryNodeFails(t *testing.T) {
-	s := newDaemonStage(t, unpulled)
+	s := newDaemonScenario(t, unpulled)
 	s.install(agent(budget("100%", "0")))
 	nodes := s.labelNodes("canary")
 	s.kubectl("", "annotate", agents, canaryNodesAnnotation+"="+membership(s))
@@ -56,7 +56,7 @@ func canaryNodeFails(t *testing.T) {
 // zoneAfterZone checks that the nodes with one value of a label are updated after the other, and a node without the label last. In each
 // stage the pods have to be Ready for minReadySeconds.
 func zoneAfterZone(t *testing.T) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	settling := func(ds *appsv1.DaemonSet) { ds.Spec.MinReadySeconds = 2 }
 	s.install(agent(settling, budget("100%", "0")))
 	nodes := s.labelNodes("b", "", "a")
@@ -68,7 +68,7 @@ func zoneAfterZone(t *testing.T) {
 
 // inStages checks that the pods on the nodes of one stage got the image only when those on the nodes of all stages before had it and were
 // Ready.
-func (s *stage) inStages(tag string, stages ...[]string) {
+func (s *scenario) inStages(tag string, stages ...[]string) {
 	s.Helper()
 	has := func(pod *corev1.Pod) bool { return pod != nil && imagesOf(pod.Spec)["app"] == appImage(tag) }
 	last := map[string]*corev1.Pod{} // the pods, by node

@@ -27,45 +27,34 @@ const agents = daemonSetPrefix + "agent"
 // daemonSets runs the scenarios of DaemonSets that can run in parallel.
 func daemonSets(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"minReadySeconds":                   daemonsOfMinReadySeconds,
-		"pods created before Stayput":       daemonsBornBefore,
-		"undo half-way":                     daemonsUndoneHalfway,
-		"undo of a crashing image":          daemonsUndoBroken,
 		"image and at once environment":     daemonsOvertaken,
 		"OnDelete":                          daemonsOnDelete,
 		"OnDelete, in place":                daemonsOnDeleteInPlace,
-		"maxSurge":                          daemonsSurge,
-		"evicted half-way":                  daemonEvicted,
 		"deleted without its pods half-way": daemonsLeftBehind,
 		"canary node that fails":            canaryNodeFails,
 		"zone after zone":                   zoneAfterZone,
-		"revisionHistoryLimit 0":            daemonHistory,
 	})
 	nightly(t, map[string]func(*testing.T){
-		"node unlabelled": nodeUnlabelled,
+		"revisionHistoryLimit 0": daemonHistory,
+		"evicted half-way":       daemonEvicted,
+		"node unlabelled":        nodeUnlabelled,
 	})
 }
 
-func daemonsOfMinReadySeconds(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.MinReadySeconds = 4 }))
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
-}
-
-func (s *stage) bumpChart(name string) {
+func (s *scenario) bumpChart(name string) {
 	s.patch(name, `{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}`)
 }
 
-// newDaemonStage is newStage for DaemonSets. It also checks that the native controller logs no errors.
-func newDaemonStage(t *testing.T, labels map[string]string) *stage {
+// newDaemonScenario is newScenario for DaemonSets. It also checks that the native controller logs no errors.
+func newDaemonScenario(t *testing.T, labels map[string]string) *scenario {
 	t.Helper()
-	s := newStage(t, labels)
+	s := newScenario(t, labels)
 	t.Cleanup(s.nativeIsCalm)
 	return s
 }
 
 // nativeIsCalm checks that the DaemonSet controller treats a held write as an ordinary conflict.
-func (s *stage) nativeIsCalm() {
+func (s *scenario) nativeIsCalm() {
 	found, err := clients.CoreV1().Events(s.namespace).List(context.Background(), metav1.ListOptions{FieldSelector: "type=Warning"})
 	if err != nil {
 		s.Error(err)
@@ -87,7 +76,7 @@ var usual = []string{"the object has been modified", "is not as new as written v
 	"failed to clean up revisions of DaemonSet: controllerrevisions.apps"}
 
 // nativeLogsNothing checks the log of the test cluster's kube-controller-manager for errors about DaemonSets of the namespace.
-func (s *stage) nativeLogsNothing() {
+func (s *scenario) nativeLogsNothing() {
 	log, err := os.Open(filepath.Join(repository, ".cluster", "log", "kube-controller-manager.log"))
 	if errors.Is(err, fs.ErrNotExist) {
 		s.Log("kube-controller-manager's log is not here: this is not the test cluster")
@@ -110,7 +99,7 @@ func (s *stage) nativeLogsNothing() {
 	}
 }
 
-func (s *stage) isComplaint(line string) bool {
+func (s *scenario) isComplaint(line string) bool {
 	if !strings.HasPrefix(line, "E") || !strings.Contains(line, s.namespace+"/") || !strings.Contains(line, "agent failed with") {
 		return false
 	}
@@ -123,7 +112,7 @@ func (s *stage) isComplaint(line string) bool {
 }
 
 // install creates the DaemonSet and waits until it is rolled out.
-func (s *stage) install(ds *appsv1.DaemonSet) {
+func (s *scenario) install(ds *appsv1.DaemonSet) {
 	s.Helper()
 	s.submitDaemonSet(ds)
 	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
@@ -134,7 +123,7 @@ func (s *stage) install(ds *appsv1.DaemonSet) {
 }
 
 // submitDaemonSet creates the DaemonSet.
-func (s *stage) submitDaemonSet(ds *appsv1.DaemonSet) {
+func (s *scenario) submitDaemonSet(ds *appsv1.DaemonSet) {
 	s.Helper()
 	if _, err := clients.AppsV1().DaemonSets(s.namespace).Create(s.Context(), ds, metav1.CreateOptions{}); err != nil {
 		s.Fatalf("creating DaemonSet %s: %v", ds.Name, err)
@@ -191,47 +180,9 @@ func onDelete(ds *appsv1.DaemonSet) {
 	ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
 }
 
-func daemonsBornBefore(t *testing.T) {
-	s := newDaemonStage(t, unlabelled)
-	s.install(agent())
-	s.label("stayput.dev/update=in-place")
-	s.managed(agents)
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
-	s.allWereOut(agents)
-	s.inPlace(agents, nil, func() { s.bumpChart(agents) })
-}
-
-// daemonsUndoneHalfway checks that an undo reverts the pods that are done or in progress, and leaves the others untouched.
-func daemonsUndoneHalfway(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(lasting))
-	s.inPlace(agents, restarts{"app": {0, 2}}, func() {
-		s.setImage(agents, "app=v2")
-		s.reaches(agents, threeway)
-		s.rollout("undo", agents)
-	})
-	s.met(agents, threeway)
-	s.runs(agents, "v1")
-	s.someNeverRestarted(agents)
-}
-
-// daemonsUndoBroken checks that a bad image that no node has tried to pull before makes one pod unavailable, and that the undo repairs that
-// pod.
-func daemonsUndoBroken(t *testing.T) {
-	s := newDaemonStage(t, unpulled)
-	s.install(agent())
-	s.inPlace(agents, restarts{"app": anyNumber}, func() {
-		s.setImage(agents, "app=crash")
-		s.fails(agents, "CrashLoopBackOff")
-		s.rollout("undo", agents)
-	})
-	s.runs(agents, "v1")
-	s.someNeverRestarted(agents)
-}
-
 // daemonsOvertaken replaces an update that is possible in place by one that is not, and checks that no write stays held.
 func daemonsOvertaken(t *testing.T) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	s.install(agent())
 	s.recreatedUnder(recreatedDaemons, agents, func() {
 		s.setImage(agents, "app=v2")
@@ -247,7 +198,7 @@ var recreatedDaemons = Rules{Created: some, Deleted: some, Outage: true}
 
 // daemonsOnDelete checks that with OnDelete only the user deletes pods, and that nothing else changes them.
 func daemonsOnDelete(t *testing.T) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	s.install(agent(onDelete))
 	s.create(web(1, named("clock")))
 	s.begin("edited", updatesOnly("clock"))
@@ -260,21 +211,15 @@ func daemonsOnDelete(t *testing.T) {
 }
 
 func daemonsOnDeleteInPlace(t *testing.T) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	s.install(agent(onDelete))
 	s.inPlaceOnDelete(agents, "DaemonSet")
-}
-
-func daemonsSurge(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(budget("0", "1")))
-	s.recreated(agents, func() { s.setImage(agents, "app=v2") })
 }
 
 // daemonEvicted checks that the native controller replaces a pod that is evicted in the middle of an update, on the newest revision. The
 // other pods stay.
 func daemonEvicted(t *testing.T) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	s.install(agent(lasting))
 	before := s.pods(agents)
 	s.begin("a pod is lost", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
@@ -290,7 +235,7 @@ func daemonEvicted(t *testing.T) {
 }
 
 // untouched returns a pod whose turn has not come.
-func (s *stage) untouched(name string) *corev1.Pod {
+func (s *scenario) untouched(name string) *corev1.Pod {
 	s.Helper()
 	now := s.workload(name)
 	for _, pod := range now.pods {
@@ -303,7 +248,7 @@ func (s *stage) untouched(name string) *corev1.Pod {
 }
 
 // gone waits until the pod no longer exists.
-func (s *stage) gone(lost *corev1.Pod) {
+func (s *scenario) gone(lost *corev1.Pod) {
 	s.Helper()
 	s.wait(lost.Name+" to be gone", func(w world) error {
 		if pod := w.pods[lost.UID]; pod != nil {
@@ -313,12 +258,12 @@ func (s *stage) gone(lost *corev1.Pod) {
 	})
 }
 
-func deleteByHand(s *stage, pod *corev1.Pod) {
+func deleteByHand(s *scenario, pod *corev1.Pod) {
 	s.Helper()
 	s.kubectl("", "delete", "pod", pod.Name, "--timeout=2m")
 }
 
-func evict(s *stage, pod *corev1.Pod) {
+func evict(s *scenario, pod *corev1.Pod) {
 	s.Helper()
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}}
 	if err := clients.PolicyV1().Evictions(pod.Namespace).Evict(s.Context(), eviction); err != nil {
@@ -327,14 +272,14 @@ func evict(s *stage, pod *corev1.Pod) {
 }
 
 // fail makes the kubelet find the pod beyond its deadline, so that its phase becomes Failed.
-func fail(s *stage, pod *corev1.Pod) {
+func fail(s *scenario, pod *corev1.Pod) {
 	s.Helper()
 	s.kubectl("", "patch", "pod", pod.Name, "--type=merge", "-p", `{"spec":{"activeDeadlineSeconds":1}}`)
 }
 
 // daemonHistory checks that no old revision is kept where the DaemonSet says so.
 func daemonHistory(t *testing.T) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.RevisionHistoryLimit = new(int32) }))
 	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
 	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
@@ -348,7 +293,7 @@ func daemonHistory(t *testing.T) {
 }
 
 // survived checks that the pods of before still exist.
-func (s *stage) survived(name string, before map[types.UID]*corev1.Pod) {
+func (s *scenario) survived(name string, before map[types.UID]*corev1.Pod) {
 	s.Helper()
 	after := s.pods(name)
 	for uid, pod := range before {

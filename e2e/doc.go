@@ -13,6 +13,7 @@
 //	ready_test.go      how a pod is kept out of service while managers answer, and comes back by its kubelet where none does
 //	lastendpoint_*.go  where a pod waits for its drain, and where it serves until it stops because no other pod could take over
 //	pacing_test.go     what an update need not wait for: drains of pods that no Service selects, surge pods that cannot be scheduled
+//	ownpower_test.go   that each policy about Stayput's service account is in force; manifests/cel has what the policies refuse
 //	partition_test.go  updates that stop at a partition until it is lowered
 //	timeline_test.go   what is printed when a test fails, with diagnosis_test.go
 //	scenario_test.go   what a user does: create, edit, wait

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,19 +17,20 @@ import (
 // dryRuns checks that policies that look only at the creation of pods take effect on updates in place as well.
 func dryRuns(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"refused image":                         refusedAtCreation,
-		"refused, window closed":                refusedWhileClosed,
-		"rewritten images":                      rewrittenAtBirth,
-		"rewritten in each write":               rewrittenAgain,
-		"injected sidecar":                      injectedAtBirth,
+		"refused image":    refusedAtCreation,
+		"rewritten images": rewrittenAtBirth,
+		"injected sidecar": injectedAtBirth,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"injected sidecar of a DaemonSet, undo": injectedUndone,
+		"rewritten in each write":               rewrittenAgain,
 	})
 }
 
 // refusedAtCreation checks that the running pods stay untouched, that the native controller's pods are refused as well, and that an undo
 // succeeds.
 func refusedAtCreation(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3))
 	s.decree(fmt.Sprintf(noV3, s.namespace))
 	s.refusesV3()
@@ -47,28 +47,10 @@ func refusedAtCreation(t *testing.T) {
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
-// refusedWhileClosed checks that no pod is replaced while a maintenance window is closed, although a policy refuses new pods. The update
-// waits and says why, and an undo ends it.
-func refusedWhileClosed(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3))
-	s.decree(fmt.Sprintf(noV3, s.namespace))
-	s.refusesV3()
-	before, opens := s.pods("web"), time.Now().UTC().Add(4*time.Hour).Hour()
-	s.kubectl("", "annotate", ref("web"), fmt.Sprintf("%s=%02d:00-%02d:30", windowAnnotation, opens, opens))
-	s.begin("refused", inPlace)
-	s.setImage("web", "app=v3")
-	s.reported("Deployment", "InPlaceUpdateWaits")
-	s.rollout("undo", "web")
-	s.completes("web")
-	s.kept("web", before, nil)
-	s.neverOut("web")
-}
-
 // rewrittenAtBirth checks that running pods get the image that new ones would get.
 func rewrittenAtBirth(t *testing.T) {
 	mutates(t)
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.decree(fmt.Sprintf(throughMirror, s.namespace))
 	s.admits(mirror + "app:v1")
 	s.create(web(2, withSide))
@@ -86,7 +68,7 @@ func rewrittenAtBirth(t *testing.T) {
 // rewrittenAgain checks that no pod is patched if a policy would change the patch once more: the update falls back.
 func rewrittenAgain(t *testing.T) {
 	mutates(t)
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(4))
 	s.decree(fmt.Sprintf(oneFurther, s.namespace))
 	s.eventually("the policy to be in force", func(ctx context.Context) error {
@@ -113,7 +95,7 @@ func rewrittenAgain(t *testing.T) {
 // that in the same pods. If more of it would differ, the pods are recreated.
 func injectedAtBirth(t *testing.T) {
 	mutates(t)
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.injects("v1", "8083")
 	s.create(web(2))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
@@ -131,11 +113,11 @@ func injectedAtBirth(t *testing.T) {
 // that a new pod would have. The others are untouched.
 func injectedUndone(t *testing.T) {
 	mutates(t)
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	s.injects("v1", "8083")
 	change := inPlaceChange{
 		has: func(*appsv1.Deployment) {}, container: "app",
-		edit:  func(s *stage, name string) string { return s.setImage(name, "app=v2") },
+		edit:  func(s *scenario, name string) string { return s.setImage(name, "app=v2") },
 		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["app"] == appImage("v2") },
 	}
 	s.install(agent(templated(change.lasting("6s"))))
@@ -161,14 +143,14 @@ func injectedUndone(t *testing.T) {
 }
 
 // injects has a policy add a container with that image and port to new pods.
-func (s *stage) injects(tag, port string) {
+func (s *scenario) injects(tag, port string) {
 	s.Helper()
 	s.decree(fmt.Sprintf(withSidecar, s.namespace, appImage(tag), port))
 	s.admits(appImage("v1") + " " + appImage(tag))
 }
 
 // decree puts a policy in force until the scenario ends.
-func (s *stage) decree(policy string) {
+func (s *scenario) decree(policy string) {
 	s.Helper()
 	s.kubectl(policy, "apply", "-f", "-")
 	s.Cleanup(func() {
@@ -179,7 +161,7 @@ func (s *stage) decree(policy string) {
 }
 
 // refusesV3 waits until the API server refuses new pods with that image.
-func (s *stage) refusesV3() {
+func (s *scenario) refusesV3() {
 	s.Helper()
 	s.eventually("the policy to be in force", func(ctx context.Context) error {
 		if output, err := s.admitted(ctx, "v3"); err == nil {
@@ -190,14 +172,14 @@ func (s *stage) refusesV3() {
 }
 
 // admitted returns the images that a new pod with that image would have.
-func (s *stage) admitted(ctx context.Context, tag string) (string, error) {
+func (s *scenario) admitted(ctx context.Context, tag string) (string, error) {
 	output, _, err := kubectl(ctx, "", "-n", s.namespace, "run", "probe", "--image="+appImage(tag), "--dry-run=server",
 		"-o", "jsonpath={.spec.containers[*].image}")
 	return output, err
 }
 
 // admits waits until a new pod of v1 would have these images.
-func (s *stage) admits(images string) {
+func (s *scenario) admits(images string) {
 	s.Helper()
 	s.eventually("the policy to be in force", func(ctx context.Context) error {
 		output, err := s.admitted(ctx, "v1")

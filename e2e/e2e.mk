@@ -2,6 +2,9 @@
 # These targets break components on purpose, or need images of the test cluster. So they never use the cluster of the caller's KUBECONFIG.
 e2e demo recording e2e-chart e2e-removal e2e-killed e2e-systems e2e-reloader e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
+# Every build tag of e2e, for vet and lint. What runs by hand or at night has a tag of its own, so that make e2e does not compile it.
+E2E_TAGS := e2e,bench,chart,monitoring,reloader,removal,systems,upgrade
+
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
 # The maximum number of parallel scenarios. With more the processors are so busy that webhooks time out, and native writes bypass them.
@@ -31,7 +34,7 @@ e2e-chart: cluster helm image uninstall ## install, upgrade and uninstall the He
 	go test -tags e2e,chart -v -count=1 -timeout 60m ./e2e -run '^(TestChart|TestSubchart)$$/$(RUN)'
 
 .PHONY: e2e-removal
-e2e-removal: cluster image ## delete all objects of Stayput in random order in the middle of updates; TIMES=50 for more than 5 orders, SEED=1 to repeat one
+e2e-removal: cluster image dist ## delete all objects of Stayput in random order in the middle of updates; TIMES=50 for more than 5 orders, SEED=1 to repeat one
 	TIMES=$(TIMES) SEED=$(SEED) go test -tags e2e,removal -v -count=1 -timeout 120m ./e2e -run '^TestRemoved$$'
 
 .PHONY: e2e-killed
@@ -63,11 +66,11 @@ e2e-reloader: cluster install ## Reloader itself with --reload-strategy=annotati
 test-systems: ## what e2e-systems uses: the CSI driver with csi-test, and the writer with etcd and NATS; needs root, and no cluster
 	go -C e2e/systems test -count=1 -timeout 30m ./...
 
-# No test runs this: docs/how-to/kind.md says which parts are the same as in the test cluster.
+# No test runs this: docs/explanation/tested.md says what should differ from the test cluster.
 kind kind-down: override KUBECONFIG := $(CURDIR)/.cluster/kind.kubeconfig
 
 .PHONY: kind
-kind: ## with Docker and kind: a cluster, Stayput and one update in place; see docs/how-to/kind.md
+kind: ## with Docker and kind: a cluster, Stayput and one update in place
 	@mkdir -p $(dir $(KUBECONFIG))
 	@e2e/kind.sh
 
@@ -79,7 +82,7 @@ kind-down: ## remove the cluster of make kind
 .PHONY: e2e-monitoring
 e2e-monitoring: cluster install ## every expression of manifests/monitoring on a real Prometheus that scrapes the managers
 	go -C .ci/prometheus build -o $(BIN)/prometheus github.com/prometheus/prometheus/cmd/prometheus
-	PROMETHEUS=$(BIN)/prometheus go test -tags e2e -v -count=1 -timeout 15m ./e2e -run '^TestMonitoring$$'
+	PROMETHEUS=$(BIN)/prometheus go test -tags e2e,monitoring -v -count=1 -timeout 15m ./e2e -run '^TestMonitoring$$'
 
 # The folder of the figures and the plots, and the name of the page.
 BENCH_OUTPUT ?= $(CURDIR)/docs/explanation/performance
@@ -110,7 +113,7 @@ FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || git r
 e2e-upgrade: cluster ## managers of two versions at a time, with updates in progress; FROM=REV, by default the last release, or commit
 	@rm -rf $(OTHER_VERSION); mkdir -p $(OTHER_VERSION); git archive $(FROM) | tar -x -C $(OTHER_VERSION)
 	@$(MAKE) -C $(OTHER_VERSION) --no-print-directory install BIN=$(BIN) KUBECONFIG=$(KUBECONFIG)
-	OTHER_VERSION=$(OTHER_VERSION) go test -tags e2e -v -count=1 -timeout 30m ./e2e -run '^TestUpgrade$$'
+	OTHER_VERSION=$(OTHER_VERSION) go test -tags e2e,upgrade -v -count=1 -timeout 30m ./e2e -run '^TestUpgrade$$'
 
 # The neighbours' own code comes from the Go module proxy and compiles for minutes, so make test does not run this.
 NEIGHBOURS := e2e/neighbours $(patsubst %/go.mod,%,$(wildcard e2e/neighbours/*/go.mod))

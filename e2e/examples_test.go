@@ -26,24 +26,24 @@ type example struct {
 	// restarts are those of all commands in the comment together.
 	restarts restarts
 	// before makes what the file expects of a cluster and the test cluster does not have.
-	before func(*stage)
+	before func(*scenario)
 	// meanwhile happens between the creation and the update.
-	meanwhile func(*stage)
+	meanwhile func(*scenario)
 	// after checks what else the file promises.
-	after func(*stage)
+	after func(*scenario)
 }
 
 var allExamples = map[string]example{
-	"web":            {workload: "web", restarts: once, after: func(s *stage) { s.runs("web", "v2") }},
+	"web":            {workload: "web", restarts: once, after: func(s *scenario) { s.runs("web", "v2") }},
 	"worker":         {workload: "worker", long: true, restarts: once},
 	"node-agent":     {workload: daemonSetPrefix + "node-agent", long: true, restarts: once},
 	"single-replica": {workload: "single", restarts: once, before: volumeForClaim},
 	"sidecar":        {workload: "sidecar", long: true, restarts: restarts{"proxy": exactly(1)}},
 	"mesh-injected":  {workload: "meshed", long: true, restarts: once, before: injecting, after: injected},
 	"jvm": {workload: "jvm", long: true, restarts: restarts{"tomcat": exactly(1)},
-		after: func(s *stage) { s.sized("jvm", "150m") }},
+		after: func(s *scenario) { s.sized("jvm", "150m") }},
 	"configmap-reload": {workload: "configured", restarts: once, after: coloursAreGreen},
-	"canary":           {workload: "canary", restarts: once, after: func(s *stage) { s.runs("canary", "v2") }},
+	"canary":           {workload: "canary", long: true, restarts: once, after: func(s *scenario) { s.runs("canary", "v2") }},
 	"gpu-inference": {workload: "inference", long: true, restarts: restarts{"server": exactly(1)},
 		before: gpuOnEachNode, meanwhile: modelLoaded, after: modelIsThere},
 }
@@ -103,7 +103,7 @@ func (e example) updated(t *testing.T, file string) {
 	if err != nil || len(commands) == 0 {
 		t.Fatalf("%s has the commands %v: %v", file, commands, err)
 	}
-	s := newStage(t, asShipped(surging))
+	s := newScenario(t, asShipped(surging))
 	do(e.before, s)
 	r := s.reader()
 	r.run(file, pages.Command{Text: "kubectl apply -f " + file})
@@ -119,14 +119,14 @@ func (e example) updated(t *testing.T, file string) {
 	do(e.after, s)
 }
 
-func do(step func(*stage), s *stage) {
+func do(step func(*scenario), s *scenario) {
 	if step != nil {
 		step(s)
 	}
 }
 
 // volumeForClaim makes a volume for the claim of single-replica.yaml, since the test cluster has no StorageClass.
-func volumeForClaim(s *stage) {
+func volumeForClaim(s *scenario) {
 	const claim = "data"
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + claim}, Spec: corev1.PersistentVolumeSpec{
 		AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -145,16 +145,16 @@ func volumeForClaim(s *stage) {
 }
 
 // injecting stands in for a service mesh: a policy adds a container to each new pod of the namespace.
-func injecting(s *stage) {
+func injecting(s *scenario) {
 	mutates(s.T)
 	s.decree(fmt.Sprintf(withSidecar, s.namespace, appImage("v9"), "8083"))
 	s.admits(appImage("v1") + " " + appImage("v9"))
 }
 
-func injected(s *stage) { s.runsIn("mesh", "meshed", "v9") }
+func injected(s *scenario) { s.runsIn("mesh", "meshed", "v9") }
 
 // coloursAreGreen checks that the containers have the new configuration, as a variable and in a file.
-func coloursAreGreen(s *stage) {
+func coloursAreGreen(s *scenario) {
 	for _, pod := range s.pods("configured") {
 		if shown := s.kubectl("", "exec", pod.Name, "--", "/app", "show", "/etc/colours/colour"); shown != "green" {
 			s.Errorf("pod %s has the colour %q", pod.Name, shown)
@@ -164,7 +164,7 @@ func coloursAreGreen(s *stage) {
 
 // gpuOnEachNode writes the capacity of a GPU into the status of each node, as administrators do for resources that no device plugin offers:
 // https://kubernetes.io/docs/tasks/administer-cluster/extended-resource-node/. It is taken back afterwards.
-func gpuOnEachNode(s *stage) {
+func gpuOnEachNode(s *scenario) {
 	nodes, err := clients.CoreV1().Nodes().List(s.Context(), metav1.ListOptions{LabelSelector: "type!=simulated"})
 	if err != nil {
 		s.Fatal(err)
@@ -188,14 +188,14 @@ func offerGPU(ctx context.Context, node, amount string) error {
 }
 
 // modelLoaded writes a file into the model cache of each pod.
-func modelLoaded(s *stage) {
+func modelLoaded(s *scenario) {
 	for _, pod := range s.pods("inference") {
 		s.kubectl("", "exec", pod.Name, "--", "/app", "fill", "/models")
 	}
 }
 
 // modelIsThere checks that the file is there, and that the pod still has its GPU.
-func modelIsThere(s *stage) {
+func modelIsThere(s *scenario) {
 	for _, pod := range s.pods("inference") {
 		if size := len(s.kubectl("", "exec", pod.Name, "--", "/app", "show", "/models/cache")); size != 1<<20 {
 			s.Errorf("the cache of pod %s has %d bytes", pod.Name, size)

@@ -22,8 +22,10 @@ import (
 func partial(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"label removed":            unlabelledHalfway,
-		"deleted":                  deletedHalfway,
 		"deleted without its pods": podsLeftBehind,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"deleted": deletedHalfway,
 	})
 }
 
@@ -31,7 +33,7 @@ func partial(t *testing.T) {
 // moment in which a pod is taken out of service comes too late for the native controller, which still counts that pod (see
 // docs/explanation/limits.md).
 func unlabelledHalfway(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, slow))
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
@@ -43,7 +45,7 @@ func unlabelledHalfway(t *testing.T) {
 }
 
 func deletedHalfway(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, slow))
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
@@ -60,7 +62,7 @@ func deletedHalfway(t *testing.T) {
 }
 
 // leader returns the pod of the manager that holds the Lease. The holder's identity begins with the pod's name.
-func (s *stage) leader() *corev1.Pod {
+func (s *scenario) leader() *corev1.Pod {
 	s.Helper()
 	var leader *corev1.Pod
 	s.eventually("a leader", func(ctx context.Context) (err error) {
@@ -71,7 +73,7 @@ func (s *stage) leader() *corev1.Pod {
 }
 
 // killProcess kills the manager in the pod before it can release its Lease.
-func killProcess(s *stage, pod *corev1.Pod) {
+func killProcess(s *scenario, pod *corev1.Pod) {
 	s.Helper()
 	process := managerProcess(s, pod)
 	if process == 0 {
@@ -81,13 +83,13 @@ func killProcess(s *stage, pod *corev1.Pod) {
 }
 
 // kill ends a process with SIGKILL, if it still runs.
-func kill(s *stage, process int) {
+func kill(s *scenario, process int) {
 	s.Helper()
 	send(s, process, syscall.SIGKILL)
 }
 
 // send sends a signal to a process, if it still runs.
-func send(s *stage, process int, signal syscall.Signal) {
+func send(s *scenario, process int, signal syscall.Signal) {
 	s.Helper()
 	if err := syscall.Kill(process, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		s.Fatal(err)
@@ -95,7 +97,7 @@ func send(s *stage, process int, signal syscall.Signal) {
 }
 
 // managerProcess returns the ID of the manager's process in the pod, 0 if it does not run. The nodes of the test cluster are this machine.
-func managerProcess(s *stage, pod *corev1.Pod) int {
+func managerProcess(s *scenario, pod *corev1.Pod) int {
 	s.Helper()
 	for _, pid := range processes(s) {
 		if runsIn(pid, pod) && commandOf(pid, "manager") {
@@ -122,7 +124,7 @@ func commandOf(process int, word string) bool {
 	return strings.Contains(string(command), word)
 }
 
-func processes(s *stage) []int {
+func processes(s *scenario) []int {
 	s.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -138,7 +140,7 @@ func processes(s *stage) []int {
 }
 
 // dismissManagers stops the managers with a regular shutdown.
-func dismissManagers(s *stage) {
+func dismissManagers(s *scenario) {
 	s.Helper()
 	s.kubectl("", "-n", ownNamespace, "scale", "deployment", ownName, "--replicas=0")
 	s.kubectl("", "-n", ownNamespace, "wait", "pods", "-l", managers.LabelSelector, "--for=delete", "--timeout=2m")
@@ -148,7 +150,7 @@ func dismissManagers(s *stage) {
 var managers = metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + ownName}
 
 // removeManagers removes the managers without a shutdown. A pod that is deleted by force is gone before its process is.
-func removeManagers(s *stage) {
+func removeManagers(s *scenario) {
 	s.Helper()
 	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
 	if err != nil {

@@ -35,7 +35,9 @@ const (
 // hooks checks that containers restart only when another controller has deregistered their pod, or has taken too long.
 func hooks(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"as the example says":             deregistersAsShipped,
+		"as the example says": deregistersAsShipped,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"changed half-way, and timed out": hookHalfway,
 	})
 }
@@ -51,7 +53,7 @@ func deregistersAsShipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	push := exec.CommandContext(t.Context(), filepath.Join(binaries, "cluster"), "push", "deregister:1", program)
 	if output, err := push.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
@@ -64,7 +66,7 @@ func deregistersAsShipped(t *testing.T) {
 }
 
 // deregisters updates the workload, and puts the events of each of its pods in order.
-func (s *stage) deregisters(name string) {
+func (s *scenario) deregisters(name string) {
 	s.Helper()
 	s.registered(len(s.pods(name)))
 	before := s.pods(name)
@@ -98,7 +100,7 @@ var buildDeregister = sync.OnceValues(func() (string, error) {
 })
 
 // deregister runs examples/deregister until the test ends. The Recorder follows its targets.
-func (s *stage) deregister() {
+func (s *scenario) deregister() {
 	s.Helper()
 	program, err := buildDeregister()
 	if err != nil {
@@ -114,7 +116,7 @@ func (s *stage) deregister() {
 }
 
 // grantDeregister gives the program its rights and its targets. The Recorder follows these.
-func (s *stage) grantDeregister() {
+func (s *scenario) grantDeregister() {
 	s.Helper()
 	s.kubectl(contentOf(s.T, "examples/deregister/rights.yaml"), "apply", "-f", "-")
 	list := cache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "configmaps", s.namespace,
@@ -126,7 +128,7 @@ func (s *stage) grantDeregister() {
 
 // setImageOfTargets sets an image of a workload with the hook, once all its pods are targets of examples/deregister. That runs once in a
 // namespace.
-func (s *stage) setImageOfTargets(name, image string) string {
+func (s *scenario) setImageOfTargets(name, image string) string {
 	s.Helper()
 	if !s.deregistering {
 		s.deregistering = true
@@ -144,7 +146,7 @@ func (s *stage) setImageOfTargets(name, image string) string {
 }
 
 // kubeconfigOf returns a kubeconfig with which a program is that ServiceAccount.
-func (s *stage) kubeconfigOf(account string) string {
+func (s *scenario) kubeconfigOf(account string) string {
 	s.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -162,7 +164,7 @@ func (s *stage) kubeconfigOf(account string) string {
 }
 
 // registered waits until so many pods are targets and have the annotation.
-func (s *stage) registered(pods int) {
+func (s *scenario) registered(pods int) {
 	s.Helper()
 	s.eventually("all pods to be targets", func(ctx context.Context) error {
 		found, err := clients.CoreV1().ConfigMaps(s.namespace).Get(ctx, targetsHookName, metav1.GetOptions{})
@@ -174,7 +176,7 @@ func (s *stage) registered(pods int) {
 }
 
 // hookStory returns what happened to a pod from the moment in which it was taken out of service.
-func (s *stage) hookStory(uid types.UID) []string {
+func (s *scenario) hookStory(uid types.UID) []string {
 	s.Helper()
 	s.wait("the last events", func(world) error { return nil })
 	var story []string
@@ -231,13 +233,13 @@ func isHeld(pod *corev1.Pod) bool {
 }
 
 // hold sets the annotation on all pods of the test application by hand.
-func (s *stage) hold() {
+func (s *scenario) hold() {
 	s.Helper()
 	s.kubectl("", "annotate", "pods", "--all", targetsHook+"=by hand")
 }
 
 // releases removes the annotation from every pod.
-func (s *stage) releases() {
+func (s *scenario) releases() {
 	s.Helper()
 	s.kubectl("", "annotate", "pods", "--all", targetsHook+"-")
 }
@@ -245,7 +247,7 @@ func (s *stage) releases() {
 // hookHalfway: while a hook holds a pod, the user pauses the update, resumes it, and undoes it. Nothing has restarted then. Of a second
 // update the hook times out.
 func hookHalfway(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(2, hooked, rolling("1", "0"), progressDeadline(20)))
 	s.hold()
 	before := s.pods("web")
@@ -289,7 +291,7 @@ func hookLeaderKilled(t *testing.T) {
 	m.setImages("v2")
 	m.each(func(name string) { m.wait("a pod of "+name+" to be held", draining(name)) })
 	before := leadership(t)
-	killProcess(m.stage, m.leader())
+	killProcess(m.scenario, m.leader())
 	m.eventually("another leader", func(context.Context) error {
 		if leadership(t) == before {
 			return errors.New("it is still " + before)
@@ -311,7 +313,7 @@ func hooksWithoutManagers(t *testing.T) {
 	m.setImages("v2")
 	m.each(func(name string) { m.wait("a pod of "+name+" to be held", draining(name)) })
 	m.phase("native", recreated, recreated)
-	dismissManagers(m.stage)
+	dismissManagers(m.scenario)
 	m.each(m.rollsOut)
 	m.each(func(name string) { m.runs(name, "v2") })
 	restoreManagers(t)

@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,28 +14,27 @@ var once = restarts{"app": exactly(1)}
 
 // images edits images, which every running pod can take.
 func images(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
+	together(t, map[string]func(*testing.T){
 		"pods created before Stayput": bornBefore,
-		"12 replicas":                 twelve,
-		"twins with equal templates":  twins,
-		"the native name is taken":    hashCollision,
-	}
-	for _, command := range []string{"apply", "apply --server-side"} {
-		scenarios["kubectl "+command] = func(t *testing.T) { declared(t, command) }
-	}
-	together(t, scenarios)
+		"Recreate, 1 replica":         recreatingOne,
+		"kubectl apply --server-side": declared,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"the native name is taken": hashCollision,
+	})
 }
 
-func twelve(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(12))
+// recreatingOne checks that the only pod of a Deployment with strategy Recreate is updated in place: it may be unavailable.
+func recreatingOne(t *testing.T) {
+	s := newScenario(t, labelled)
+	s.create(web(1, recreating))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
 // declared updates with a manifest: the same command creates and changes the Deployment.
-func declared(t *testing.T, command string) {
-	arguments := append(strings.Fields(command), "-f", "-")
-	s := newStage(t, labelled)
+func declared(t *testing.T) {
+	arguments := []string{"apply", "--server-side", "-f", "-"}
+	s := newScenario(t, labelled)
 	s.kubectl(manifest(t, web(3)), arguments...)
 	s.completes("web")
 	s.inPlace("web", once, func() { s.kubectl(manifest(t, web(3, image("v2"))), arguments...) })
@@ -45,7 +42,7 @@ func declared(t *testing.T, command string) {
 
 // bornBefore updates pods that are older than the namespace's label. They are taken out of service as others are.
 func bornBefore(t *testing.T) {
-	s := newStage(t, unlabelled)
+	s := newScenario(t, unlabelled)
 	s.create(web(3))
 	s.label("stayput.dev/update=in-place")
 	s.managed("web")
@@ -54,24 +51,6 @@ func bornBefore(t *testing.T) {
 	s.inPlace("web", nil, func() {
 		s.patch("web", `{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}`)
 	})
-}
-
-// twins has two ReplicaSets with the template of the edit before the edit. The Deployment controller takes the older one.
-func twins(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3))
-	for _, name := range []string{"twin-1", "twin-2"} {
-		if _, err := clients.AppsV1().ReplicaSets(s.namespace).Create(t.Context(), twin(name), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.wait("the twins to be adopted", on("web", func(w world, d *appsv1.Deployment) error {
-		if n := len(w.setsOf(d)); n != 3 {
-			return fmt.Errorf("web owns %d ReplicaSets instead of 3", n)
-		}
-		return nil
-	}))
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
 // twin returns a ReplicaSet that web adopts, with the template of web at v2 and no replicas.
@@ -91,7 +70,7 @@ func twin(name string) *appsv1.ReplicaSet {
 // hashCollision creates a foreign object with the name that the Deployment controller would give the new ReplicaSet. The name is known from
 // an earlier instance of the same Deployment.
 func hashCollision(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(2, image("v2")))
 	var taken string
 	s.wait("the name", on("web", func(w world, d *appsv1.Deployment) error {

@@ -52,7 +52,7 @@ func killedAtRandom(t *testing.T, seed uint64, states map[string]int) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	restoreManagers(t)
 	unpulled := with(stateful, parallelismLabel, "0") // pre-pull pods take longer than updates
-	s := &group{stage: newStatefulStage(t, with(unpulled, drainLabel, "2s"))}
+	s := &group{scenario: newStatefulScenario(t, with(unpulled, drainLabel, "2s"))}
 	s.create(random)
 	s.begin("the end by the native controllers", Rules{Created: anyNumber, Deleted: anyNumber, Spare: 1})
 	s.edit(random)
@@ -67,7 +67,7 @@ func killedAtRandom(t *testing.T, seed uint64, states map[string]int) {
 
 // group is a namespace with many workloads.
 type group struct {
-	*stage
+	*scenario
 	names []string
 }
 
@@ -153,10 +153,10 @@ func (s *group) killManagers() []string {
 		s.Fatal(err)
 	}
 	for i := range pods.Items {
-		killProcess(s.stage, &pods.Items[i])
+		killProcess(s.scenario, &pods.Items[i])
 	}
 	states := s.states()
-	removeManagers(s.stage)
+	removeManagers(s.scenario)
 	return states
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stayput on kind, for users with Docker: `make kind`. docs/how-to/kind.md says which parts are tested.
+# Stayput on kind, for users with Docker: `make kind`. docs/explanation/tested.md says what of it is tested.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -19,21 +19,23 @@ var unending = with(labelled, drainLabel, "10m")
 // serves until its containers stop.
 func drains(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"the last endpoint":           lastEndpoint,
+		"the last endpoint": lastEndpoint,
+		"a stale leader":    staleLeader,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"the last endpoint of a node": lastOfNodes,
-		"a stale leader":              staleLeader,
 	})
 }
 
 func lastEndpoint(t *testing.T) {
-	s := newStage(t, unending)
+	s := newScenario(t, unending)
 	s.create(web(2), web(1, named("alone")))
 	s.drainsBut("web", "alone", corev1.ServiceInternalTrafficPolicyCluster, func() { s.label(drainLabel + "=500ms") })
 }
 
 // lastOfNodes checks DaemonSets. Each pod is the last one on its node, which matters only for a Service with a local traffic policy.
 func lastOfNodes(t *testing.T) {
-	s := newDaemonStage(t, unending)
+	s := newDaemonScenario(t, unending)
 	alone := daemonSetPrefix + "alone"
 	s.submitDaemonSet(agent())
 	s.submitDaemonSet(agent(daemonNamed("alone")))
@@ -53,7 +55,7 @@ func daemonNamed(name string) daemonSetOption {
 // drainsBut updates two workloads with the same endless drain, each behind a Service. The pods of the one are the last of their Service:
 // its whole update takes place while the first pod of the other waits. So that wait is longer than needed. Then shorten ends the wait with
 // labels.
-func (s *stage) drainsBut(shared, alone string, traffic corev1.ServiceInternalTrafficPolicy, shorten func()) {
+func (s *scenario) drainsBut(shared, alone string, traffic corev1.ServiceInternalTrafficPolicy, shorten func()) {
 	s.Helper()
 	s.service(shared, corev1.ServiceInternalTrafficPolicyCluster)
 	s.service(alone, traffic)
@@ -79,7 +81,7 @@ func (s *stage) drainsBut(shared, alone string, traffic corev1.ServiceInternalTr
 }
 
 // offered waits until EndpointSlices list every pod of a workload as ready.
-func (s *stage) offered(name string) {
+func (s *scenario) offered(name string) {
 	s.Helper()
 	s.wait("endpoints for "+name, func(w world) error {
 		now, err := w.workload(name)
@@ -118,7 +120,7 @@ func draining(name string) func(world) error {
 }
 
 // patchedOnlyWhen replays the events, and checks a condition of each pod of a workload just before its images changed.
-func (s *stage) patchedOnlyWhen(name string, condition func(world, *corev1.Pod) error) {
+func (s *scenario) patchedOnlyWhen(name string, condition func(world, *corev1.Pod) error) {
 	s.Helper()
 	w, patched := newWorld(), 0
 	for _, e := range s.recorder.inOrder() {
@@ -162,7 +164,7 @@ func inService(w world, pod *corev1.Pod) error {
 }
 
 // everOut returns the pods of a workload that were out of service at any time.
-func (s *stage) everOut(name string) map[string]bool {
+func (s *scenario) everOut(name string) map[string]bool {
 	s.Helper()
 	w, out := newWorld(), map[string]bool{}
 	for _, e := range s.recorder.inOrder() {
@@ -175,7 +177,7 @@ func (s *stage) everOut(name string) map[string]bool {
 }
 
 // neverOut checks that no pod of a workload has been out of service so far.
-func (s *stage) neverOut(name string) {
+func (s *scenario) neverOut(name string) {
 	s.Helper()
 	if out := s.everOut(name); len(out) > 0 {
 		s.Errorf("pods of %s were out of service: %v", name, out)
@@ -183,7 +185,7 @@ func (s *stage) neverOut(name string) {
 }
 
 // allWereOut checks that each pod of a workload has been out of service.
-func (s *stage) allWereOut(name string) {
+func (s *scenario) allWereOut(name string) {
 	s.Helper()
 	if out, pods := s.everOut(name), s.pods(name); len(out) != len(pods) {
 		s.Errorf("of the %d pods of %s only these were out of service: %v", len(pods), name, out)

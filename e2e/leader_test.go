@@ -29,14 +29,14 @@ var stepsOfLeader = []step{
 // management policies are updated at the same time.
 func leaderKilled(t *testing.T, step step) {
 	long(t)
-	s := meeting{newStatefulStage(t, with(stateful, drainLabel, step.drain)), []string{"web", members, caches}}
+	s := meeting{newStatefulScenario(t, with(stateful, drainLabel, step.drain)), []string{"web", members, caches}}
 	s.submit(web(4, step.options...))
 	s.submitPolicies(2, allOfTemplate(step.options)...)
 	s.each(s.completes)
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster) // without a Service no pod waits for a drain
 	s.offered("web")
 	t.Cleanup(func() { mended(t) })
-	before, leader := s.pods("web"), managerProcess(s.stage, s.leader())
+	before, leader := s.pods("web"), managerProcess(s.scenario, s.leader())
 	if leader == 0 {
 		t.Fatal("the leader is not on this machine")
 	}
@@ -50,7 +50,7 @@ func leaderKilled(t *testing.T, step step) {
 		}
 		return errors.New(now.podCounts().String())
 	}))
-	kill(s.stage, leader)
+	kill(s.scenario, leader)
 	s.end("v2")
 }
 

@@ -19,9 +19,10 @@ import (
 // time. After every watch event two pods are out of service at most. All updates end in the same pods. No progress deadline passes while
 // pods wait.
 func restartsWithinLimits(t *testing.T) {
+	long(t)
 	const most = 2
 	withFlags(t, []string{"--max-restarting-pods=2"})
-	crowded, quiet := newStage(t, labelled), newStage(t, labelled)
+	crowded, quiet := newScenario(t, labelled), newScenario(t, labelled)
 	slow, names := readyAfter("app", "7s"), []string{"first", "second", "third"}
 	for _, name := range names {
 		crowded.submit(web(2, named(name), rolling("2", "0"), slow, progressDeadline(16)))
@@ -51,17 +52,17 @@ func restartsWithinLimits(t *testing.T) {
 }
 
 // lastVersion returns the version of the last event so far.
-func lastVersion(s *stage) uint64 {
+func lastVersion(s *scenario) uint64 {
 	events := s.recorder.inOrder()
 	return events[len(events)-1].version
 }
 
-// countsOutOfService replays the events of all stages since that version, and checks that at most so many pods are out of service after
+// countsOutOfService replays the events of all scenarios since that version, and checks that at most so many pods are out of service after
 // each, and that so many are at some moment.
-func countsOutOfService(t *testing.T, most int, since uint64, stages ...*stage) {
+func countsOutOfService(t *testing.T, most int, since uint64, scenarios ...*scenario) {
 	t.Helper()
 	var events []event
-	for _, s := range stages {
+	for _, s := range scenarios {
 		events = append(events, s.recorder.inOrder()...)
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.version, b.version) })
@@ -91,7 +92,7 @@ const windowAnnotation = "stayput.dev/maintenance-window"
 // restarts, the status is true, and nothing falls back. An edit of the annotation opens the window, and both updates go on in place. A
 // value that is no window is refused.
 func windowCloses(t *testing.T) {
-	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
+	s := newStatefulScenario(t, with(stateful, parallelismLabel, "0"))
 	s.create(web(2))
 	s.form(db(2))
 	closed := time.Now().UTC().Add(12*time.Hour).Format("15:04-") + time.Now().UTC().Add(13*time.Hour).Format("15:04")
@@ -121,7 +122,7 @@ func windowCloses(t *testing.T) {
 }
 
 // windows sets the maintenance window of the namespace, or expects that it is refused with these words.
-func (s *stage) windows(window, refused string) {
+func (s *scenario) windows(window, refused string) {
 	s.Helper()
 	_, _, err := kubectl(s.Context(), "", "annotate", "--overwrite", "namespace", s.namespace, windowAnnotation+"="+window)
 	if refused == "" && err != nil || refused != "" && (err == nil || !strings.Contains(err.Error(), refused)) {

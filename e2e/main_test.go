@@ -115,7 +115,6 @@ func TestTogether(t *testing.T) {
 		"images":      images,
 		"undo":        undo,
 		"pause":       pause,
-		"strategy":    strategy,
 		"scale":       scale,
 		"native":      native,
 		"admission":   admission,

@@ -24,7 +24,7 @@ type inPlaceChange struct {
 	has option
 	// container is the container that restarts.
 	container string
-	edit      func(s *stage, name string) string
+	edit      func(s *scenario, name string) string
 	// taken reports whether a pod has the change.
 	taken func(*corev1.Pod) bool
 }
@@ -33,12 +33,12 @@ type inPlaceChange struct {
 var inPlaceChanges = map[string]inPlaceChange{
 	"restart": {
 		has: func(*appsv1.Deployment) {}, container: "app",
-		edit:  func(s *stage, name string) string { return s.rollout("restart", name) },
+		edit:  func(s *scenario, name string) string { return s.rollout("restart", name) },
 		taken: func(pod *corev1.Pod) bool { return pod.Annotations[restartedAt] != "" },
 	},
 	"one container": {
 		has: withSide, container: "side",
-		edit: func(s *stage, name string) string {
+		edit: func(s *scenario, name string) string {
 			said, _ := s.ask("", "restart", ref(name), "--container=side", "--wait=false")
 			return said
 		},
@@ -46,45 +46,45 @@ var inPlaceChanges = map[string]inPlaceChange{
 	},
 	"sidecar": {
 		has: withMesh, container: sidecar,
-		edit:  func(s *stage, name string) string { return s.setImage(name, sidecar+"=v2") },
+		edit:  func(s *scenario, name string) string { return s.setImage(name, sidecar+"=v2") },
 		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)[sidecar] == appImage("v2") },
 	},
 	"auxiliary": {
 		has: withAuxiliarySide, container: "side",
-		edit:  func(s *stage, name string) string { return s.setImage(name, "side=v2") },
+		edit:  func(s *scenario, name string) string { return s.setImage(name, "side=v2") },
 		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["side"] == appImage("v2") },
 	},
 	"hook": {
 		has: hooked, container: "app",
-		edit:  func(s *stage, name string) string { return s.setImageOfTargets(name, "app=v2") },
+		edit:  func(s *scenario, name string) string { return s.setImageOfTargets(name, "app=v2") },
 		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["app"] == appImage("v2") },
 	},
 	"annotation": {
 		has:       func(d *appsv1.Deployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, listAnnotation, note) },
 		container: "app",
-		edit:      func(s *stage, name string) string { return s.annotateTemplate(name, `"1"`, toImage("v2")) },
+		edit:      func(s *scenario, name string) string { return s.annotateTemplate(name, `"1"`, toImage("v2")) },
 		taken:     func(pod *corev1.Pod) bool { return pod.Annotations[note] == "1" },
 	},
 	"variable": {
 		has: readsTier, container: "app",
-		edit:  func(s *stage, name string) string { return s.setTier(name, `"back"`) },
+		edit:  func(s *scenario, name string) string { return s.setTier(name, `"back"`) },
 		taken: func(pod *corev1.Pod) bool { return pod.Labels[tierLabel] == "back" },
 	},
 	"resize": {
 		has: sizedToResize, container: "app",
-		edit: func(s *stage, name string) string {
+		edit: func(s *scenario, name string) string {
 			return s.patchApp(name, `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`)
 		},
 		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["app"] == appImage("v2") && asks(pod, "20m") },
 	},
 	"resize with a restart": {
 		has: func(d *appsv1.Deployment) { sizedToResize(d); restartsForCPU(d) }, container: "app",
-		edit:  func(s *stage, name string) string { return s.setResources(name, "--requests=cpu=20m") },
+		edit:  func(s *scenario, name string) string { return s.setResources(name, "--requests=cpu=20m") },
 		taken: func(pod *corev1.Pod) bool { return asks(pod, "20m") },
 	},
 	"toleration": {
 		has: func(*appsv1.Deployment) {}, container: "app",
-		edit: func(s *stage, name string) string { return s.tolerates(name, tolerated, toImage("v2")) },
+		edit: func(s *scenario, name string) string { return s.tolerates(name, tolerated, toImage("v2")) },
 		taken: func(pod *corev1.Pod) bool {
 			return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == noTaint })
 		},
@@ -93,21 +93,22 @@ var inPlaceChanges = map[string]inPlaceChange{
 
 // meanwhile tests events in the middle of an update, for kinds of changes of which a real kubelet may show more than the simulation.
 func meanwhile(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"one container, paused": inPlaceChanges["one container"].paused,
-		"auxiliary, paused":     inPlaceChanges["auxiliary"].paused,
-	}
-	for what, kind := range map[string]string{
-		"one container":         "Deployment",
-		"hook":                  "Deployment",
-		"resize with a restart": "Deployment",
-		"resize":                "StatefulSet",
-		"sidecar":               "DaemonSet",
+	scenarios, atNight := map[string]func(*testing.T){}, map[string]func(*testing.T){}
+	for what, of := range map[string]struct {
+		kind      string
+		scenarios map[string]func(*testing.T)
+	}{
+		"one container":         {"Deployment", scenarios},
+		"sidecar":               {"DaemonSet", scenarios},
+		"hook":                  {"Deployment", atNight},
+		"resize with a restart": {"Deployment", atNight},
+		"resize":                {"StatefulSet", atNight},
 	} {
-		change, of := inPlaceChanges[what], kindsOfWorkloads[kind]
-		scenarios[what+" of a "+kind+", undo"] = func(t *testing.T) { change.undone(t, of) }
+		change, kind := inPlaceChanges[what], kindsOfWorkloads[of.kind]
+		of.scenarios[what+" of a "+of.kind+", undo"] = func(t *testing.T) { change.undone(t, kind) }
 	}
 	together(t, scenarios)
+	nightly(t, atNight)
 }
 
 // lasting returns an option that prepares a workload for the change, and makes each pod take so long.
@@ -119,7 +120,7 @@ func (c inPlaceChange) lasting(delay string) option {
 }
 
 // begin makes the change and waits until the update is in the middle.
-func (c inPlaceChange) begin(s *stage, name string) {
+func (c inPlaceChange) begin(s *scenario, name string) {
 	s.Helper()
 	s.begin("half-way", inPlace)
 	c.edit(s, name)
@@ -148,7 +149,7 @@ func (c inPlaceChange) partial(now workload) error {
 }
 
 // everywhere checks that all pods have the change.
-func (c inPlaceChange) everywhere(s *stage, name string) {
+func (c inPlaceChange) everywhere(s *scenario, name string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
 		if !c.taken(pod) {
@@ -158,7 +159,7 @@ func (c inPlaceChange) everywhere(s *stage, name string) {
 }
 
 // nowhere checks that no pod has the change any more.
-func (c inPlaceChange) nowhere(s *stage, name string) {
+func (c inPlaceChange) nowhere(s *scenario, name string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
 		if c.taken(pod) {
@@ -169,7 +170,7 @@ func (c inPlaceChange) nowhere(s *stage, name string) {
 
 // undone checks that an undo reverts the pods that are done or in progress, and leaves the others untouched.
 func (c inPlaceChange) undone(t *testing.T, kind kindOfWorkload) {
-	s := kind.stage(t, restarting)
+	s := kind.scenario(t, restarting)
 	kind.create(s, c.lasting("6s"))
 	before := s.pods(kind.name)
 	c.begin(s, kind.name)
@@ -182,25 +183,6 @@ func (c inPlaceChange) undone(t *testing.T, kind kindOfWorkload) {
 	s.someNeverRestarted(kind.name)
 }
 
-// paused checks that the pod in progress is finished, and no other is begun.
-func (c inPlaceChange) paused(t *testing.T) {
-	s := newStage(t, restarting)
-	s.create(web(3, c.lasting("6s")), web(1, named("clock")))
-	before := s.pods("web")
-	c.begin(s, "web")
-	s.rollout("pause", "web")
-	s.metWhen("web", c.partial)
-	s.rests("web")
-	s.begin("paused", updatesOnly("clock"))
-	s.tick("v2")
-	s.begin("resumed", inPlace)
-	s.rollout("resume", "web")
-	s.completes("web")
-	s.met("web", partly)
-	s.kept("web", before, onceEach([]string{c.container}))
-	c.everywhere(s, "web")
-}
-
 // gathering is a meeting of workloads of both kinds, each with its own kind of change.
 type gathering struct {
 	meeting
@@ -211,7 +193,7 @@ type gathering struct {
 // first, because then some updates would begin later than others.
 func gather(t *testing.T) gathering {
 	t.Helper()
-	c := gathering{meeting{stage: newDaemonStage(t, with(restarting, parallelismLabel, "0"))}, map[string]inPlaceChange{}}
+	c := gathering{meeting{scenario: newDaemonScenario(t, with(restarting, parallelismLabel, "0"))}, map[string]inPlaceChange{}}
 	for _, what := range slices.Sorted(maps.Keys(inPlaceChanges)) {
 		change, short := inPlaceChanges[what], strings.ReplaceAll(what, " ", "-")
 		d := web(3, change.lasting("20s"), named(short))
@@ -230,7 +212,7 @@ func gather(t *testing.T) gathering {
 func (c gathering) partial() {
 	c.Helper()
 	c.begin("half-way", inPlace)
-	c.each(func(name string) { c.changes[name].edit(c.stage, name) })
+	c.each(func(name string) { c.changes[name].edit(c.scenario, name) })
 	c.wait("all to be in the middle of their updates", func(w world) error {
 		var missing error
 		for _, name := range c.names {
@@ -256,7 +238,7 @@ func noneOut(now workload) error {
 func (c gathering) end() {
 	c.Helper()
 	c.each(c.completes)
-	c.each(func(name string) { c.changes[name].everywhere(c.stage, name) })
+	c.each(func(name string) { c.changes[name].everywhere(c.scenario, name) })
 }
 
 // changesWithoutLeader kills the leader, as managerKilled does. The next leader finishes every kind of change.
@@ -264,13 +246,13 @@ func changesWithoutLeader(t *testing.T) {
 	long(t)
 	c := gather(t)
 	t.Cleanup(func() { mended(t) })
-	leader := managerProcess(c.stage, c.leader())
+	leader := managerProcess(c.scenario, c.leader())
 	if leader == 0 {
 		t.Fatal("the leader is not on this machine")
 	}
 	c.partial()
 	c.begin("killed", anyChurn)
-	kill(c.stage, leader)
+	kill(c.scenario, leader)
 	c.end()
 }
 
@@ -283,9 +265,9 @@ func changesWithoutManagers(t *testing.T) {
 	c.partial()
 	c.each(func(name string) { c.begin("native", recreated.of(name)) })
 	for _, process := range managing {
-		kill(c.stage, process)
+		kill(c.scenario, process)
 	}
-	removeManagers(c.stage)
+	removeManagers(c.scenario)
 	c.each(c.rollsOut)
 	restoreManagers(t)
 	c.end()

@@ -31,7 +31,6 @@ func disturbances(t *testing.T) {
 	t.Run("every manager gone at a partition", partitionsGone)
 	t.Run("leader killed, a hook holds pods", hookLeaderKilled)
 	t.Run("every manager gone, a hook holds pods", hooksWithoutManagers)
-	t.Run("leader killed, pods restarting", restartLeaderKilled)
 	t.Run("leader killed, pods restarting on request", requestLeaderKilled)
 	t.Run("leader killed, every kind of change", changesWithoutLeader)
 	t.Run("every manager gone, every kind of change", changesWithoutManagers)
@@ -39,7 +38,6 @@ func disturbances(t *testing.T) {
 	t.Run("leader killed, pods left behind", leftWithoutLeader)
 	t.Run("every manager killed", everyManagerKilled)
 	t.Run("one pod drains", readyIsTakenBack)
-	t.Run("every manager gone, StatefulSets", membersWithoutManagers)
 	t.Run("node tainted", func(t *testing.T) {
 		long(t)
 		leavesAndReturns(t, tainted)
@@ -55,9 +53,9 @@ func disturbances(t *testing.T) {
 	t.Run("uninstalled", uninstalled)
 }
 
-// meeting is a stage with a Deployment and a DaemonSet, and the same disturbance for both. Each workload has its own rules.
+// meeting is a scenario with a Deployment and a DaemonSet, and the same disturbance for both. Each workload has its own rules.
 type meeting struct {
-	*stage
+	*scenario
 	names []string
 }
 
@@ -67,7 +65,7 @@ var both = []string{"web", agents}
 // meet creates both workloads at once.
 func meet(t *testing.T, d *appsv1.Deployment, ds *appsv1.DaemonSet) meeting {
 	t.Helper()
-	m := meeting{newDaemonStage(t, labelled), both}
+	m := meeting{newDaemonScenario(t, labelled), both}
 	m.submit(d)
 	m.submitDaemonSet(ds)
 	m.each(m.completes)
@@ -78,10 +76,10 @@ func meet(t *testing.T, d *appsv1.Deployment, ds *appsv1.DaemonSet) meeting {
 // (preStop in manifests/base/manager.yaml).
 var outlasting = readyAfter("app", "9s")
 
-// meetHalfway returns a meeting whose updates to v2 are in the middle.
-func meetHalfway(t *testing.T) meeting {
+// meetHalfway returns a meeting whose updates to v2 are in the middle, and whose pods take that long to become ready.
+func meetHalfway(t *testing.T, delay option) meeting {
 	t.Helper()
-	m := meet(t, web(3, outlasting), agent(templated(outlasting)))
+	m := meet(t, web(3, delay), agent(templated(delay)))
 	m.phase("in place", inPlace, inPlace)
 	m.partial()
 	return m
@@ -155,10 +153,10 @@ func (m meeting) end(tag string) {
 // managerKilled kills the leader. Until the kubelet has noticed, the API server goes on calling the dead webhook. Native writes that bypass
 // it in that second are continued as native. Another manager finishes the update.
 func managerKilled(t *testing.T) {
-	m := meetHalfway(t)
+	m := meetHalfway(t, slow)
 	t.Cleanup(func() { mended(t) })
 	m.phase("killed", anyChurn, anyChurn)
-	killProcess(m.stage, m.leader())
+	killProcess(m.scenario, m.leader())
 	m.end("v2")
 }
 
@@ -167,12 +165,12 @@ func managerKilled(t *testing.T) {
 // not make more pods unavailable than one.
 func leaderStopped(t *testing.T) {
 	long(t)
-	m := meetHalfway(t)
+	m := meetHalfway(t, outlasting)
 	t.Cleanup(func() { mended(t) })
 	m.phase("stopped", anyChurn, anyChurn)
 	leader := m.leader()
-	process := managerProcess(m.stage, leader)
-	send(m.stage, process, syscall.SIGSTOP)
+	process := managerProcess(m.scenario, leader)
+	send(m.scenario, process, syscall.SIGSTOP)
 	m.eventually("another leader", func(ctx context.Context) error {
 		now, err := leadingPod(ctx)
 		if err == nil && now.Name == leader.Name {
@@ -180,12 +178,13 @@ func leaderStopped(t *testing.T) {
 		}
 		return err
 	})
-	send(m.stage, process, syscall.SIGCONT)
+	send(m.scenario, process, syscall.SIGCONT)
 	m.end("v2")
 }
 
 // managerDeleted shuts the leader down. Another manager finishes the update in place.
 func managerDeleted(t *testing.T) {
+	long(t)
 	m := meet(t, web(4, slow), agent(lasting))
 	t.Cleanup(func() { mended(t) })
 	m.inPlace(func() {
@@ -197,10 +196,11 @@ func managerDeleted(t *testing.T) {
 // managersGone shuts down all managers. No webhook holds writes any more, so the native controllers replace the pods that are not updated
 // yet.
 func managersGone(t *testing.T) {
-	m := meetHalfway(t)
+	long(t)
+	m := meetHalfway(t, outlasting)
 	t.Cleanup(func() { restoreManagers(t) })
 	m.phase("native", recreated, recreated)
-	dismissManagers(m.stage)
+	dismissManagers(m.scenario)
 	m.each(m.rollsOut)
 	m.each(func(name string) { m.runs(name, "v2") })
 	restoreManagers(t)
@@ -211,11 +211,11 @@ func managersGone(t *testing.T) {
 // as natively. Managers that start later continue with the state that they find.
 func goneWhileEditing(t *testing.T) {
 	long(t)
-	m := meetHalfway(t)
+	m := meetHalfway(t, outlasting)
 	before := m.podsOfEach()
 	t.Cleanup(func() { restoreManagers(t) })
 	m.phase("native", recreated, recreated)
-	removeManagers(m.stage)
+	removeManagers(m.scenario)
 	m.setImages("v3")
 	m.each(m.rollsOut)
 	m.each(func(name string) { m.replaced(name, before[name]) })
@@ -256,7 +256,7 @@ func controllerManagerRestarted(t *testing.T) {
 // uninstalled uninstalls Stayput in the middle of an update. The native controllers replace the pods that are not updated yet, and nothing
 // of Stayput affects the pods. Two pods of a StatefulSet take as long as the other updates, up to the moment when Stayput is uninstalled.
 func uninstalled(t *testing.T) {
-	m := meeting{newDaemonStage(t, stateful), slices.Concat(both, []string{members, caches})}
+	m := meeting{newDaemonScenario(t, stateful), slices.Concat(both, []string{members, caches})}
 	m.submit(web(6, outlasting)) // the update must outlast the start of the Job, also where that takes long
 	m.submitDaemonSet(agent(templated(outlasting)))
 	m.submitPolicies(2, ofTemplate(outlasting))

@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e && monitoring
 
 package e2e
 
@@ -24,7 +24,7 @@ import (
 
 // prometheus is a Prometheus that scrapes the managers.
 type prometheus struct {
-	*stage
+	*scenario
 	prometheusv1.API
 }
 
@@ -46,7 +46,7 @@ func TestMonitoring(t *testing.T) {
 	if binary == "" {
 		t.Skip("PROMETHEUS is not set; make e2e-monitoring does that")
 	}
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3))
 	p := s.prometheus(binary)
 	p.scrapes()
@@ -59,7 +59,7 @@ func TestMonitoring(t *testing.T) {
 }
 
 // prometheus starts a Prometheus on a free port of this machine, and stops it at the end of the test.
-func (s *stage) prometheus(binary string) prometheus {
+func (s *scenario) prometheus(binary string) prometheus {
 	s.Helper()
 	folder, address := s.TempDir(), freeAddress(s.T)
 	log, err := os.Create(filepath.Join(folder, "log"))
@@ -101,7 +101,7 @@ func freeAddress(t *testing.T) string {
 type object map[string]any
 
 // scrapeConfig writes a configuration that scrapes each manager through the API server, as the user of the kubeconfig.
-func (s *stage) scrapeConfig(folder string) string {
+func (s *scenario) scrapeConfig(folder string) string {
 	s.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *stage) scrapeConfig(folder string) string {
 }
 
 // targets returns the scrape targets: the managers, each behind the API server's proxy to its pod.
-func (s *stage) targets(server string) []object {
+func (s *scenario) targets(server string) []object {
 	s.Helper()
 	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
 	if err != nil {

@@ -16,15 +16,17 @@ import (
 // Stayput, and the next edit is in place again.
 func native(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"environment":                        byEnvironment,
-		"no label, no Stayput":               notAsked,
-		"refused by a policy":                refusedByPolicy,
+		"environment":          byEnvironment,
+		"no label, no Stayput": notAsked,
+		"refused by a policy":  refusedByPolicy,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"native rollout already in progress": updating,
 	})
 }
 
 func byEnvironment(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, prepared))
 	s.recreated("web", func() { s.setEnv("web", "COLOUR=green") })
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
@@ -38,7 +40,7 @@ func prepared(d *appsv1.Deployment) {
 }
 
 func notAsked(t *testing.T) {
-	s := newStage(t, unlabelled)
+	s := newScenario(t, unlabelled)
 	s.create(web(3))
 	s.recreated("web", func() { s.setImage("web", "app=v2") })
 	d := s.deployment("web")
@@ -50,7 +52,7 @@ func notAsked(t *testing.T) {
 
 // refusedByPolicy checks that a cluster that forbids patches of images gets an ordinary rollout.
 func refusedByPolicy(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3))
 	s.decree(fmt.Sprintf(noImagePatches, s.namespace))
 	s.eventually("the policy to be in force", func(ctx context.Context) error {
@@ -98,7 +100,7 @@ spec:
 
 // updating labels the namespace in the middle of a native rollout. The rollout may end either way, but it must complete.
 func updating(t *testing.T) {
-	s := newStage(t, unlabelled)
+	s := newScenario(t, unlabelled)
 	s.create(web(3, slow))
 	s.begin("native, then labelled", Rules{Created: some, Deleted: some})
 	s.setImage("web", "app=v2")

@@ -15,7 +15,7 @@ import (
 // stay.
 func nodeLost(t *testing.T) {
 	long(t)
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	lost := s.spareNode()
 	s.create(web(3, oneOnEachNode, rolling("1", "0")))
 	before := s.pods("web")
@@ -36,7 +36,7 @@ func nodeLost(t *testing.T) {
 }
 
 // counts waits until so many pods of web are updated and available.
-func (s *stage) counts(what string, updated, available int32) {
+func (s *scenario) counts(what string, updated, available int32) {
 	s.Helper()
 	s.wait(what, on("web", func(_ world, d *appsv1.Deployment) error {
 		if is := d.Status; is.UpdatedReplicas != updated || is.AvailableReplicas != available || is.ObservedGeneration < d.Generation {

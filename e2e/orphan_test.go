@@ -14,19 +14,19 @@ import (
 // everyManagerKilled kills all managers while a pod is out of service, before it is patched and afterwards. Nothing of Stayput is left to
 // put it back: its own kubelet does. The native controllers, which count it as unavailable until then, finish the update.
 func everyManagerKilled(t *testing.T) {
-	kinds := map[string]func(*stage, ...option) string{
-		"Deployment": func(s *stage, options ...option) string { return s.deploy(web(4, options...)) },
-		"DaemonSet":  func(s *stage, options ...option) string { return s.deploy(agent(allTemplated(options)...)) },
+	kinds := map[string]func(*scenario, ...option) string{
+		"Deployment": func(s *scenario, options ...option) string { return s.deploy(web(4, options...)) },
+		"DaemonSet":  func(s *scenario, options ...option) string { return s.deploy(agent(allTemplated(options)...)) },
 	}
 	for policy, order := range policies {
-		kinds["StatefulSet, "+policy] = func(s *stage, options ...option) string {
+		kinds["StatefulSet, "+policy] = func(s *scenario, options ...option) string {
 			return s.deploy(db(2, append(allOfTemplate(options), order)...))
 		}
 	}
 	for kind, create := range kinds {
 		for phase, drain := range map[podPhase]string{drained: "10m", patched: "500ms"} {
 			t.Run(kind+", "+string(phase), func(t *testing.T) {
-				if kind != "DaemonSet" {
+				if kind != "DaemonSet" || phase != drained {
 					long(t)
 				}
 				killedWhen(t, phase, drain, create)
@@ -36,8 +36,8 @@ func everyManagerKilled(t *testing.T) {
 }
 
 // killedWhen kills all managers when a pod is in that phase. Its containers take seconds to stop.
-func killedWhen(t *testing.T, phase podPhase, drain string, create func(*stage, ...option) string) {
-	s := newDaemonStage(t, with(stateful, drainLabel, drain))
+func killedWhen(t *testing.T, phase podPhase, drain string, create func(*scenario, ...option) string) {
+	s := newDaemonScenario(t, with(stateful, drainLabel, drain))
 	name := create(s, stopping)
 	s.service(name, corev1.ServiceInternalTrafficPolicyCluster) // without a Service no pod waits for its drain
 	s.offered(name)
@@ -69,7 +69,7 @@ const takenBack = 30 * time.Second
 
 // noneStaysOut waits until no pod is out of service: each is Ready, or its container restarts, or a native controller has deleted it. It
 // checks that this takes no longer since that moment than kubelets need.
-func (s *stage) noneStaysOut(since time.Time) {
+func (s *scenario) noneStaysOut(since time.Time) {
 	s.Helper()
 	s.wait("kubelets to put pods back into service", func(w world) error {
 		for _, pod := range w.pods {
@@ -86,7 +86,7 @@ func (s *stage) noneStaysOut(since time.Time) {
 }
 
 // managerProcesses returns the processes of all managers, so that a few signals are enough to kill them.
-func (s *stage) managerProcesses() []int {
+func (s *scenario) managerProcesses() []int {
 	s.Helper()
 	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
 	if err != nil {
@@ -107,12 +107,12 @@ func (s *stage) managerProcesses() []int {
 // leftBehind deletes a workload without its pods, while one pod is being drained for a restart. The restart will not come. The orphaned pod
 // becomes Ready again, and no object of Stayput is left. A pod of a DaemonSet has no controller then, and its kubelet puts it back at once,
 // however long its drain is. One of a Deployment still has its ReplicaSet, so it comes back when its drain has taken too long.
-func leftBehind(t *testing.T, name string, rules Rules, create func(*stage), meanwhile ...func(*stage)) {
+func leftBehind(t *testing.T, name string, rules Rules, create func(*scenario), meanwhile ...func(*scenario)) {
 	labels := noticeably
 	if isDaemonSet(name) {
 		labels = unending
 	}
-	s := newStage(t, labels)
+	s := newScenario(t, labels)
 	create(s)
 	s.service(name, corev1.ServiceInternalTrafficPolicyCluster) // without a Service no pod waits for a drain
 	s.offered(name)
@@ -147,10 +147,12 @@ func leftBehind(t *testing.T, name string, rules Rules, create func(*stage), mea
 	})
 }
 
-func podsLeftBehind(t *testing.T) { leftBehind(t, "web", inPlace, func(s *stage) { s.create(web(4)) }) }
+func podsLeftBehind(t *testing.T) {
+	leftBehind(t, "web", inPlace, func(s *scenario) { s.create(web(4)) })
+}
 
 func daemonsLeftBehind(t *testing.T) {
-	leftBehind(t, agents, inPlace, func(s *stage) { s.install(agent()) })
+	leftBehind(t, agents, inPlace, func(s *scenario) { s.install(agent()) })
 }
 
 // leftWithoutLeader does the same without a leader: the workload is gone before the next manager leads. As in managerKilled, native writes
@@ -158,5 +160,5 @@ func daemonsLeftBehind(t *testing.T) {
 func leftWithoutLeader(t *testing.T) {
 	long(t)
 	t.Cleanup(func() { mended(t) })
-	leftBehind(t, "web", anyChurn, func(s *stage) { s.create(web(4)) }, func(s *stage) { killProcess(s, s.leader()) })
+	leftBehind(t, "web", anyChurn, func(s *scenario) { s.create(web(4)) }, func(s *scenario) { killProcess(s, s.leader()) })
 }

@@ -10,25 +10,24 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // pacing checks that updates do not wait without a reason.
 func pacing(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"no client is sent":     noClientSent,
-		"preStop counts":        preStopCounts,
-		"slow to stop":          slowToStop,
-		"a volume for one node": volumeForOneNode,
-		"a port of the node":    portOfTheNode,
+		"a port of the node": portOfTheNode,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"preStop counts":    preStopCounts,
+		"no client is sent": noClientSent,
+		"slow to stop":      slowToStop,
 	})
 }
 
 // slowToStop checks that a container that takes longer to stop than the deadline does not fail the rollout: `rollout status` follows it to
 // its success.
 func slowToStop(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(1, rolling("1", "0"), progressDeadline(20), stopsAfter("25s", 40)))
 	s.inPlace("web", once, func() {
 		s.expectIn(s.setImage("web", "app=v2"),
@@ -53,7 +52,7 @@ var noticeably = with(labelled, drainLabel, noticeable.String())
 
 // noClientSent checks that pods that no Service selects restart one after another in less time than the drain of the first would take.
 func noClientSent(t *testing.T) {
-	s := newStage(t, noticeably)
+	s := newScenario(t, noticeably)
 	s.create(web(2))
 	s.watchedFor(noticeable)
 	began := time.Now()
@@ -64,7 +63,7 @@ func noClientSent(t *testing.T) {
 }
 
 // watchedFor waits until every manager has been Ready for that long. Before that no manager assumes that no client uses a pod.
-func (s *stage) watchedFor(long time.Duration) {
+func (s *scenario) watchedFor(long time.Duration) {
 	s.Helper()
 	s.eventually("managers that have watched for "+long.String(), func(ctx context.Context) error {
 		pods, err := clients.CoreV1().Pods(ownNamespace).List(ctx, managers)
@@ -83,7 +82,7 @@ func (s *stage) watchedFor(long time.Duration) {
 
 // preStopCounts checks that a container with a preStop sleep as long as the drain is patched at once.
 func preStopCounts(t *testing.T) {
-	s := newStage(t, with(labelled, drainLabel, preStopSleep.String()))
+	s := newScenario(t, with(labelled, drainLabel, preStopSleep.String()))
 	s.create(web(2, sleepingFor(preStopSleep)))
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")
@@ -105,7 +104,7 @@ func sleepingFor(pause time.Duration) option {
 }
 
 // patchedWithin replays the events, and checks that pods of a workload were patched within limit after they were taken out of service.
-func (s *stage) patchedWithin(name string, limit time.Duration) {
+func (s *scenario) patchedWithin(name string, limit time.Duration) {
 	s.Helper()
 	w := newWorld()
 	for _, e := range s.recorder.inOrder() {
@@ -119,53 +118,9 @@ func (s *stage) patchedWithin(name string, limit time.Duration) {
 	}
 }
 
-// volumeForOneNode tests one replica with the most common type of volume, and the default strategy. Natively a second pod may wait for the
-// volume.
-func volumeForOneNode(t *testing.T) {
-	s := newStage(t, surging)
-	s.volume("data", corev1.ReadWriteOnce)
-	s.create(web(1, mounting("data")))
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	s.runs("web", "v2")
-}
-
-// volume creates a claim, and a volume for it on every node.
-func (s *stage) volume(name string, mode corev1.PersistentVolumeAccessMode) {
-	s.Helper()
-	modes, size := []corev1.PersistentVolumeAccessMode{mode}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + name}, Spec: corev1.PersistentVolumeSpec{
-		AccessModes: modes, Capacity: size, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-		ClaimRef:               &corev1.ObjectReference{Namespace: s.namespace, Name: name},
-		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}}}
-	if _, err := clients.CoreV1().PersistentVolumes().Create(s.Context(), volume, metav1.CreateOptions{}); err != nil {
-		s.Fatalf("creating a volume: %v", err)
-	}
-	s.Cleanup(func() {
-		if err := clients.CoreV1().PersistentVolumes().Delete(context.Background(), volume.Name, metav1.DeleteOptions{}); err != nil {
-			s.Errorf("deleting volume %s: %v", volume.Name, err)
-		}
-	})
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: size}, StorageClassName: new(string), VolumeName: volume.Name}}
-	if _, err := clients.CoreV1().PersistentVolumeClaims(s.namespace).Create(s.Context(), claim, metav1.CreateOptions{}); err != nil {
-		s.Fatalf("creating a claim: %v", err)
-	}
-}
-
-// mounting gives the pods a volume.
-func mounting(claim string) option {
-	return func(d *appsv1.Deployment) {
-		spec := &d.Spec.Template.Spec
-		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
-		spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts,
-			corev1.VolumeMount{Name: claim, MountPath: "/data", ReadOnly: true})
-	}
-}
-
 // portOfTheNode tests a pod on each of three nodes with the same host port. Natively a fourth pod finds no node.
 func portOfTheNode(t *testing.T) {
-	s := newStage(t, surging)
+	s := newScenario(t, surging)
 	s.create(web(3, takingPort(18079)))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 	s.runs("web", "v2")

@@ -49,7 +49,7 @@ func (w walk) read(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", w.page, err)
 	}
-	s := w.stage(t)
+	s := w.scenario(t)
 	r := s.reader()
 	var finish func()
 	for _, command := range commands {
@@ -81,10 +81,10 @@ func changesTemplate(command pages.Command) bool {
 	return strings.Contains(command.Text, " set image ") && !strings.Contains(command.Text, "--dry-run")
 }
 
-// stage is newStage for a namespace that the page makes. What is left of an earlier run is removed.
-func (w walk) stage(t *testing.T) *stage {
+// scenario is newScenario for a namespace that the page makes. What is left of an earlier run is removed.
+func (w walk) scenario(t *testing.T) *scenario {
 	t.Helper()
-	s := &stage{T: t, namespace: w.namespace, before: used()}
+	s := &scenario{T: t, namespace: w.namespace, before: used()}
 	gone := func() {
 		ctx := context.Background()
 		err := clients.CoreV1().Namespaces().Delete(ctx, w.namespace, metav1.DeleteOptions{})
@@ -117,7 +117,7 @@ func readmeRead(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", page, err)
 	}
-	s := newStage(t, unlabelled)
+	s := newScenario(t, unlabelled)
 	s.create(web(4))
 	before := s.pods("web")
 	s.begin("in place", inPlace)
@@ -201,7 +201,7 @@ func missing(t *testing.T, command string) []string {
 }
 
 // ofRepository matches a path in one of the folders that users meet.
-var ofRepository = regexp.MustCompile(`^(\./)?(charts|dist|cmd|manifests|examples|docs|e2e)(/|$)`)
+var ofRepository = regexp.MustCompile(`^(\./)?(charts|cmd|manifests|examples|docs|e2e)(/|$)`)
 
 // target matches a target of make that make help shows.
 var target = regexp.MustCompile(`(?m)^([a-z0-9-]+):.* ## `)

@@ -21,16 +21,17 @@ import (
 // plugin checks what kubectl's plugin prints before and during an update, for a user who may only edit the namespace.
 func plugin(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"plan of both kinds":             planned,
-		"plan of server-side apply":      plannedServerSide,
-		"plan of a namespace on its own": plannedUnlabelled,
-		"plan by an editor":              plannedByEditor,
-		"status during an update":        oldStopped,
+		"plan of both kinds":      planned,
+		"plan by an editor":       plannedByEditor,
+		"status during an update": oldStopped,
+	})
+	nightly(t, map[string]func(*testing.T){
+		"plan of server-side apply": plannedServerSide,
 	})
 }
 
 // ask runs the plugin through kubectl, and returns its output and its exit code.
-func (s *stage) ask(input string, arguments ...string) (said string, code int) {
+func (s *scenario) ask(input string, arguments ...string) (said string, code int) {
 	s.Helper()
 	arguments = append([]string{"stayput"}, append(arguments, "--kubeconfig", kubeconfig, "-n", s.namespace, "--cache-dir", s.TempDir())...)
 	command := exec.CommandContext(s.Context(), filepath.Join(binaries, "kubectl"), arguments...)
@@ -45,7 +46,7 @@ func (s *stage) ask(input string, arguments ...string) (said string, code int) {
 }
 
 // answers checks the exit code, and that the output has these parts, with any white space between their words.
-func (s *stage) answers(input string, code int, parts []string, arguments ...string) {
+func (s *scenario) answers(input string, code int, parts []string, arguments ...string) {
 	s.Helper()
 	said, got := s.ask(input, arguments...)
 	if got != code {
@@ -71,14 +72,14 @@ func coloured(d *appsv1.Deployment) {
 }
 
 // bothAtRest returns a namespace with a Deployment and a DaemonSet, in which nothing is to happen any more.
-func bothAtRest(t *testing.T, labels map[string]string) *stage {
+func bothAtRest(t *testing.T, labels map[string]string) *scenario {
 	t.Helper()
 	return bothMadeBy(t, "apply", labels)
 }
 
-func bothMadeBy(t *testing.T, command string, labels map[string]string) *stage {
+func bothMadeBy(t *testing.T, command string, labels map[string]string) *scenario {
 	t.Helper()
-	s := newStage(t, labels)
+	s := newScenario(t, labels)
 	s.kubectl(manifests(t), command, "-f", "-")
 	s.completes("web")
 	s.completes(agents)
@@ -106,7 +107,7 @@ func planned(t *testing.T) {
 }
 
 // inJSON checks the output as JSON.
-func (s *stage) inJSON() {
+func (s *scenario) inJSON() {
 	s.Helper()
 	said, _ := s.ask(manifests(s.T, image("v2")), "plan", "-o", "json", "-f", "-")
 	var told struct {
@@ -126,7 +127,7 @@ func (s *stage) inJSON() {
 }
 
 // plansKustomization plans the changes of a kustomization folder.
-func (s *stage) plansKustomization() {
+func (s *scenario) plansKustomization() {
 	s.Helper()
 	folder := s.TempDir()
 	for name, text := range map[string]string{
@@ -149,14 +150,8 @@ func plannedServerSide(t *testing.T) {
 	s.answers(manifests(t, coloured), 2, []string{"/spec/containers/0/env changed"}, "plan", "--server-side", "--force-conflicts", "-f", "-")
 }
 
-func plannedUnlabelled(t *testing.T) {
-	s := bothAtRest(t, unlabelled)
-	s.answers(manifests(t, image("v2")), 2,
-		[]string{"deployment/web recreate", "daemonset/agent recreate", "the namespace has no label " + updateLabel}, "plan", "-f", "-")
-}
-
 // editor returns the kubectl flag for a service account that may only edit the namespace.
-func (s *stage) editor() string {
+func (s *scenario) editor() string {
 	s.Helper()
 	s.kubectl("", "create", "serviceaccount", "editor")
 	s.kubectl("", "create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount="+s.namespace+":editor")
@@ -180,7 +175,7 @@ func plannedByEditor(t *testing.T) {
 }
 
 func oldStopped(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, slow))
 	s.managed("web")
 	as := s.editor()

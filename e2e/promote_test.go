@@ -18,7 +18,7 @@ import (
 
 // promoted promotes an update stage by stage until all pods are updated.
 func promoted(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(4))
 	before := s.pods("web")
 	s.kubectl(s.recipe(), "apply", "-f", "-")
@@ -36,7 +36,7 @@ func promoted(t *testing.T) {
 }
 
 // recipe returns the objects with the CronJob of docs/how-to/staged-rollouts.md, for the scenario's namespace. The CronJob runs rarely.
-func (s *stage) recipe() string {
+func (s *scenario) recipe() string {
 	s.Helper()
 	page, err := os.ReadFile(filepath.Join(repository, "docs", "how-to", "staged-rollouts.md"))
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *stage) recipe() string {
 // promotedByCronJob checks that a Job of the recipe's CronJob, inside the cluster, lets an update go on to its last stage. Its image has
 // the plugin and nothing else. So it runs the recipe's last line, and the query before it is left out.
 func promotedByCronJob(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(2))
 	before := s.pods("web")
 	recipe, script, found := strings.Cut(s.recipe(), "command: [sh, -c]")
@@ -101,7 +101,7 @@ func pushPlugin(t *testing.T) string {
 // promoteStalls checks that promote ends with an error, in the words of the condition, when the next stage crashes; and that it lowers the
 // partition no further.
 func promoteStalls(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, progressDeadline(10)))
 	s.repartition("web", "2")
 	s.begin("in place", inPlace)

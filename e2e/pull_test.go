@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -32,15 +33,16 @@ func pulled(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"once on each node":             pulledOnce,
 		"quota without room":            pulledWithoutRoom,
-		"the pre-pull pods themselves":  prePullPodsAreModest,
 		"nothing but pulled, DaemonSet": pulledOnly,
 		"missing image, undo": func(t *testing.T) {
-			s := newStage(t, labelled)
+			s := newScenario(t, labelled)
 			s.create(web(3, progressDeadline(15)))
 			s.missing("web", recoverByUndo)
 		},
+	})
+	nightly(t, map[string]func(*testing.T){
 		"missing image of a DaemonSet, push": func(t *testing.T) {
-			s := newDaemonStage(t, labelled)
+			s := newDaemonScenario(t, labelled)
 			s.install(agent())
 			s.missing(agents, recoverByPush)
 		},
@@ -49,7 +51,7 @@ func pulled(t *testing.T) {
 
 // missing updates to an image that does not exist. It checks that no pod is affected and that users are told, and that the update continues
 // by itself after recovers.
-func (s *stage) missing(name string, recovers func(s *stage, name, tag string) Count) {
+func (s *scenario) missing(name string, recovers func(s *scenario, name, tag string) Count) {
 	s.Helper()
 	before, tag := s.pods(name), s.unique()
 	s.begin("missing", spared)
@@ -68,24 +70,38 @@ func (s *stage) missing(name string, recovers func(s *stage, name, tag string) C
 	s.kept(name, before, restarts{"app": expected})
 }
 
+// stalls waits for the progress deadline, and checks that users are told of it.
+func (s *scenario) stalls(name string) {
+	s.Helper()
+	s.wait("the progress deadline", on(name, func(_ world, d *appsv1.Deployment) error {
+		condition := progressing(d)
+		if condition == nil || condition.Status != "False" || condition.Reason != "ProgressDeadlineExceeded" {
+			return errors.New(describeDeployment(d))
+		}
+		return nil
+	}))
+	s.reported("Deployment", "InPlaceUpdateStalled")
+	s.expectIn(s.refused("rollout", "status", ref(name), "--timeout=1m"), "exceeded its progress deadline")
+}
+
 // recoverByPush returns how often containers restart afterwards.
-func recoverByPush(s *stage, _, tag string) Count {
+func recoverByPush(s *scenario, _, tag string) Count {
 	s.begin("pushed", inPlace)
 	s.publish("v2", tag)
 	return exactly(1)
 }
 
-func recoverByUndo(s *stage, name, _ string) Count {
+func recoverByUndo(s *scenario, name, _ string) Count {
 	s.rollout("undo", name)
 	return none
 }
 
 // unique returns a tag that no node and no registry has.
-func (s *stage) unique() string { return "e2e-" + strconv.FormatInt(time.Now().UnixNano(), 36) }
+func (s *scenario) unique() string { return "e2e-" + strconv.FormatInt(time.Now().UnixNano(), 36) }
 
 // publish makes a copy of an image of the test application that differs only in its ID, through the registry's HTTP API
 // (github.com/opencontainers/distribution-spec).
-func (s *stage) publish(tag, as string) {
+func (s *scenario) publish(tag, as string) {
 	s.Helper()
 	manifests, blobs := "http://"+registry+"v2/app/manifests/", "http://"+registry+"v2/app/blobs/"
 	content, kind := s.exchange(http.MethodGet, manifests+tag, nil, "")
@@ -107,7 +123,7 @@ func (s *stage) publish(tag, as string) {
 	s.exchange(http.MethodPut, manifests+as, s.encode(manifest), kind)
 }
 
-func (s *stage) encode(object any) []byte {
+func (s *scenario) encode(object any) []byte {
 	s.Helper()
 	content, err := json.Marshal(object)
 	if err != nil {
@@ -116,7 +132,7 @@ func (s *stage) encode(object any) []byte {
 	return content
 }
 
-func (s *stage) decode(content []byte, into any) {
+func (s *scenario) decode(content []byte, into any) {
 	s.Helper()
 	if err := json.Unmarshal(content, into); err != nil {
 		s.Fatal(err)
@@ -124,7 +140,7 @@ func (s *stage) decode(content []byte, into any) {
 }
 
 // exchange sends content of a media type to the registry, and returns the answer.
-func (s *stage) exchange(method, url string, content []byte, kind string) (body []byte, contentType string) {
+func (s *scenario) exchange(method, url string, content []byte, kind string) (body []byte, contentType string) {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Context(), method, url, bytes.NewReader(content))
 	if err != nil {
@@ -146,7 +162,7 @@ func (s *stage) exchange(method, url string, content []byte, kind string) (body 
 }
 
 // newImage returns the tag of an image of the test application that no node has under this name.
-func (s *stage) newImage() string {
+func (s *scenario) newImage() string {
 	s.Helper()
 	tag := s.unique()
 	s.publish("v2", tag)
@@ -154,7 +170,7 @@ func (s *stage) newImage() string {
 }
 
 // tells waits for an event on the workload whose message has all these parts.
-func (s *stage) tells(name string, parts ...string) {
+func (s *scenario) tells(name string, parts ...string) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("an event on %s with %q", name, parts), func(ctx context.Context) error {
 		events, err := s.eventsOn(ctx, name)
@@ -177,7 +193,7 @@ func containsAll(text string, parts []string) bool {
 }
 
 // eventsOn returns the Kubernetes events about a workload.
-func (s *stage) eventsOn(ctx context.Context, name string) ([]corev1.Event, error) {
+func (s *scenario) eventsOn(ctx context.Context, name string) ([]corev1.Event, error) {
 	kind, short := "Deployment", name
 	switch {
 	case isDaemonSet(name):
@@ -195,7 +211,7 @@ func (s *stage) eventsOn(ctx context.Context, name string) ([]corev1.Event, erro
 }
 
 // statusCountsAll checks that the native status counts every pod as available, now and at any time since the update began.
-func (s *stage) statusCountsAll(name string) {
+func (s *scenario) statusCountsAll(name string) {
 	s.Helper()
 	generation := s.workload(name).GetGeneration()
 	if ever(s.recorder, func(d *appsv1.Deployment) bool {
@@ -212,7 +228,7 @@ func (s *stage) statusCountsAll(name string) {
 
 // pulledOnce checks that there is one pre-pull pod for each node, however many pods of the workload are on it.
 func pulledOnce(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(6))
 	nodes := map[string]int{}
 	for _, pod := range s.pods("web") {
@@ -229,7 +245,7 @@ func pulledOnce(t *testing.T) {
 }
 
 // prePullPods returns all pre-pull pods that have existed, in their last states.
-func (s *stage) prePullPods() map[types.UID]*corev1.Pod {
+func (s *scenario) prePullPods() map[types.UID]*corev1.Pod {
 	all := map[types.UID]*corev1.Pod{}
 	for _, e := range s.recorder.inOrder() {
 		if pod, ok := e.object.(*corev1.Pod); ok && pulls(pod) {
@@ -242,7 +258,7 @@ func (s *stage) prePullPods() map[types.UID]*corev1.Pod {
 // pulledOnly checks that every node pulls at a partition that keeps all pods, that nothing restarts, and that users can count the nodes.
 // When the partition is removed, no node pulls again.
 func pulledOnly(t *testing.T) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	s.install(agent())
 	before, nodes := s.pods(agents), map[string]bool{}
 	for _, pod := range before {
@@ -274,7 +290,7 @@ func pulledOnly(t *testing.T) {
 
 // pulledWithoutRoom checks that a quota without capacity for another pod prevents the pre-pull, but not the update.
 func pulledWithoutRoom(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3))
 	s.limitPods(3)
 	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
@@ -305,65 +321,4 @@ func timesOf(events []corev1.Event, reason string) int {
 		}
 	}
 	return times
-}
-
-// prePullPodsAreModest checks that a pre-pull pod may pull what the pods may pull, and has no other of their rights.
-func prePullPodsAreModest(t *testing.T) {
-	s := newStage(t, labelled)
-	s.kubectl(prePullAccount, "apply", "-f", "-")
-	s.create(web(2, func(d *appsv1.Deployment) {
-		spec := &d.Spec.Template.Spec
-		spec.ServiceAccountName, spec.ImagePullSecrets = "web", []corev1.LocalObjectReference{{Name: "registry"}}
-		spec.Tolerations = []corev1.Toleration{{Key: "e2e", Operator: corev1.TolerationOpExists}}
-		spec.PriorityClassName = "system-cluster-critical"
-	}))
-	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
-	prePullPods := s.prePullPods()
-	if len(prePullPods) == 0 {
-		t.Fatal("there was no pre-pull pod")
-	}
-	for _, prePullPod := range prePullPods {
-		for _, wrong := range immodest(prePullPod) {
-			t.Errorf("pre-pull pod %s %s", prePullPod.Name, wrong)
-		}
-	}
-}
-
-const prePullAccount = `
-apiVersion: v1
-kind: ServiceAccount
-metadata:
-  name: web
----
-apiVersion: v1
-kind: Secret
-metadata:
-  name: registry
-type: kubernetes.io/dockerconfigjson
-stringData:
-  .dockerconfigjson: '{"auths":{"registry.example":{"username":"e2e","password":"e2e"}}}'
-`
-
-// immodest returns the faults of a pre-pull pod of prePullPodsAreModest.
-func immodest(prePullPod *corev1.Pod) []string {
-	var wrong []string
-	check := func(right bool, format string, arguments ...any) {
-		if !right {
-			wrong = append(wrong, fmt.Sprintf(format, arguments...))
-		}
-	}
-	spec := prePullPod.Spec
-	check(spec.ServiceAccountName == "web", "has service account %q", spec.ServiceAccountName)
-	check(slices.Contains(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "registry"}), "has pull secrets %v", spec.ImagePullSecrets)
-	check(slices.ContainsFunc(spec.Tolerations, func(of corev1.Toleration) bool { return of.Key == "e2e" }), "tolerates %v", spec.Tolerations)
-	check(spec.AutomountServiceAccountToken != nil && !*spec.AutomountServiceAccountToken, "may have a token")
-	check(spec.Priority == nil || *spec.Priority <= 0, "has priority class %q", spec.PriorityClassName)
-	check(slices.ContainsFunc(spec.Volumes, func(of corev1.Volume) bool { return of.Image != nil }), "mounts no image")
-	for _, container := range spec.Containers {
-		check(len(container.Resources.Requests) > 0 && len(container.Resources.Limits) > 0, "has resources %v", container.Resources)
-		security := container.SecurityContext
-		check(security != nil && security.AllowPrivilegeEscalation != nil && !*security.AllowPrivilegeEscalation,
-			"may escalate its privileges")
-	}
-	return wrong
 }

@@ -28,7 +28,7 @@ var standIns = strings.NewReplacer(
 
 // reader is a user who runs what a page shows, in a clone of the repository, with kubectl's plugin on the PATH.
 type reader struct {
-	*stage
+	*scenario
 	folder     string
 	kubeconfig string
 	// shop is the namespace in place of the one that the README calls shop and does not make.
@@ -46,10 +46,10 @@ func (r reader) here(text string) string {
 	return standIns.Replace(text)
 }
 
-// reader returns a user whose current namespace is that of the stage.
-func (s *stage) reader() reader {
+// reader returns a user whose current namespace is that of the scenario.
+func (s *scenario) reader() reader {
 	s.Helper()
-	r := reader{stage: s, folder: s.TempDir()}
+	r := reader{scenario: s, folder: s.TempDir()}
 	r.kubeconfig = filepath.Join(r.folder, "kubeconfig")
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {

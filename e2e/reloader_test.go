@@ -9,8 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // TestReloader has Reloader itself, the program $RELOADER, edit templates as docs/how-to/configuration-reload.md says. Pods stay, each
@@ -25,7 +29,7 @@ func TestReloader(t *testing.T) {
 const reloadedFrom = "reloader.stakater.com/last-reloaded-from"
 
 func reloaded(t *testing.T, kind kindOfWorkload) {
-	s := kind.stage(t, restarting)
+	s := kind.scenario(t, restarting)
 	s.kubectl("", "create", "configmap", "conf", "--from-literal=colour=red")
 	kind.create(s, configured)
 	s.kubectl("", "annotate", ref(kind.name), "configmap.reloader.stakater.com/reload=conf", "stayput.dev/restart-annotations="+reloadedFrom)
@@ -46,8 +50,8 @@ func reloaded(t *testing.T, kind kindOfWorkload) {
 	}
 }
 
-// reloader runs Reloader in the stage's namespace until the test ends, and waits until it watches: until it edits another Deployment.
-func (s *stage) reloader() {
+// reloader runs Reloader in the scenario's namespace until the test ends, and waits until it watches: until it edits another Deployment.
+func (s *scenario) reloader() {
 	s.Helper()
 	s.kubectl("", "create", "configmap", "probe", "--from-literal=at=first")
 	s.create(web(0, named("probe")))
@@ -74,4 +78,35 @@ func (s *stage) reloader() {
 		said, err := os.ReadFile(log.Name())
 		return errors.Join(errors.New(string(said)), err)
 	})
+}
+
+// app runs the test application in a pod.
+func (s *scenario) app(pod *corev1.Pod, arguments ...string) string {
+	s.Helper()
+	return strings.TrimSpace(s.kubectl("", append([]string{"exec", pod.Name, "--", "/app"}, arguments...)...))
+}
+
+// configured uses the colour of ConfigMap conf as the version, and mounts conf in two volumes.
+func configured(d *appsv1.Deployment) {
+	spec := &d.Spec.Template.Spec
+	from := corev1.LocalObjectReference{Name: "conf"}
+	spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: "VERSION", ValueFrom: &corev1.EnvVarSource{
+		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: from, Key: "colour"}}})
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "conf", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: from}}})
+	spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts,
+		corev1.VolumeMount{Name: "conf", MountPath: "/conf"}, corev1.VolumeMount{Name: "conf", MountPath: "/colour", SubPath: "colour"})
+}
+
+// template returns the annotations that are on the workload's template.
+func (of workload) template() map[string]string {
+	switch workload := of.Object.(type) {
+	case *appsv1.Deployment:
+		return workload.Spec.Template.Annotations
+	case *appsv1.DaemonSet:
+		return workload.Spec.Template.Annotations
+	case *appsv1.StatefulSet:
+		return workload.Spec.Template.Annotations
+	}
+	return nil
 }

@@ -18,18 +18,26 @@ import (
 
 // requested tests requests of one pod that containers restart: kubectl stayput restart pod/NAME.
 func requested(t *testing.T) {
-	scenarios := map[string]func(*testing.T){"refused": requestRefused, "of two pods": requestsOfTwoPods, "waits": requestWaits,
-		"not managed": requestNotManaged}
+	scenarios, atNight := map[string]func(*testing.T){"waits": requestWaits}, map[string]func(*testing.T){
+		"of two pods": requestsOfTwoPods,
+		"not managed": requestNotManaged,
+	}
 	for kind, of := range kindsOfWorkloads {
-		scenarios[kind] = func(t *testing.T) { requestOfOnePod(t, of) }
+		made := func(t *testing.T) { requestOfOnePod(t, of) }
+		if kind == "Deployment" {
+			scenarios[kind] = made
+		} else {
+			atNight[kind] = made
+		}
 	}
 	together(t, scenarios)
+	nightly(t, atNight)
 }
 
 // requestOfOnePod checks that the containers of one pod restart in the order given, in a pod that keeps its revision, and that nothing
 // else happens.
 func requestOfOnePod(t *testing.T, of kindOfWorkload) {
-	s := of.stage(t, labelled)
+	s := of.scenario(t, labelled)
 	of.create(s, withSide)
 	before := s.pods(of.name)
 	one := firstOf(before)
@@ -42,7 +50,7 @@ func requestOfOnePod(t *testing.T, of kindOfWorkload) {
 
 // restartedAlone checks that side and app of that pod have restarted once, in that order, that the pod says so, and that no container of
 // another pod has.
-func (s *stage) restartedAlone(name string, before map[types.UID]*corev1.Pod, one *corev1.Pod) {
+func (s *scenario) restartedAlone(name string, before map[types.UID]*corev1.Pod, one *corev1.Pod) {
 	s.Helper()
 	s.kept(name, before, restarts{"app": {0, 1}, "side": {0, 1}})
 	for uid, pod := range s.pods(name) {
@@ -59,13 +67,13 @@ func (s *stage) restartedAlone(name string, before map[types.UID]*corev1.Pod, on
 }
 
 // asks writes a request to the pod, as any client may.
-func (s *stage) asks(pod *corev1.Pod, containers string) {
+func (s *scenario) asks(pod *corev1.Pod, containers string) {
 	s.Helper()
 	s.kubectl("", "annotate", "pod", pod.Name, inplace.AnnotationRestartContainers+"="+containers)
 }
 
 // says waits until a pod of the workload has an answer that begins like this.
-func (s *stage) says(name, answer string) {
+func (s *scenario) says(name, answer string) {
 	s.Helper()
 	s.wait("the answer "+answer, of(name, func(now workload) error {
 		var all []string
@@ -83,7 +91,7 @@ func (s *stage) says(name, answer string) {
 // requestWaits asks in the middle of an update that waits at its partition. The pod says that the request waits. When its deadline has
 // passed, the request is refused. The second request is met after the update.
 func requestWaits(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(2, workloadLabel(partitionLabel, "2")))
 	one := firstOf(s.pods("web"))
 	before := s.pods("web")
@@ -106,7 +114,7 @@ func requestWaits(t *testing.T) {
 // requestNotManaged asks for restarts where Stayput updates nothing in place. Where a request was told to wait and the namespace loses its
 // label, it is refused, too.
 func requestNotManaged(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(1, workloadLabel(updateLabel, "recreate")), web(1, named("clock"), workloadLabel(partitionLabel, "1")))
 	before := s.pods("web")
 	s.begin("refused", updatesOnly("clock"))
@@ -155,25 +163,10 @@ func startOf(pod *corev1.Pod, container string) time.Time {
 	return time.Time{}
 }
 
-// requestRefused checks that the pod says why, also to a client that writes the annotation itself, and that nothing restarts.
-func requestRefused(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(1))
-	before := s.pods("web")
-	pod := firstOf(before)
-	s.begin("refused", noUpdates)
-	s.answers("", 1, []string{"has no container or sidecar ghost"}, "restart", "pod/"+pod.Name, "-c", "ghost")
-	s.answers("", 1, []string{"pods would be replaced", "the template has no container or sidecar ghost to restart"},
-		"restart", "deployment/web", "-c", "ghost")
-	s.asks(pod, "ghost")
-	s.says("web", "refused ghost: the pod has no container or sidecar ghost")
-	s.kept("web", before, restarts{})
-}
-
 // requestsOfTwoPods checks that two pods do not leave service at the same time where only one may, and that an edit in between is made in
 // all pods.
 func requestsOfTwoPods(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, slow))
 	before := s.pods("web")
 	s.begin("requests and an edit", inPlace)
@@ -220,7 +213,7 @@ func halfwayOnRequest(now workload) error {
 func requestLeaderKilled(t *testing.T) {
 	long(t)
 	options := []option{withSide, readyAfter("side", "9s")}
-	s := meeting{newStatefulStage(t, with(stateful, drainLabel, "500ms")), []string{"web", agents, members, caches}}
+	s := meeting{newStatefulScenario(t, with(stateful, drainLabel, "500ms")), []string{"web", agents, members, caches}}
 	s.submit(web(2, options...))
 	s.submitDaemonSet(agent(allTemplated(options)...))
 	s.submitPolicies(2, allOfTemplate(options)...)
@@ -236,7 +229,7 @@ func requestLeaderKilled(t *testing.T) {
 		}
 		return missing
 	})
-	killProcess(s.stage, leader)
+	killProcess(s.scenario, leader)
 	s.each(func(name string) {
 		s.wait("the request of "+name+" to be met", of(name, func(now workload) error { return unmet(now.pods, now.updated) }))
 		s.restartedAlone(name, before[name], firstOf(before[name]))
@@ -247,7 +240,7 @@ func requestLeaderKilled(t *testing.T) {
 // on.
 func requestWithoutManagers(t *testing.T) {
 	long(t)
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(2, withSide, readyAfter("side", "6s")))
 	t.Cleanup(func() { restoreManagers(t) })
 	before := s.pods("web")

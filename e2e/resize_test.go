@@ -23,41 +23,23 @@ var resizing = with(labelled, resizeLabel, "true")
 // resizes changes CPU and memory of running pods. The changes suite has the edits of them that are native.
 func resizes(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"cpu down":                    resizeDown,
-		"with an image":               resizeWithImage,
-		"memory up of a DaemonSet":    resizeMemory,
-		"undo":                        resizeUndone,
-		"waits for room":              resizeDeferred,
-		"more than any node has":      resizeInfeasible,
-		"more than one node can have": resizeTooLarge,
-		"less memory than is in use":  resizeBelowUsage,
-		"beyond a quota":              resizeBeyondQuota,
-		"with a LimitRange's default": resizeWithDefaults,
-		"with a restart":              resizeRestarts,
+		"memory up of a DaemonSet":   resizeMemory,
+		"undo":                       resizeUndone,
+		"waits for room":             resizeDeferred,
+		"more than any node has":     resizeInfeasible,
+		"less memory than is in use": resizeBelowUsage,
+		"with a restart":             resizeRestarts,
 	})
 	nightly(t, map[string]func(*testing.T){
-		"more than one node has": resizeOfPodsThatDoNotFit,
+		"with a LimitRange's default": resizeWithDefaults,
+		"beyond a quota":              resizeBeyondQuota,
+		"more than one node can have": resizeTooLarge,
+		"more than one node has":      resizeOfPodsThatDoNotFit,
 	})
-}
-
-func resizeDown(t *testing.T) {
-	s := newStage(t, resizing)
-	s.create(web(3, sized("10m", "32Mi")))
-	s.inPlace("web", nil, func() { s.setResources("web", "--requests=cpu=5m") })
-	s.sized("web", "5m")
-	s.spelled("web")
-}
-
-func resizeWithImage(t *testing.T) {
-	s := newStage(t, resizing)
-	s.create(web(3, sized("10m", "32Mi")))
-	s.inPlace("web", once, func() { s.patchApp("web", `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`) })
-	s.sized("web", "20m")
-	s.spelled("web")
 }
 
 func resizeMemory(t *testing.T) {
-	s := newDaemonStage(t, resizing)
+	s := newDaemonScenario(t, resizing)
 	s.install(agent(templated(sized("10m", "32Mi"))))
 	s.inPlace(agents, nil, func() { s.setResources(agents, "--requests=cpu=10m,memory=48Mi", "--limits=memory=96Mi") })
 	s.sized(agents, "10m")
@@ -65,7 +47,7 @@ func resizeMemory(t *testing.T) {
 }
 
 // spelled checks that the pods' CPU and memory are written as in the template, as those of new pods would be.
-func (s *stage) spelled(name string) {
+func (s *scenario) spelled(name string) {
 	s.Helper()
 	want := text(s.templateOf(name).Spec.Containers[0].Resources)
 	for _, pod := range s.pods(name) {
@@ -94,20 +76,20 @@ func sized(cpu, memory string) option {
 }
 
 // setResources runs kubectl set resources on the first container.
-func (s *stage) setResources(name string, flags ...string) string {
+func (s *scenario) setResources(name string, flags ...string) string {
 	s.Helper()
 	return s.kubectl("", append([]string{"set", "resources", ref(name), "--containers=app"}, flags...)...)
 }
 
 // patchApp merges fields into the first container.
-func (s *stage) patchApp(name, fields string) string {
+func (s *scenario) patchApp(name, fields string) string {
 	s.Helper()
 	return s.kubectl("", "patch", ref(name), "--type=strategic", "-p",
 		`{"spec":{"template":{"spec":{"containers":[{"name":"app",`+fields+`}]}}}}`)
 }
 
 // sized checks each pod of a complete workload: its kubelet has applied the resources of its spec, and they have so much CPU.
-func (s *stage) sized(name, cpu string) {
+func (s *scenario) sized(name, cpu string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
 		if why := unsized(pod, cpu); why != nil {
@@ -146,7 +128,7 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 }
 
 func resizeUndone(t *testing.T) {
-	s := newStage(t, resizing)
+	s := newScenario(t, resizing)
 	s.create(web(3, sized("10m", "32Mi")))
 	s.inPlace("web", nil, func() {
 		s.expectIn(s.setResources("web", "--requests=cpu=20m"), "Warning: stayput: in place: resizes app, no restart")
@@ -157,14 +139,14 @@ func resizeUndone(t *testing.T) {
 }
 
 // crowded creates a Deployment of one pod whose node has no capacity for the coming resize, until uncrowd is called.
-func (s *stage) crowded() (uncrowd func()) {
+func (s *scenario) crowded() (uncrowd func()) {
 	s.Helper()
 	s.create(web(1, sized("10m", "32Mi")))
 	return s.occupy(s.onlyPod("web").Spec.NodeName, corev1.ResourceMemory)
 }
 
 // occupy uses more than half of a node's capacity of a resource, until uncrowd is called.
-func (s *stage) occupy(node string, what corev1.ResourceName) (uncrowd func()) {
+func (s *scenario) occupy(node string, what corev1.ResourceName) (uncrowd func()) {
 	s.Helper()
 	other := createNamespace(s.T, unlabelled)
 	s.Cleanup(func() { deleteNamespace(s.T, other) })
@@ -189,7 +171,7 @@ func (s *stage) occupy(node string, what corev1.ResourceName) (uncrowd func()) {
 }
 
 // share returns more than half of the node's capacity of a resource; of memory, whole bytes.
-func (s *stage) share(node string, what corev1.ResourceName) resource.Quantity {
+func (s *scenario) share(node string, what corev1.ResourceName) resource.Quantity {
 	s.Helper()
 	found, err := clients.CoreV1().Nodes().Get(s.Context(), node, metav1.GetOptions{})
 	if err != nil {
@@ -202,7 +184,7 @@ func (s *stage) share(node string, what corev1.ResourceName) resource.Quantity {
 	return *resource.NewMilliQuantity(all.MilliValue()/10*6, resource.DecimalSI)
 }
 
-func (s *stage) onlyPod(name string) *corev1.Pod {
+func (s *scenario) onlyPod(name string) *corev1.Pod {
 	s.Helper()
 	for _, pod := range s.pods(name) {
 		return pod
@@ -212,7 +194,7 @@ func (s *stage) onlyPod(name string) *corev1.Pod {
 }
 
 // asksForTooMuch edits the only pod's memory request to more than its node has left.
-func (s *stage) asksForTooMuch() {
+func (s *scenario) asksForTooMuch() {
 	s.Helper()
 	most := s.share(s.onlyPod("web").Spec.NodeName, corev1.ResourceMemory)
 	s.setResources("web", "--requests=memory="+most.String(), "--limits=memory="+most.String())
@@ -228,7 +210,7 @@ func (s *stage) asksForTooMuch() {
 
 // resizeDeferred checks that a pod whose node has no capacity waits for it, and that an undo is possible meanwhile.
 func resizeDeferred(t *testing.T) {
-	s := newStage(t, resizing)
+	s := newScenario(t, resizing)
 	uncrowd := s.crowded()
 	for _, ends := range []func(){func() { s.rollout("undo", "web") }, uncrowd} {
 		s.inPlaceUnder(inPlace.of("web"), "web", nil, func() {
@@ -241,7 +223,7 @@ func resizeDeferred(t *testing.T) {
 
 // resizeOfPodsThatDoNotFit checks that only the pod that does not fit is recreated, on another node, after its deadline.
 func resizeOfPodsThatDoNotFit(t *testing.T) {
-	s := newStage(t, resizing)
+	s := newScenario(t, resizing)
 	s.create(web(2, sized("10m", "32Mi"), progressDeadline(10), apart))
 	pods := slices.Collect(maps.Values(s.pods("web")))
 	s.occupy(pods[0].Spec.NodeName, corev1.ResourceCPU)
@@ -258,7 +240,7 @@ func resizeOfPodsThatDoNotFit(t *testing.T) {
 // resizeTooLarge checks that only the pod is recreated that would need more than its whole node, because another client has resized another
 // container of it to nearly that.
 func resizeTooLarge(t *testing.T) {
-	s := newStage(t, resizing)
+	s := newScenario(t, resizing)
 	s.create(web(2, sized("10m", "32Mi"), withSide))
 	pods := slices.Collect(maps.Values(s.pods("web")))
 	node, err := clients.CoreV1().Nodes().Get(s.Context(), pods[0].Spec.NodeName, metav1.GetOptions{})
@@ -281,7 +263,7 @@ func resizeTooLarge(t *testing.T) {
 
 // resizeInfeasible asks for more than any node has. The native rollout begins at once, and ends with undo.
 func resizeInfeasible(t *testing.T) {
-	s := newStage(t, resizing)
+	s := newScenario(t, resizing)
 	s.create(web(3, sized("10m", "32Mi")))
 	s.begin("infeasible", anyChurn)
 	s.setResources("web", "--requests=cpu=1000")
@@ -293,7 +275,7 @@ func resizeInfeasible(t *testing.T) {
 
 // resizeBelowUsage checks that the update is native after the deadline if the kubelet goes on refusing the resize.
 func resizeBelowUsage(t *testing.T) {
-	s := newStage(t, resizing)
+	s := newScenario(t, resizing)
 	s.create(web(2, sized("10m", "32Mi"), progressDeadline(10)))
 	s.begin("below usage", anyChurn)
 	s.setResources("web", "--requests=memory=1Mi", "--limits=memory=1Mi")
@@ -305,7 +287,7 @@ func resizeBelowUsage(t *testing.T) {
 
 // resizeBeyondQuota checks that a quota prevents new pods natively as well, and that the update completes without it.
 func resizeBeyondQuota(t *testing.T) {
-	s := newStage(t, resizing)
+	s := newScenario(t, resizing)
 	s.create(web(2, sized("10m", "32Mi")))
 	s.kubectl(`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"bound"},"spec":{"hard":{"requests.cpu":"25m"}}}`,
 		"create", "-f", "-")
@@ -324,7 +306,7 @@ func resizeBeyondQuota(t *testing.T) {
 
 // resizeWithDefaults checks that a pod gets what a new one would get, and keeps the limit that its template does not have.
 func resizeWithDefaults(t *testing.T) {
-	s := newStage(t, resizing)
+	s := newScenario(t, resizing)
 	s.kubectl(`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"l"},`+
 		`"spec":{"limits":[{"type":"Container","default":{"cpu":"300m"}}]}}`,
 		"create", "-f", "-")
@@ -335,13 +317,6 @@ func resizeWithDefaults(t *testing.T) {
 		if limit := pod.Spec.Containers[0].Resources.Limits.Cpu().String(); limit != "300m" {
 			t.Errorf("pod %s has a limit of %s", pod.Name, limit)
 		}
-	}
-}
-
-// declares makes the first container say that it needs no restart when its CPU changes.
-func declares(d *appsv1.Deployment) {
-	d.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
-		{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired},
 	}
 }
 
@@ -365,7 +340,7 @@ func asks(pod *corev1.Pod, cpu string) bool {
 
 // resizeRestarts checks that a container that asks for a restart is restarted as for an image. Until there is room on its node it runs on.
 func resizeRestarts(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, sized("10m", "32Mi"), restartsForCPU))
 	s.inPlace("web", once, func() {
 		s.expectIn(s.setResources("web", "--requests=cpu=20m"), "in place: resizes app, restarts app")

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,18 +17,18 @@ var restarting = with(labelled, restartLabel, "in-place")
 
 // kindOfWorkload is what scenarios for several kinds need to know of a kind.
 type kindOfWorkload struct {
-	name  string
-	stage func(t *testing.T, labels map[string]string) *stage
+	name     string
+	scenario func(t *testing.T, labels map[string]string) *scenario
 	// create creates a workload of three pods.
-	create func(s *stage, options ...option)
+	create func(s *scenario, options ...option)
 }
 
 var kindsOfWorkloads = map[string]kindOfWorkload{
-	"Deployment": {"web", newStage, func(s *stage, options ...option) { s.create(web(3, options...)) }},
-	"DaemonSet": {agents, newDaemonStage, func(s *stage, options ...option) {
+	"Deployment": {"web", newScenario, func(s *scenario, options ...option) { s.create(web(3, options...)) }},
+	"DaemonSet": {agents, newDaemonScenario, func(s *scenario, options ...option) {
 		s.install(agent(allTemplated(options)...))
 	}},
-	"StatefulSet": {members, newAskingStage, func(s *stage, options ...option) {
+	"StatefulSet": {members, newAskingScenario, func(s *scenario, options ...option) {
 		s.form(db(3, allOfTemplate(options)...))
 	}},
 }
@@ -38,118 +37,19 @@ var kindsOfWorkloads = map[string]kindOfWorkload{
 func restart(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"a key of the workload": restartByKey,
-		"crash just before":     restartAfterCrash,
-		"fresh configuration":   restartIsFresh,
-		"with an image":         restartWithImage,
-		"without the label":     restartNatively,
-		"sidecar":               restartOfSidecars,
 		"variable":              restartForVariable,
-		"undo of a DaemonSet":   restartUndone,
 	})
-}
-
-// restartIsFresh checks that variables and volumes are read anew. That includes subpath mounts, whose changes a running container never
-// sees.
-func restartIsFresh(t *testing.T) {
-	s := newStage(t, restarting)
-	s.kubectl("", "create", "configmap", "conf", "--from-literal=colour=red")
-	s.create(web(3, configured))
-	s.begin("configuration", noUpdates)
-	s.kubectl("", "patch", "configmap", "conf", "--type=merge", "-p", `{"data":{"colour":"green"}}`)
-	s.inPlace("web", once, func() { s.rollout("restart", "web") })
-	for _, pod := range s.pods("web") {
-		for _, show := range [][]string{{"version"}, {"show", "/conf/colour"}, {"show", "/colour"}} {
-			if shown := s.app(pod, show...); shown != "green" {
-				t.Errorf("pod %s: app %s says %q", pod.Name, strings.Join(show, " "), shown)
-			}
-		}
-	}
-}
-
-// app runs the test application in a pod.
-func (s *stage) app(pod *corev1.Pod, arguments ...string) string {
-	s.Helper()
-	return strings.TrimSpace(s.kubectl("", append([]string{"exec", pod.Name, "--", "/app"}, arguments...)...))
-}
-
-// configured uses the colour of ConfigMap conf as the version, and mounts conf in two volumes.
-func configured(d *appsv1.Deployment) {
-	spec := &d.Spec.Template.Spec
-	from := corev1.LocalObjectReference{Name: "conf"}
-	spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: "VERSION", ValueFrom: &corev1.EnvVarSource{
-		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: from, Key: "colour"}}})
-	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "conf", VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: from}}})
-	spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts,
-		corev1.VolumeMount{Name: "conf", MountPath: "/conf"}, corev1.VolumeMount{Name: "conf", MountPath: "/colour", SubPath: "colour"})
+	nightly(t, map[string]func(*testing.T){
+		"crash just before": restartAfterCrash,
+	})
 }
 
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// template returns the annotations that are on the workload's template.
-func (of workload) template() map[string]string {
-	switch workload := of.Object.(type) {
-	case *appsv1.Deployment:
-		return workload.Spec.Template.Annotations
-	case *appsv1.DaemonSet:
-		return workload.Spec.Template.Annotations
-	case *appsv1.StatefulSet:
-		return workload.Spec.Template.Annotations
-	}
-	return nil
-}
-
-// restartWithImage checks that each container restarts once if one edit changes its image and restarts it.
-func restartWithImage(t *testing.T) {
-	s := newStage(t, restarting)
-	s.create(web(3, withSide))
-	s.inPlace("web", restarts{"app": exactly(1), "side": exactly(1)}, func() {
-		s.kubectl("", "patch", ref("web"), "--type=strategic", "-p", fmt.Sprintf(
-			`{"spec":{"template":{"metadata":{"annotations":{%q:"now"}},"spec":{"containers":[{"name":"app","image":%q}]}}}}`,
-			restartedAt, appImage("v2")))
-	})
-	s.runs("web", "v2")
-}
-
-func restartUndone(t *testing.T) {
-	s := newDaemonStage(t, restarting)
-	s.install(agent())
-	s.inPlace(agents, once, func() { s.rollout("restart", agents) })
-	s.inPlace(agents, once, func() { s.rollout("undo", agents) })
-	for _, pod := range s.pods(agents) {
-		if at, there := pod.Annotations[restartedAt]; there {
-			t.Errorf("pod %s was restarted at %s, says its annotation", pod.Name, at)
-		}
-	}
-}
-
-// restartNatively checks that without the label pods are recreated, and that users are told how to avoid that.
-func restartNatively(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3))
-	s.recreated("web", func() { s.expectIn(s.rollout("restart", "web"), "recreate", restartLabel+"=in-place") })
-}
-
-// restartOfSidecars checks that a sidecar of the template restarts as the container does.
-func restartOfSidecars(t *testing.T) {
-	s := newStage(t, restarting)
-	s.create(web(3, withMesh, func(d *appsv1.Deployment) {
-		spec := &d.Spec.Template.Spec
-		spec.InitContainers = spec.InitContainers[1:] // without the init container, which would not run again
-	}))
-	for range 2 {
-		s.inPlace("web", restarts{"app": exactly(1), sidecar: exactly(1)}, func() {
-			s.expectIn(s.rollout("restart", "web"), "restarts app, "+sidecar)
-		})
-	}
-	s.inPlace("web", sidecarOnce, func() { s.setImage("web", sidecar+"=v2") })
-	s.runsIn(sidecar, "web", "v2")
-}
-
 // restartByKey checks that the workload's owner chooses the annotations that restart it, as charts do with checksums of their
 // configuration.
 func restartByKey(t *testing.T) {
-	s := newStage(t, restarting)
+	s := newScenario(t, restarting)
 	s.create(web(3))
 	sum := func(value string) func() {
 		return func() {
@@ -167,7 +67,7 @@ func restartByKey(t *testing.T) {
 // restartForVariable checks that a container restarts with the new value of a label that its variable reads, and no other container
 // restarts. That needs no label for restarts. Without the label on the template, the variable is empty.
 func restartForVariable(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, withSide, readsTier))
 	for _, tier := range []string{`"back"`, "null", `"front"`} {
 		s.inPlace("web", once, func() {
@@ -189,13 +89,13 @@ func readsTier(d *appsv1.Deployment) {
 }
 
 // setTier sets the label tier of the workload's template to that JSON value; null removes it.
-func (s *stage) setTier(name, tier string) string {
+func (s *scenario) setTier(name, tier string) string {
 	s.Helper()
 	return s.patch(name, `{"spec":{"template":{"metadata":{"labels":{"`+tierLabel+`":`+tier+`}}}}}`)
 }
 
 // haveRead checks that the running application of each pod has that tier.
-func (s *stage) haveRead(name, tier string) {
+func (s *scenario) haveRead(name, tier string) {
 	s.Helper()
 	want := strings.Trim(strings.Replace(tier, "null", "", 1), `"`)
 	for _, pod := range s.pods(name) {
@@ -208,7 +108,7 @@ func (s *stage) haveRead(name, tier string) {
 
 // restartAfterCrash checks that containers that fail while their pod is drained start as before, and are restarted nevertheless.
 func restartAfterCrash(t *testing.T) {
-	s := newStage(t, with(restarting, drainLabel, "3s"))
+	s := newScenario(t, with(restarting, drainLabel, "3s"))
 	s.create(web(2))
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")
@@ -233,34 +133,12 @@ func restartAfterCrash(t *testing.T) {
 }
 
 // processesOf returns the processes of the pod's containers and its sandbox. The nodes of the test cluster are this machine.
-func processesOf(s *stage, pod *corev1.Pod) []int {
+func processesOf(s *scenario, pod *corev1.Pod) []int {
 	s.Helper()
 	return slices.DeleteFunc(processes(s), func(process int) bool {
 		return !slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
 			_, id, known := strings.Cut(status.ContainerID, "://")
 			return known && inCgroup(process, id)
 		})
-	})
-}
-
-// restartLeaderKilled does what leaderKilled does.
-func restartLeaderKilled(t *testing.T) {
-	long(t)
-	s := newStage(t, restarting)
-	s.create(web(4, stopping))
-	t.Cleanup(func() { mended(t) })
-	leader := managerProcess(s, s.leader())
-	s.begin("killed", anyChurn)
-	s.rollout("restart", "web")
-	s.reaches("web", state{"restarting", func(t podCounts) bool { return t.moving+t.midway > 0 }})
-	kill(s, leader)
-	s.completes("web")
-	s.eventually("all pods to have restarted or come anew", func(context.Context) error {
-		for _, pod := range s.pods("web") {
-			if pod.Annotations[restartedAt] == "" {
-				return fmt.Errorf("pod %s has annotations %v", pod.Name, pod.Annotations)
-			}
-		}
-		return nil
 	})
 }

@@ -18,13 +18,13 @@ func rules(t *testing.T) {
 }
 
 // annotateTemplate changes an annotation of the template, and more of its spec; null removes it.
-func (s *stage) annotateTemplate(name, value, spec string) string {
+func (s *scenario) annotateTemplate(name, value, spec string) string {
 	s.Helper()
 	return s.patchTemplate(name, fmt.Sprintf(`"metadata":{"annotations":{%q:%s}}`, note, value), spec)
 }
 
 // patchTemplate merges fields into the template, and spec into its spec.
-func (s *stage) patchTemplate(name, fields, spec string) string {
+func (s *scenario) patchTemplate(name, fields, spec string) string {
 	s.Helper()
 	return s.kubectl("", "patch", ref(name), "--type=strategic", "-p", fmt.Sprintf(`{"spec":{"template":{%s,"spec":{%s}}}}`, fields, spec))
 }
@@ -35,7 +35,7 @@ func toImage(tag string) string {
 }
 
 // bears checks that the pods of web have that annotation; with an empty value, that they do not have it.
-func (s *stage) bears(value string) {
+func (s *scenario) bears(value string) {
 	s.Helper()
 	for _, pod := range s.pods("web") {
 		if got, has := pod.Annotations[note]; got != value || has != (value != "") {
@@ -45,7 +45,7 @@ func (s *stage) bears(value string) {
 }
 
 func noteListed(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3))
 	s.kubectl("", "annotate", "deployment/web", listAnnotation+"="+note)
 	s.inPlace("web", nil, func() { s.expectIn(s.annotateTemplate("web", `"1"`, ""), "Warning:", "in place: no restart") })

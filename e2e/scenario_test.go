@@ -54,15 +54,16 @@ func together(t *testing.T, scenarios map[string]func(*testing.T)) {
 	}
 }
 
-// nightly runs scenarios that take long in parallel, except in make test, which runs the suite with -short.
+// nightly runs scenarios in parallel that take long, or whose events the simulation has too. make test, which runs the suite with -short,
+// leaves them out.
 func nightly(t *testing.T, scenarios map[string]func(*testing.T)) {
 	if !testing.Short() {
 		together(t, scenarios)
 	}
 }
 
-// stage is a namespace with a Recorder, for one scenario.
-type stage struct {
+// scenario is a test in a namespace of its own, with a Recorder.
+type scenario struct {
 	*testing.T
 	namespace string
 	recorder  *Recorder
@@ -73,10 +74,10 @@ type stage struct {
 	deregistering bool
 }
 
-// newStage makes a namespace. When the test ends, the judge checks all its events, and it is deleted.
-func newStage(t *testing.T, labels map[string]string) *stage {
+// newScenario makes a namespace. When the test ends, the judge checks all its events, and it is deleted.
+func newScenario(t *testing.T, labels map[string]string) *scenario {
 	t.Helper()
-	s := &stage{T: t, namespace: createNamespace(t, labels), before: used()}
+	s := &scenario{T: t, namespace: createNamespace(t, labels), before: used()}
 	t.Cleanup(func() {
 		deleteNamespace(t, s.namespace)
 		for _, undo := range s.afterwards {
@@ -116,7 +117,7 @@ func createNamespace(t *testing.T, labels map[string]string) string {
 }
 
 // usable waits until pods can be created.
-func (s *stage) usable() {
+func (s *scenario) usable() {
 	s.Helper()
 	s.eventually("the namespace's service account", func(ctx context.Context) error {
 		_, err := clients.CoreV1().ServiceAccounts(s.namespace).Get(ctx, "default", metav1.GetOptions{})
@@ -140,7 +141,7 @@ func deleteNamespace(t *testing.T, name string) {
 }
 
 // judge replays the events and checks them. After a failure it prints them.
-func (s *stage) judge() {
+func (s *scenario) judge() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	defer s.recorder.stop()
@@ -170,7 +171,7 @@ func (s *stage) judge() {
 }
 
 // begin starts a phase: rules apply to everything that happens from now on.
-func (s *stage) begin(name string, rules Rules) {
+func (s *scenario) begin(name string, rules Rules) {
 	s.Helper()
 	if err := s.recorder.Begin(s.Context(), name, rules); err != nil {
 		s.Fatalf("starting phase %q: %v", name, err)
@@ -178,7 +179,7 @@ func (s *stage) begin(name string, rules Rules) {
 }
 
 // wait waits for a state of the namespace.
-func (s *stage) wait(what string, condition func(world) error) {
+func (s *scenario) wait(what string, condition func(world) error) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
@@ -214,12 +215,12 @@ func of(name string, condition func(workload) error) func(world) error {
 }
 
 // eventually waits for something that the Recorder does not see.
-func (s *stage) eventually(what string, condition func(context.Context) error) {
+func (s *scenario) eventually(what string, condition func(context.Context) error) {
 	s.Helper()
 	s.within(patience, what, condition)
 }
 
-func (s *stage) within(atMost time.Duration, what string, condition func(context.Context) error) {
+func (s *scenario) within(atMost time.Duration, what string, condition func(context.Context) error) {
 	s.Helper()
 	if err := pollFor(s.Context(), atMost, condition); err != nil {
 		s.Fatalf("waited in vain for %s: %v", what, err)
@@ -265,7 +266,7 @@ func kubectl(ctx context.Context, input string, arguments ...string) (output, me
 }
 
 // kubectl runs kubectl in the namespace, with a manifest as input unless that is empty, and returns its output.
-func (s *stage) kubectl(input string, arguments ...string) string {
+func (s *scenario) kubectl(input string, arguments ...string) string {
 	s.Helper()
 	output, messages, err := kubectl(s.Context(), input, append([]string{"-n", s.namespace}, arguments...)...)
 	if err != nil {
@@ -275,7 +276,7 @@ func (s *stage) kubectl(input string, arguments ...string) string {
 }
 
 // refused runs kubectl, checks that it fails, and returns its message.
-func (s *stage) refused(arguments ...string) string {
+func (s *scenario) refused(arguments ...string) string {
 	s.Helper()
 	output, _, err := kubectl(s.Context(), "", append([]string{"-n", s.namespace}, arguments...)...)
 	if err == nil {
@@ -285,7 +286,7 @@ func (s *stage) refused(arguments ...string) string {
 }
 
 // expectIn checks that the output has all parts.
-func (s *stage) expectIn(said string, parts ...string) {
+func (s *scenario) expectIn(said string, parts ...string) {
 	s.Helper()
 	for _, part := range parts {
 		if !strings.Contains(said, part) {
@@ -295,7 +296,7 @@ func (s *stage) expectIn(said string, parts ...string) {
 }
 
 // create creates Deployments, all at once, and waits until they are rolled out.
-func (s *stage) create(deployments ...*appsv1.Deployment) {
+func (s *scenario) create(deployments ...*appsv1.Deployment) {
 	s.Helper()
 	for _, d := range deployments {
 		s.submit(d)
@@ -306,7 +307,7 @@ func (s *stage) create(deployments ...*appsv1.Deployment) {
 }
 
 // submit creates the Deployment.
-func (s *stage) submit(d *appsv1.Deployment) {
+func (s *scenario) submit(d *appsv1.Deployment) {
 	s.Helper()
 	if _, err := clients.AppsV1().Deployments(s.namespace).Create(s.Context(), d, metav1.CreateOptions{}); err != nil {
 		s.Fatalf("creating Deployment %s: %v", d.Name, err)
@@ -314,7 +315,7 @@ func (s *stage) submit(d *appsv1.Deployment) {
 }
 
 // setImage sets images of containers of a workload: "app=v2".
-func (s *stage) setImage(name string, images ...string) string {
+func (s *scenario) setImage(name string, images ...string) string {
 	s.Helper()
 	arguments := []string{"set", "image", ref(name)}
 	for _, image := range images {
@@ -325,31 +326,31 @@ func (s *stage) setImage(name string, images ...string) string {
 }
 
 // setEnv makes an edit that no running pod can take.
-func (s *stage) setEnv(name, variable string) string {
+func (s *scenario) setEnv(name, variable string) string {
 	s.Helper()
 	return s.kubectl("", "set", "env", ref(name), variable)
 }
 
 // patch merges JSON into a workload.
-func (s *stage) patch(name, patch string) string {
+func (s *scenario) patch(name, patch string) string {
 	s.Helper()
 	return s.kubectl("", "patch", ref(name), "--type=merge", "-p", patch)
 }
 
 // rollout runs kubectl rollout.
-func (s *stage) rollout(verb, name string, flags ...string) string {
+func (s *scenario) rollout(verb, name string, flags ...string) string {
 	s.Helper()
 	return s.kubectl("", append([]string{"rollout", verb, ref(name)}, flags...)...)
 }
 
 // label sets a label of the namespace; "key-" removes it.
-func (s *stage) label(label string) {
+func (s *scenario) label(label string) {
 	s.Helper()
 	s.kubectl("", "label", "namespace", s.namespace, label, "--overwrite")
 }
 
 // managed waits until the API server calls the webhooks for edits of the workload.
-func (s *stage) managed(name string) {
+func (s *scenario) managed(name string) {
 	s.Helper()
 	s.eventually("webhooks that answer", func(ctx context.Context) error {
 		decision, err := s.decision(ctx, name)
@@ -361,7 +362,7 @@ func (s *stage) managed(name string) {
 }
 
 // unmanaged waits until the API server calls no webhook for edits of the workload.
-func (s *stage) unmanaged(name string) {
+func (s *scenario) unmanaged(name string) {
 	s.Helper()
 	s.eventually("webhooks that do not answer", func(ctx context.Context) error {
 		decision, err := s.decision(ctx, name)
@@ -373,7 +374,7 @@ func (s *stage) unmanaged(name string) {
 }
 
 // decision returns the decision that the webhooks write to a workload in a dry run. It is empty without one.
-func (s *stage) decision(ctx context.Context, name string) (string, error) {
+func (s *scenario) decision(ctx context.Context, name string) (string, error) {
 	output, _, err := kubectl(ctx, "", "-n", s.namespace, "patch", ref(name), "--dry-run=server", "--type=merge",
 		"-p", `{"spec":{"template":{"metadata":{"labels":{"probe":"webhooks"}}}}}`,
 		"-o", `jsonpath={.metadata.annotations.stayput\.dev/decision}`)
@@ -381,27 +382,27 @@ func (s *stage) decision(ctx context.Context, name string) (string, error) {
 }
 
 // completes waits until the update is complete, and checks that kubectl says so too.
-func (s *stage) completes(name string) {
+func (s *scenario) completes(name string) {
 	s.Helper()
 	s.rollsOut(name)
 	s.wait(name+" to bear no mark", of(name, func(now workload) error { return now.unmarked() }))
 }
 
 // rollsOut is completes without a manager: a mark that is left does no harm, and the next manager removes it.
-func (s *stage) rollsOut(name string) {
+func (s *scenario) rollsOut(name string) {
 	s.Helper()
 	s.ends(name)
 	s.rollout("status", name, "--timeout=1m")
 }
 
 // ends is rollsOut without asking kubectl.
-func (s *stage) ends(name string) {
+func (s *scenario) ends(name string) {
 	s.Helper()
 	s.wait(name+" to be rolled out", of(name, func(now workload) error { return now.complete() }))
 }
 
 // reaches waits for a state of an update.
-func (s *stage) reaches(name string, state state) {
+func (s *scenario) reaches(name string, state state) {
 	s.Helper()
 	s.wait(name+" to be "+state.name, at(name, state))
 }
@@ -410,13 +411,13 @@ func (s *stage) reaches(name string, state state) {
 func at(name string, state state) func(world) error { return of(name, state.isNow) }
 
 // met checks that the last edit of the workload's spec came in that state.
-func (s *stage) met(name string, state state) {
+func (s *scenario) met(name string, state state) {
 	s.Helper()
 	s.metWhen(name, state.isNow)
 }
 
 // metWhen checks that this condition was true at the last edit of the workload's spec.
-func (s *stage) metWhen(name string, condition func(workload) error) {
+func (s *scenario) metWhen(name string, condition func(workload) error) {
 	s.Helper()
 	then, err := s.recorder.before(name, s.workload(name).GetGeneration()).workload(name)
 	if err == nil {
@@ -450,7 +451,7 @@ var (
 )
 
 // deployment returns the Deployment as it is now.
-func (s *stage) deployment(name string) *appsv1.Deployment {
+func (s *scenario) deployment(name string) *appsv1.Deployment {
 	s.Helper()
 	d, err := clients.AppsV1().Deployments(s.namespace).Get(s.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -460,7 +461,7 @@ func (s *stage) deployment(name string) *appsv1.Deployment {
 }
 
 // workload returns a workload of any kind, with its pods, as it is now.
-func (s *stage) workload(name string) workload {
+func (s *scenario) workload(name string) workload {
 	s.Helper()
 	var now workload
 	s.wait(name, of(name, func(found workload) error {
@@ -471,7 +472,7 @@ func (s *stage) workload(name string) workload {
 }
 
 // pods returns the live pods of a complete workload.
-func (s *stage) pods(name string) map[types.UID]*corev1.Pod {
+func (s *scenario) pods(name string) map[types.UID]*corev1.Pod {
 	s.Helper()
 	pods := map[types.UID]*corev1.Pod{}
 	for _, pod := range s.workload(name).pods {
@@ -484,12 +485,12 @@ func (s *stage) pods(name string) map[types.UID]*corev1.Pod {
 type restarts map[string]Count
 
 // inPlace makes an edit and checks that no pod is replaced.
-func (s *stage) inPlace(name string, expected restarts, edit func()) {
+func (s *scenario) inPlace(name string, expected restarts, edit func()) {
 	s.Helper()
 	s.inPlaceUnder(inPlace, name, expected, edit)
 }
 
-func (s *stage) inPlaceUnder(rules Rules, name string, expected restarts, edit func()) {
+func (s *scenario) inPlaceUnder(rules Rules, name string, expected restarts, edit func()) {
 	s.Helper()
 	before := s.pods(name)
 	s.begin("in place", rules)
@@ -499,12 +500,12 @@ func (s *stage) inPlaceUnder(rules Rules, name string, expected restarts, edit f
 }
 
 // recreated makes an edit and checks that all pods are replaced.
-func (s *stage) recreated(name string, edit func()) {
+func (s *scenario) recreated(name string, edit func()) {
 	s.Helper()
 	s.recreatedUnder(recreated, name, edit)
 }
 
-func (s *stage) recreatedUnder(rules Rules, name string, edit func()) {
+func (s *scenario) recreatedUnder(rules Rules, name string, edit func()) {
 	s.Helper()
 	before := s.pods(name)
 	s.begin("native", rules)
@@ -514,7 +515,7 @@ func (s *stage) recreatedUnder(rules Rules, name string, edit func()) {
 }
 
 // replaced checks that none of the pods of before is left.
-func (s *stage) replaced(name string, before map[types.UID]*corev1.Pod) {
+func (s *scenario) replaced(name string, before map[types.UID]*corev1.Pod) {
 	s.Helper()
 	for uid, pod := range s.pods(name) {
 		if before[uid] != nil {
@@ -524,7 +525,7 @@ func (s *stage) replaced(name string, before map[types.UID]*corev1.Pod) {
 }
 
 // kept checks that the pods are those of before, on their nodes and with their addresses, with these restarts.
-func (s *stage) kept(name string, before map[types.UID]*corev1.Pod, expected restarts) {
+func (s *scenario) kept(name string, before map[types.UID]*corev1.Pod, expected restarts) {
 	s.Helper()
 	after := s.pods(name)
 	if len(after) != len(before) {
@@ -544,7 +545,7 @@ func (s *stage) kept(name string, before map[types.UID]*corev1.Pod, expected res
 	}
 }
 
-func (s *stage) restarted(was, is *corev1.Pod, expected restarts) {
+func (s *scenario) restarted(was, is *corev1.Pod, expected restarts) {
 	s.Helper()
 	before := restartsOf(was)
 	for container, count := range restartsOf(is) {
@@ -556,7 +557,7 @@ func (s *stage) restarted(was, is *corev1.Pod, expected restarts) {
 }
 
 // reported waits for an event of this reason on an object of this kind.
-func (s *stage) reported(kind, reason string) {
+func (s *scenario) reported(kind, reason string) {
 	s.Helper()
 	s.eventually("event "+reason+" on a "+kind, func(ctx context.Context) error {
 		found, err := clients.CoreV1().Events(s.namespace).List(ctx, metav1.ListOptions{
@@ -570,7 +571,7 @@ func (s *stage) reported(kind, reason string) {
 }
 
 // history checks the revisions of `kubectl rollout history`.
-func (s *stage) history(name string, revisions ...string) {
+func (s *scenario) history(name string, revisions ...string) {
 	s.Helper()
 	var listed []string
 	for line := range strings.Lines(s.rollout("history", name)) {

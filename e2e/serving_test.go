@@ -103,7 +103,7 @@ func TestServing(t *testing.T) {
 
 // run returns a row of the table.
 func (of serving) run(t *testing.T) string {
-	s := newStage(t, asShipped(of.labels))
+	s := newScenario(t, asShipped(of.labels))
 	name := s.deploy(of.workload)
 	if of.older {
 		s.label(updateLabel + "=in-place")
@@ -136,7 +136,7 @@ func rowOfLoad(t *testing.T, name, strategy string, count load.Traffic, seconds 
 // lastEndpointServes updates the only pod of a Service, whose container sleeps for some seconds before it stops. No request may be lost
 // before it has stopped, and until then the Service offers the pod. Afterwards nothing can answer until the new container does.
 func lastEndpointServes(t *testing.T) string {
-	s := newStage(t, asShipped(labelled))
+	s := newScenario(t, asShipped(labelled))
 	s.create(web(1, realistic, sleepingFor(preStopSleep)))
 	l := s.load(s.expose("web"))
 	s.offered("web")
@@ -161,7 +161,7 @@ func lastEndpointServes(t *testing.T) string {
 }
 
 // servedUntilStopped replays the events since that version, and checks that the Service of the pod offered it until its container stopped.
-func (s *stage) servedUntilStopped(was *corev1.Pod, since uint64) {
+func (s *scenario) servedUntilStopped(was *corev1.Pod, since uint64) {
 	s.Helper()
 	w, patched := newWorld(), false
 	for _, e := range s.recorder.inOrder() {
@@ -186,7 +186,7 @@ func (s *stage) servedUntilStopped(was *corev1.Pod, since uint64) {
 }
 
 // deploy creates a workload of any kind, waits until it is rolled out, and returns its name.
-func (s *stage) deploy(object any) string {
+func (s *scenario) deploy(object any) string {
 	s.Helper()
 	switch of := object.(type) {
 	case *appsv1.Deployment:
@@ -206,7 +206,7 @@ func (s *stage) deploy(object any) string {
 
 // expose creates a Service for a workload and returns its URL, once it answers. The nodes of the test cluster are this machine, so its
 // Services can be reached from here.
-func (s *stage) expose(name string) string {
+func (s *scenario) expose(name string) string {
 	s.Helper()
 	url := "http://" + s.service(name, corev1.ServiceInternalTrafficPolicyCluster).Spec.ClusterIP
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -218,7 +218,7 @@ func (s *stage) expose(name string) string {
 }
 
 // service creates a Service for a workload.
-func (s *stage) service(name string, traffic corev1.ServiceInternalTrafficPolicy) *corev1.Service {
+func (s *scenario) service(name string, traffic corev1.ServiceInternalTrafficPolicy) *corev1.Service {
 	s.Helper()
 	app := name[strings.LastIndex(name, "/")+1:]
 	created, err := clients.CoreV1().Services(s.namespace).Create(s.Context(), &corev1.Service{
@@ -236,7 +236,7 @@ func (s *stage) service(name string, traffic corev1.ServiceInternalTrafficPolicy
 }
 
 // load starts requests, and returns when they arrive at the full rate.
-func (s *stage) load(url string) *load.Load {
+func (s *scenario) load(url string) *load.Load {
 	s.Helper()
 	l := load.Start(s.Context(), url, loadRate)
 	s.Cleanup(func() { l.End() })
@@ -250,7 +250,7 @@ func (s *stage) load(url string) *load.Load {
 }
 
 // unload continues for as long as kube-proxy may need to follow, and then stops.
-func (s *stage) unload(l *load.Load) load.Traffic {
+func (s *scenario) unload(l *load.Load) load.Traffic {
 	s.Helper()
 	time.Sleep(2 * time.Second)
 	return l.End()

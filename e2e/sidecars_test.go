@@ -13,9 +13,9 @@ import (
 // container restarts with them.
 func sidecars(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"image and undo":                      sidecarImage,
-		"both, and its image is not":          sidecarBrokenTogether,
-		"with a startup probe":                sidecarStarting,
+		"image and undo": sidecarImage,
+	})
+	nightly(t, map[string]func(*testing.T){
 		"undo of a crashing image, DaemonSet": sidecarBroken,
 	})
 }
@@ -31,16 +31,11 @@ func withMesh(d *appsv1.Deployment) {
 	d.Spec.Template.Spec.InitContainers = append(d.Spec.Template.Spec.InitContainers, side)
 }
 
-// sidecarOf returns the sidecar of the template.
-func sidecarOf(d *appsv1.Deployment) *corev1.Container {
-	return &d.Spec.Template.Spec.InitContainers[1]
-}
-
 // sidecarOnce expects that only the sidecar restarts, once.
 var sidecarOnce = restarts{sidecar: exactly(1)}
 
 func sidecarImage(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3, withMesh))
 	s.inPlace("web", sidecarOnce, func() {
 		s.expectIn(s.setImage("web", sidecar+"=v2"), "Warning:", "in place: restarts "+sidecar)
@@ -56,7 +51,7 @@ func sidecarImage(t *testing.T) {
 // sidecarBroken checks that a bad image makes as many pods unavailable as may be, and that an undo repairs them. Their other containers
 // keep running.
 func sidecarBroken(t *testing.T) {
-	s := newDaemonStage(t, unpulled)
+	s := newDaemonScenario(t, unpulled)
 	s.install(agent(templated(withMesh)))
 	s.inPlace(agents, restarts{sidecar: anyNumber}, func() {
 		s.setImage(agents, sidecar+"=crash")
@@ -69,36 +64,7 @@ func sidecarBroken(t *testing.T) {
 
 // backsOff waits until a kubelet delays its attempts. The status need not give the reason: of a sidecar that ended with code 0, kubelets
 // report that it has ended for as long as the new image cannot be pulled (convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go).
-func (s *stage) backsOff() {
+func (s *scenario) backsOff() {
 	s.Helper()
 	s.reported("Pod", "BackOff")
-}
-
-// sidecarBrokenTogether checks that the container restarts although the sidecar beside it does not, and that an undo reverts both.
-func sidecarBrokenTogether(t *testing.T) {
-	s := newStage(t, unpulled)
-	s.create(web(3, withMesh))
-	s.inPlace("web", restarts{"app": {0, 2}, sidecar: {0, 2}}, func() {
-		s.setImage("web", "app=v2", sidecar+"=missing")
-		s.backsOff()
-		s.rollout("undo", "web")
-	})
-	s.runs("web", "v1")
-	s.runsIn(sidecar, "web", "v1")
-	s.someNeverRestarted("web")
-}
-
-// sidecarStarting tests a sidecar with a startup probe. A kubelet compares its image only once that probe has succeeded, so its update is
-// native. An update of another container of the same pods is in place.
-func sidecarStarting(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3, withMesh, func(d *appsv1.Deployment) {
-		probe := *sidecarOf(d).ReadinessProbe
-		sidecarOf(d).StartupProbe = &probe
-	}))
-	s.recreated("web", func() {
-		s.expectIn(s.setImage("web", sidecar+"=v2"), "Warning:", "recreate: sidecar "+sidecar+" has a startup probe")
-	})
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	s.runsIn(sidecar, "web", "v2")
 }

@@ -19,7 +19,7 @@ import (
 // staleLeader tests a manager that still thinks that it leads, and whose cache is behind. It puts a pod back into service that the leader
 // has taken out since, or takes one out that is back. The test makes every such write itself, as the manager would make it.
 func staleLeader(t *testing.T) {
-	s := newStage(t, unending)
+	s := newScenario(t, unending)
 	s.create(web(2))
 	before := s.takesOneOut()
 	s.refusesStaleWrites()
@@ -31,7 +31,7 @@ func staleLeader(t *testing.T) {
 }
 
 // refusesStaleWrites makes both writes of Ready for every pod in every state that it has left, and checks that each is refused.
-func (s *stage) refusesStaleWrites() {
+func (s *scenario) refusesStaleWrites() {
 	s.Helper()
 	left, newest := []*corev1.Pod{}, map[types.UID]*corev1.Pod{}
 	for _, e := range s.recorder.inOrder() {
@@ -60,7 +60,7 @@ func (s *stage) refusesStaleWrites() {
 }
 
 // patchStatus makes the write in a dry run.
-func (s *stage) patchStatus(step steps.SetReady) error {
+func (s *scenario) patchStatus(step steps.SetReady) error {
 	s.Helper()
 	body, err := json.Marshal(step.Operations)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *stage) patchStatus(step steps.SetReady) error {
 }
 
 // takesOneOut updates the pods of web behind a Service, and waits until one of them is out of it. It returns the pods of before.
-func (s *stage) takesOneOut() map[types.UID]*corev1.Pod {
+func (s *scenario) takesOneOut() map[types.UID]*corev1.Pod {
 	s.Helper()
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")

@@ -21,25 +21,17 @@ import (
 // caches is the StatefulSet with the policy Parallel, beside members with OrderedReady.
 const caches = statefulSetPrefix + "cache"
 
-// membersHalfway are the scenarios in which something happens in the middle of the updates of two StatefulSets, one of each pod management
-// policy.
-var membersHalfway = map[string]func(*testing.T){
-	"undo half-way":   membersUndoneHalfway,
-	"scaled half-way": membersScaled,
-	"two at a time":   membersTwoAtATime,
-}
-
 // meetMembers creates a StatefulSet of each pod management policy.
 func meetMembers(t *testing.T, replicas int32, options ...statefulSetOption) meeting {
 	t.Helper()
-	m := meeting{newStatefulStage(t, stateful), []string{members, caches}}
+	m := meeting{newStatefulScenario(t, stateful), []string{members, caches}}
 	m.submitPolicies(replicas, options...)
 	m.each(m.completes)
 	return m
 }
 
 // submitPolicies creates both StatefulSets and does not wait.
-func (s *stage) submitPolicies(replicas int32, options ...statefulSetOption) {
+func (s *scenario) submitPolicies(replicas int32, options ...statefulSetOption) {
 	s.Helper()
 	s.submitStatefulSet(db(replicas, options...))
 	s.submitStatefulSet(db(replicas, slices.Concat(options, []statefulSetOption{policies["Parallel"], ofTemplate(named("cache"))})...))
@@ -80,7 +72,7 @@ func membersScaled(t *testing.T) {
 }
 
 // setPartition does not run kubectl, which takes as long as some states of an update.
-func (s *stage) setPartition(name string, kept int) {
+func (s *scenario) setPartition(name string, kept int) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":%d}}}}`, kept)
 	_, err := clients.AppsV1().StatefulSets(s.namespace).Patch(s.Context(), name[len(statefulSetPrefix):], types.MergePatchType, patch,
@@ -91,7 +83,7 @@ func (s *stage) setPartition(name string, kept int) {
 }
 
 // haveImages checks the images of all pods, lowest ordinal first.
-func (s *stage) haveImages(name string, tags ...string) {
+func (s *scenario) haveImages(name string, tags ...string) {
 	s.Helper()
 	var images []string
 	for _, pod := range s.workload(name).pods {
@@ -111,9 +103,9 @@ func membersLost(t *testing.T) {
 	lost := map[string][]*corev1.Pod{}
 	m.halfway(partly, func(name string) {
 		lost[name] = []*corev1.Pod{m.member(name, 0), m.member(name, 1), m.member(name, 3)}
-		deleteByHand(m.stage, lost[name][0])
-		fail(m.stage, lost[name][1])
-		evict(m.stage, lost[name][2])
+		deleteByHand(m.scenario, lost[name][0])
+		fail(m.scenario, lost[name][1])
+		evict(m.scenario, lost[name][2])
 	})
 	m.each(func(name string) {
 		for _, pod := range lost[name] {
@@ -132,7 +124,7 @@ func membersTwoAtATime(t *testing.T) {
 		sts.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType,
 			RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{MaxUnavailable: &two}}
 	}
-	s := newStatefulStage(t, stateful)
+	s := newStatefulScenario(t, stateful)
 	tried, err := clients.AppsV1().StatefulSets(s.namespace).Create(t.Context(), db(5, atATime), onlyTried)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +157,7 @@ func membersWaitForMinutes(t *testing.T) {
 	m := meetMembers(t, 3)
 	m.submitStatefulSet(db(2, ofTemplate(named("recovering")), ofTemplate(impatientlyProbed)))
 	m.completes(recovering)
-	all := meeting{m.stage, append(slices.Clone(m.names), recovering)}
+	all := meeting{m.scenario, append(slices.Clone(m.names), recovering)}
 	before, hung := all.podsOfEach(), m.member(recovering, 0)
 
 	m.begin("waiting", Rules{Created: none, Deleted: none, UpdatesOnly: "none", Outage: true})
@@ -204,7 +196,7 @@ func impatientlyProbed(d *appsv1.Deployment) {
 }
 
 // signal sends a signal to all processes of the pod.
-func (s *stage) signal(pod *corev1.Pod, signal syscall.Signal) {
+func (s *scenario) signal(pod *corev1.Pod, signal syscall.Signal) {
 	s.Helper()
 	running := processesOf(s, pod)
 	if len(running) == 0 {
@@ -216,7 +208,7 @@ func (s *stage) signal(pod *corev1.Pod, signal syscall.Signal) {
 }
 
 // passes waits for so long. The scenario checks what does not happen meanwhile.
-func (s *stage) passes(duration time.Duration) {
+func (s *scenario) passes(duration time.Duration) {
 	select {
 	case <-s.Context().Done():
 	case <-time.After(duration):
@@ -225,7 +217,7 @@ func (s *stage) passes(duration time.Duration) {
 
 // refusedDeletes returns how many DELETEs of pods Stayput has refused the StatefulSet controller, which reports each of them as an event.
 // Its client drops events of an object after 25 (tools/record/events_cache.go of client-go).
-func (s *stage) refusedDeletes(name string) int {
+func (s *scenario) refusedDeletes(name string) int {
 	s.Helper()
 	events, err := s.eventsOn(context.Background(), name)
 	if err != nil {

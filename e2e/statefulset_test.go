@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // members is the StatefulSet of each scenario.
@@ -25,32 +22,25 @@ const statefulSetsLabel = "stayput.dev/statefulsets"
 // stateful asks for updates of StatefulSets in place.
 var stateful = with(labelled, statefulSetsLabel, "in-place")
 
-// statefulSets runs the scenarios of StatefulSets that can run in parallel, with both pod management policies.
+// statefulSets runs the scenarios of StatefulSets that can run in parallel. Those without another policy have OrderedReady, which is the
+// default.
 func statefulSets(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"OrderedReady, bad image at the first deployment": membersBootstrapped,
-		"without the opt-in":                              membersUntouched,
-		"label only":                                      membersRelabelled,
-		"undo":                                            membersUndone,
-		"native partition":                                membersAtPartition,
-		"behind a Service":                                membersDrain,
-		"in-place-only":                                   membersOnlyInPlace,
-		"in-place-only, lost revision":                    membersOfALostRevision,
-		"OnDelete, in place":                              membersOnDeleteInPlace,
-		"leader last":                                     membersLeaderLast,
-		"resize":                                          membersResized,
-		"restart":                                         membersRestarted,
-		"variable":                                        membersReadLabel,
-	}
-	for policy, option := range policies {
-		scenarios[policy+", set image"] = func(t *testing.T) { membersUpdated(t, option) }
-		scenarios[policy+", undo of a crashing image"] = func(t *testing.T) { membersUndoCrashing(t, option) }
-	}
-	maps.Copy(scenarios, membersHalfway)
-	together(t, scenarios)
+	together(t, map[string]func(*testing.T){
+		"set image":                membersUpdated,
+		"undo of a crashing image": membersUndoCrashing,
+		"native partition":         membersAtPartition,
+		"leader last":              membersLeaderLast,
+		"undo half-way":            membersUndoneHalfway,
+		"two at a time":            membersTwoAtATime,
+	})
 	nightly(t, map[string]func(*testing.T){
-		"pods lost half-way":  membersLost,
-		"waiting for minutes": membersWaitForMinutes,
+		"bad image at the first deployment": membersBootstrapped,
+		"without the opt-in":                membersUntouched,
+		"in-place-only, lost revision":      membersOfALostRevision,
+		"OnDelete, in place":                membersOnDeleteInPlace,
+		"scaled half-way":                   membersScaled,
+		"pods lost half-way":                membersLost,
+		"waiting for minutes":               membersWaitForMinutes,
 	})
 }
 
@@ -106,22 +96,22 @@ func fromOrdinal(start int32) statefulSetOption {
 	return func(sts *appsv1.StatefulSet) { sts.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: start} }
 }
 
-// newStatefulStage is newStage for StatefulSets. It also checks that nothing says of a pod that lives that it was deleted.
-func newStatefulStage(t *testing.T, labels map[string]string) *stage {
+// newStatefulScenario is newScenario for StatefulSets. It also checks that nothing says of a pod that lives that it was deleted.
+func newStatefulScenario(t *testing.T, labels map[string]string) *scenario {
 	t.Helper()
-	s := newStage(t, labels)
+	s := newScenario(t, labels)
 	t.Cleanup(s.nativeDeletesAreTrue)
 	return s
 }
 
-// newAskingStage is newStatefulStage where StatefulSets are updated in place.
-func newAskingStage(t *testing.T, labels map[string]string) *stage {
+// newAskingScenario is newStatefulScenario where StatefulSets are updated in place.
+func newAskingScenario(t *testing.T, labels map[string]string) *scenario {
 	t.Helper()
-	return newStatefulStage(t, with(labels, statefulSetsLabel, "in-place"))
+	return newStatefulScenario(t, with(labels, statefulSetsLabel, "in-place"))
 }
 
 // nativeDeletesAreTrue checks the events of the StatefulSet controller: as many deletions as there were, and no refusal but Stayput's.
-func (s *stage) nativeDeletesAreTrue() {
+func (s *scenario) nativeDeletesAreTrue() {
 	found, err := clients.CoreV1().Events(s.namespace).List(context.Background(), metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=StatefulSet"})
 	if err != nil {
@@ -144,13 +134,13 @@ func (s *stage) nativeDeletesAreTrue() {
 }
 
 // form creates the StatefulSet and waits until it is rolled out.
-func (s *stage) form(sts *appsv1.StatefulSet) {
+func (s *scenario) form(sts *appsv1.StatefulSet) {
 	s.Helper()
 	s.submitStatefulSet(sts)
 	s.completes(members)
 }
 
-func (s *stage) submitStatefulSet(sts *appsv1.StatefulSet) {
+func (s *scenario) submitStatefulSet(sts *appsv1.StatefulSet) {
 	s.Helper()
 	if _, err := clients.AppsV1().StatefulSets(s.namespace).Create(s.Context(), sts, metav1.CreateOptions{}); err != nil {
 		s.Fatalf("creating StatefulSet %s: %v", sts.Name, err)
@@ -158,7 +148,7 @@ func (s *stage) submitStatefulSet(sts *appsv1.StatefulSet) {
 }
 
 // inOrdinalOrder checks that pods got the image from the highest ordinal down.
-func (s *stage) inOrdinalOrder(tag string) {
+func (s *scenario) inOrdinalOrder(tag string) {
 	s.Helper()
 	if order := s.orderOf(tag); !slices.IsSortedFunc(order, func(a, b int) int { return b - a }) {
 		s.Errorf("pods get image %s in the order %v", tag, order)
@@ -166,7 +156,7 @@ func (s *stage) inOrdinalOrder(tag string) {
 }
 
 // orderOf returns the ordinals of the pods in the order in which they got the image.
-func (s *stage) orderOf(tag string) []int {
+func (s *scenario) orderOf(tag string) []int {
 	var order []int
 	for _, e := range s.recorder.inOrder() {
 		pod, is := e.object.(*corev1.Pod)
@@ -178,46 +168,20 @@ func (s *stage) orderOf(tag string) []int {
 }
 
 // membersUpdated checks the names, UIDs, nodes and addresses of the pods; the judge checks that two of three are Ready at every moment.
-func membersUpdated(t *testing.T, policy statefulSetOption) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(3, policy))
+func membersUpdated(t *testing.T) {
+	s := newStatefulScenario(t, stateful)
+	s.form(db(3))
 	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
 	s.inOrdinalOrder("v2")
 	s.runs(members, "v2")
 	s.history(members, "1", "2")
 }
 
-// membersDrain checks that each pod is patched only when no client is sent to it any more. The judge checks that it gets its revision with
-// that patch.
-func membersDrain(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2))
-	s.service(members, corev1.ServiceInternalTrafficPolicyCluster)
-	s.offered(members)
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-	s.patchedOnlyWhen(members, unoffered)
-}
-
-func membersRelabelled(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(3))
-	s.inPlace(members, nil, func() { s.bumpChart(members) })
-}
-
-func membersUndone(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2))
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-	s.inPlace(members, once, func() { s.rollout("undo", members) })
-	s.runs(members, "v1")
-	s.history(members, "2", "3")
-}
-
 // membersUndoCrashing checks that the undo reaches the pod with the bad image. Natively the StatefulSet controller waits for that pod for
 // ever (kubernetes#67250).
-func membersUndoCrashing(t *testing.T, policy statefulSetOption) {
-	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
-	s.form(db(3, policy))
+func membersUndoCrashing(t *testing.T) {
+	s := newStatefulScenario(t, with(stateful, parallelismLabel, "0"))
+	s.form(db(3))
 	var undone time.Time
 	s.inPlace(members, restarts{"app": anyNumber}, func() {
 		s.setImage(members, "app=crash")
@@ -232,7 +196,7 @@ func membersUndoCrashing(t *testing.T, policy statefulSetOption) {
 
 // membersBootstrapped: the first pod never runs, so the others are not created, until the image is edited.
 func membersBootstrapped(t *testing.T) {
-	s := newStatefulStage(t, with(stateful, parallelismLabel, "0"))
+	s := newStatefulScenario(t, with(stateful, parallelismLabel, "0"))
 	s.begin("bad at first", Rules{Created: exactly(3), Deleted: none, Outage: true})
 	s.submitStatefulSet(db(3, ofTemplate(image("crash"))))
 	s.fails(members, "CrashLoopBackOff")
@@ -243,7 +207,7 @@ func membersBootstrapped(t *testing.T) {
 }
 
 // member returns the pod of the StatefulSet with that ordinal.
-func (s *stage) member(name string, ordinal int) *corev1.Pod {
+func (s *scenario) member(name string, ordinal int) *corev1.Pod {
 	s.Helper()
 	for _, pod := range s.workload(name).pods {
 		if ordinalOf(pod) == ordinal {
@@ -255,7 +219,7 @@ func (s *stage) member(name string, ordinal int) *corev1.Pod {
 }
 
 func membersAtPartition(t *testing.T) {
-	s := newStatefulStage(t, stateful)
+	s := newStatefulScenario(t, stateful)
 	s.form(db(3, toPartition(2), fromOrdinal(5)))
 	before := s.pods(members)
 	s.begin("in stages", inPlace)
@@ -271,7 +235,7 @@ func membersAtPartition(t *testing.T) {
 // membersUntouched: in a labelled namespace without the opt-in, a StatefulSet is updated as without Stayput, also where in-place-only
 // rejects edits of other workloads.
 func membersUntouched(t *testing.T) {
-	s := newStatefulStage(t, inPlaceOnly)
+	s := newStatefulScenario(t, inPlaceOnly)
 	s.form(db(2))
 	s.recreatedUnder(recreatedMembers, members, func() {
 		if said := s.setImage(members, "app=v2"); strings.Contains(said, "Warning") {
@@ -290,18 +254,10 @@ func membersUntouched(t *testing.T) {
 // is Ready, which its kubelet may take back.
 var recreatedMembers = Rules{Created: some, Deleted: some, Outage: true}
 
-func membersOnlyInPlace(t *testing.T) {
-	s := newStatefulStage(t, with(inPlaceOnly, statefulSetsLabel, "in-place"))
-	s.form(db(2))
-	s.begin("rejected", noUpdates)
-	s.expectIn(s.refused("set", "env", members, "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
-	s.inPlace(members, once, func() { s.setImage(members, "app=v2") })
-}
-
 // membersOfALostRevision checks that pods whose ControllerRevision was deleted at a partition are not replaced, and that the update
 // says so.
 func membersOfALostRevision(t *testing.T) {
-	s := newStatefulStage(t, with(inPlaceOnly, statefulSetsLabel, "in-place"))
+	s := newStatefulScenario(t, with(inPlaceOnly, statefulSetsLabel, "in-place"))
 	s.form(db(3, toPartition(2)))
 	before, old := s.pods(members), s.workload(members).pods[0].Labels[appsv1.ControllerRevisionHashLabelKey]
 	s.begin("lost", inPlace)
@@ -315,7 +271,7 @@ func membersOfALostRevision(t *testing.T) {
 }
 
 func membersOnDeleteInPlace(t *testing.T) {
-	s := newStatefulStage(t, stateful)
+	s := newStatefulScenario(t, stateful)
 	s.form(db(3))
 	s.patch(members, `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
 	s.inPlaceOnDelete(members, "StatefulSet")
@@ -328,7 +284,7 @@ func membersOnDeleteInPlace(t *testing.T) {
 
 // inPlaceOnDelete checks a workload with strategy OnDelete that asks for updates in place: an image is updated, and a change that needs new
 // pods changes no pod.
-func (s *stage) inPlaceOnDelete(name, kind string) {
+func (s *scenario) inPlaceOnDelete(name, kind string) {
 	s.Helper()
 	s.create(web(1, named("clock")))
 	s.kubectl("", "label", name, onDeleteLabel+"=in-place")
@@ -350,7 +306,7 @@ const onDeleteLabel = "stayput.dev/on-delete"
 
 // membersLeaderLast checks the order of pods when the highest ordinal leads, and that a selector that Stayput cannot read is refused.
 func membersLeaderLast(t *testing.T) {
-	s := newStatefulStage(t, stateful)
+	s := newStatefulScenario(t, stateful)
 	s.form(db(3))
 	s.expectIn(s.refused("annotate", members, updateLastAnnotation+"=role="), updateLastAnnotation, "label selector")
 	s.kubectl("", "annotate", members, updateLastAnnotation+"=role=leader")
@@ -363,59 +319,3 @@ func membersLeaderLast(t *testing.T) {
 
 // updateLastAnnotation selects the pods that go last.
 const updateLastAnnotation = "stayput.dev/update-last"
-
-func membersResized(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2, ofTemplate(sizedToResize)))
-	s.inPlace(members, nil, func() { s.setResources(members, "--requests=cpu=20m") })
-}
-
-func membersRestarted(t *testing.T) {
-	s := newStatefulStage(t, with(stateful, restartLabel, "in-place"))
-	s.form(db(2))
-	s.inPlace(members, once, func() { s.rollout("restart", members) })
-}
-
-// membersReadLabel does what restartForVariable does.
-func membersReadLabel(t *testing.T) {
-	s := newStatefulStage(t, stateful)
-	s.form(db(2, ofTemplate(withSide), ofTemplate(readsTier)))
-	for _, tier := range []string{`"back"`, "null"} {
-		s.inPlace(members, once, func() { s.expectIn(s.setTier(members, tier), "in place: restarts app\n") })
-		s.haveRead(members, tier)
-	}
-}
-
-// membersWithoutManagers kills every manager for good in the middle of an update, in each state of a pod's move that lasts. The StatefulSet
-// controller completes the update.
-func membersWithoutManagers(t *testing.T) {
-	for policy, option := range policies {
-		for state, holds := range map[string]func(now workload, before map[types.UID]*corev1.Pod) error{
-			"one pod done": func(now workload, _ map[types.UID]*corev1.Pod) error { return partly.isNow(now) },
-			"one pod on its way": func(now workload, before map[types.UID]*corev1.Pod) error {
-				for _, pod := range now.pods {
-					if isOut(pod) && before[pod.UID] != nil {
-						return nil
-					}
-				}
-				return fmt.Errorf("no pod is: %s", now.podCounts())
-			},
-		} {
-			t.Run(policy+", "+state, func(t *testing.T) {
-				long(t)
-				s := newStatefulStage(t, stateful)
-				s.form(db(3, option, ofTemplate(slow)))
-				before := s.pods(members)
-				t.Cleanup(func() { restoreManagers(t) })
-				s.begin("native", Rules{Created: some, Deleted: some, Spare: 1})
-				s.setImage(members, "app=v2")
-				s.wait("the update to have "+state, of(members, func(now workload) error { return holds(now, before) }))
-				removeManagers(s)
-				s.rollsOut(members)
-				s.runs(members, "v2")
-				restoreManagers(t)
-				s.completes(members)
-			})
-		}
-	}
-}

@@ -32,7 +32,7 @@ func onlyAPIServers(t *testing.T) {
 	}
 	t.Cleanup(func() { onCluster(t, "-n", ownNamespace, "delete", "configmap", authority.Name) })
 	withFlags(t, []string{"--client-ca=/client-ca/ca.crt"})
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 	for _, address := range webhookAddresses(t) {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // ownUser is the user name of Stayput's service account.
@@ -18,19 +17,18 @@ const ownUser = "system:serviceaccount:" + ownNamespace + ":" + ownName
 // stuck tests what happens when something blocks Stayput. Stayput never waits for ever: the native controllers continue.
 func stuck(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"no ReplicaSet may be written":         replicaSetsRefused,
-		"no ControllerRevision may be written": controllerRevisionsRefused,
-		"a neighbour's quantities":             neighbourInflates,
+		"no ReplicaSet may be written": replicaSetsRefused,
 	})
 	nightly(t, map[string]func(*testing.T){
-		"a webhook that does not answer": podsOutOfReach,
+		"no ControllerRevision may be written": controllerRevisionsRefused,
+		"a webhook that does not answer":       podsOutOfReach,
 	})
 }
 
 // replicaSetsRefused refuses Stayput's writes of ReplicaSets. Without a mark no update begins, and no label can nudge
 // the Deployment controller.
 func replicaSetsRefused(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(3))
 	lift := s.forbid("replicasets")
 	s.recreated("web", func() { s.setImage("web", "app=v2") })
@@ -43,7 +41,7 @@ func replicaSetsRefused(t *testing.T) {
 
 // controllerRevisionsRefused does the same for a DaemonSet.
 func controllerRevisionsRefused(t *testing.T) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	s.install(agent())
 	lift := s.forbid("controllerrevisions")
 	s.recreatedUnder(recreatedDaemons, agents, func() { s.setImage(agents, "app=v2") })
@@ -55,7 +53,7 @@ func controllerRevisionsRefused(t *testing.T) {
 }
 
 // forbid keeps Stayput from changing objects of this kind, until lift is called.
-func (s *stage) forbid(resources string) (lift func()) {
+func (s *scenario) forbid(resources string) (lift func()) {
 	s.Helper()
 	policy := fmt.Sprintf(keepAsTheyAre, s.namespace, resources, ownUser)
 	s.decree(policy)
@@ -68,7 +66,7 @@ func (s *stage) forbid(resources string) (lift func()) {
 }
 
 // refusedToStayput returns nil if Stayput cannot mark the objects of these resources in the namespace.
-func (s *stage) refusedToStayput(ctx context.Context, resources string) error {
+func (s *scenario) refusedToStayput(ctx context.Context, resources string) error {
 	if s.grantedToStayput(ctx, resources) == nil {
 		return errors.New(ownUser + " may still change " + resources)
 	}
@@ -76,7 +74,7 @@ func (s *stage) refusedToStayput(ctx context.Context, resources string) error {
 }
 
 // grantedToStayput returns nil if Stayput can mark them.
-func (s *stage) grantedToStayput(ctx context.Context, resources string) error {
+func (s *scenario) grantedToStayput(ctx context.Context, resources string) error {
 	_, _, err := kubectl(ctx, "", "-n", s.namespace, "label", resources, "--all", renewedLabel+"=1", "--overwrite", "--dry-run=server",
 		"--as="+ownUser)
 	return err
@@ -100,7 +98,7 @@ spec:
 
 // podsOutOfReach refuses all writes to pods from the middle of an update on. Stayput retries for a while, because that may be temporary.
 func podsOutOfReach(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(4, slow))
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
@@ -134,48 +132,11 @@ webhooks:
         expression: request.userInfo.username == "%[2]s"
 `
 
-// neighbourInflates checks that quantities that take long to write out do not slow down updates in other namespaces. Larger ones would test
-// the API server, which itself takes a second for 1e3000000.
-func neighbourInflates(t *testing.T) {
-	s, neighbour := newStage(t, labelled), createNamespace(t, labelled)
-	t.Cleanup(func() { deleteNamespace(t, neighbour) })
-	s.create(web(3))
-	inflating := make(chan error)
-	go func() { inflating <- inflate(t.Context(), neighbour) }()
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	if err := <-inflating; err != nil {
-		t.Error(err)
-	}
-	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
-}
-
-// inflate creates Deployments and edits them again and again. It decodes no answer, because that is as expensive here.
-func inflate(ctx context.Context, namespace string) error {
-	apps := clients.AppsV1().RESTClient()
-	for edit := range 10 {
-		for number := range 5 {
-			name := fmt.Sprintf("inflated-%d", number)
-			if edit == 0 {
-				if err := apps.Post().Namespace(namespace).Resource("deployments").Body(web(0, named(name))).Do(ctx).Error(); err != nil {
-					return err
-				}
-			}
-			patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":{"limits":{"memory":"%de1000000"}}}]}}}}`,
-				edit+1)
-			request := apps.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource("deployments").Name(name)
-			if err := request.Body([]byte(patch)).Do(ctx).Error(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // downWhileCrashing makes the webhooks unreachable for the API server while an image crashes that Stayput has begun with. Stayput and the
 // Deployment controller must not scale against each other.
 func downWhileCrashing(t *testing.T) {
 	long(t)
-	s := newStage(t, labelled)
+	s := newScenario(t, labelled)
 	s.create(web(4))
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=crash")
@@ -196,7 +157,7 @@ func downWhileCrashing(t *testing.T) {
 }
 
 // lowered returns how often the replicas of the Deployment's newest ReplicaSet have decreased.
-func (s *stage) lowered(name string) (times int) {
+func (s *scenario) lowered(name string) (times int) {
 	s.Helper()
 	var target *appsv1.ReplicaSet
 	s.wait("the new ReplicaSet", on(name, func(w world, d *appsv1.Deployment) error {

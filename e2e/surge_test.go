@@ -25,7 +25,6 @@ func surgeScenarios(t *testing.T) {
 		"broken new version":  surgeBroken,
 		"quota, a percentage": surgeRefused,
 		"always":              surgeAlways,
-		"always, quota":       surgeAlwaysRefused,
 	})
 	nightly(t, map[string]func(*testing.T){
 		"scaled down half-way": surgeScaledDown,
@@ -34,7 +33,7 @@ func surgeScenarios(t *testing.T) {
 }
 
 func surgeForOne(t *testing.T) {
-	s := newStage(t, surging)
+	s := newScenario(t, surging)
 	s.create(web(1))
 	s.inPlaceUnder(surge(1), "web", once, func() { s.setImage("web", "app=v2") })
 	s.runs("web", "v2")
@@ -45,7 +44,7 @@ var surged = state{"served by a surge pod too", func(t podCounts) bool { return 
 
 // surgeBroken checks that only the surge pod fails if the new version does not run.
 func surgeBroken(t *testing.T) {
-	s := newStage(t, surging)
+	s := newScenario(t, surging)
 	s.create(web(3))
 	before := s.pods("web")
 	s.begin("broken", surge(1))
@@ -60,7 +59,7 @@ func surgeBroken(t *testing.T) {
 
 // surgeScaledDown checks that the pods that are left are those of before.
 func surgeScaledDown(t *testing.T) {
-	s := newStage(t, surging)
+	s := newScenario(t, surging)
 	s.create(web(3, slow))
 	before := s.pods("web")
 	s.begin("scaling", Rules{Created: exactly(1), Deleted: exactly(2), AllAvailable: true})
@@ -79,7 +78,7 @@ func surgeScaledDown(t *testing.T) {
 // surgeRefused checks that an update whose maxUnavailable is a percentage goes on without a surge pod, but only after the deadline, and
 // with an event.
 func surgeRefused(t *testing.T) {
-	s := newStage(t, surging)
+	s := newScenario(t, surging)
 	s.create(web(2, progressDeadline(15)))
 	s.limitPods(2)
 	from := time.Now()
@@ -95,7 +94,7 @@ func surgeRefused(t *testing.T) {
 // surgeCrowded checks that a pending pod is removed instead of the surge pod whose place it waits for, because the ReplicaSet controller
 // deletes pending pods first.
 func surgeCrowded(t *testing.T) {
-	s := newStage(t, surging)
+	s := newScenario(t, surging)
 	s.seats(6)
 	s.create(web(4, rolling("0", "2"), slow, seated))
 	before := s.pods("web")
@@ -118,21 +117,13 @@ func surgeCrowded(t *testing.T) {
 
 // surgeAlways checks that more pods restart at a time than may be unavailable, and that the judge finds no more of them unavailable.
 func surgeAlways(t *testing.T) {
-	s := newStage(t, alwaysSurging)
+	s := newScenario(t, alwaysSurging)
 	s.create(web(4, rolling("1", "2"), slow))
 	s.inPlaceUnder(Rules{Created: exactly(2), Deleted: exactly(2)}, "web", once, func() {
 		s.setImage("web", "app=v2")
 		s.reaches("web", state{"restarting three at a time", func(t podCounts) bool { return t.moving+t.midway >= 3 }})
 	})
 	s.runs("web", "v2")
-}
-
-// surgeAlwaysRefused checks that pods have their turn although there is no room for surge pods.
-func surgeAlwaysRefused(t *testing.T) {
-	s := newStage(t, alwaysSurging)
-	s.create(web(3, rolling("1", "1")))
-	s.limitPods(3)
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
 func unplaced(now workload) error {
@@ -145,7 +136,7 @@ func unplaced(now workload) error {
 const seat = "example.com/seat"
 
 // seats sets how many pods can get a seat, an extended resource. All of them are on one node.
-func (s *stage) seats(n int) {
+func (s *scenario) seats(n int) {
 	s.Helper()
 	seats := fmt.Sprintf(`{"%s":"%d"}`, seat, n)
 	s.kubectl("", "patch", "node", s.realNodes()[0], "--subresource=status", "--type=merge",
@@ -158,7 +149,7 @@ func seated(d *appsv1.Deployment) {
 }
 
 // limitPods puts a quota on the namespace's pods and waits until it is in force.
-func (s *stage) limitPods(pods int64) {
+func (s *scenario) limitPods(pods int64) {
 	s.Helper()
 	s.kubectl(fmt.Sprintf(podQuota, pods), "apply", "-f", "-")
 	hard := resource.NewQuantity(pods, resource.DecimalSI)
@@ -185,7 +176,7 @@ spec:
 `
 
 // firstUnavailable returns the time from a moment until a pod that had been Ready was not Ready.
-func (s *stage) firstUnavailable(moment time.Time) time.Duration {
+func (s *scenario) firstUnavailable(moment time.Time) time.Duration {
 	s.Helper()
 	been := map[types.UID]bool{}
 	for _, e := range s.recorder.inOrder() {

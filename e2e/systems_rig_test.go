@@ -283,7 +283,7 @@ func (s *subject) provision(delay time.Duration) {
 
 // returnVolumes removes the volumes when they are no longer attached, for which the driver is needed. The namespace is being deleted.
 func (s *subject) returnVolumes(t *testing.T) {
-	if s.stage == nil {
+	if s.scenario == nil {
 		return
 	}
 	ctx, volumes := context.Background(), clients.CoreV1().PersistentVolumes()
@@ -345,7 +345,7 @@ func (s *subject) write() *writer {
 	}
 	w.input = input
 	go w.follow(program, output)
-	s.Logf("writes flow: %+v", w.next(s.stage))
+	s.Logf("writes flow: %+v", w.next(s.scenario))
 	return w
 }
 
@@ -362,7 +362,7 @@ func (w *writer) follow(program *exec.Cmd, output io.Reader) {
 	close(w.reports)
 }
 
-func (w *writer) next(s *stage) writeReport {
+func (w *writer) next(s *scenario) writeReport {
 	s.Helper()
 	select {
 	case told, more := <-w.reports:
@@ -377,7 +377,7 @@ func (w *writer) next(s *stage) writeReport {
 }
 
 // end stops writing, and returns the report about all writes.
-func (w *writer) end(s *stage) writeReport {
+func (w *writer) end(s *scenario) writeReport {
 	s.Helper()
 	if err := w.input.Close(); err != nil {
 		s.Fatal(err)

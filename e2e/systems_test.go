@@ -55,25 +55,25 @@ func trials() []trial {
 
 // updateWay is one way to update a StatefulSet.
 type updateWay struct {
-	name   string
-	stage  func(*testing.T) *stage
-	rules  Rules
-	update func(*subject, string)
-	kept   bool // by promise: pods, volumes, writes, and two of three members
+	name     string
+	scenario func(*testing.T) *scenario
+	rules    Rules
+	update   func(*subject, string)
+	kept     bool // by promise: pods, volumes, writes, and two of three members
 }
 
 var (
-	byStayput = updateWay{"in place", func(t *testing.T) *stage { return newStatefulStage(t, asShipped(stateful)) }, inPlace,
+	byStayput = updateWay{"in place", func(t *testing.T) *scenario { return newStatefulScenario(t, asShipped(stateful)) }, inPlace,
 		(*subject).updated, true}
-	natively = updateWay{"native", func(t *testing.T) *stage { return newStage(t, unlabelled) }, recreatedMembers,
+	natively = updateWay{"native", func(t *testing.T) *scenario { return newScenario(t, unlabelled) }, recreatedMembers,
 		(*subject).updated, false}
-	toAnotherNode = updateWay{"native, to another node", func(t *testing.T) *stage { return newStage(t, unlabelled) }, recreatedMembers,
+	toAnotherNode = updateWay{"native, to another node", func(t *testing.T) *scenario { return newScenario(t, unlabelled) }, recreatedMembers,
 		(*subject).updatedElsewhere, false}
 )
 
-// subject is a system that runs in a stage.
+// subject is a system that runs in a scenario.
 type subject struct {
-	*stage
+	*scenario
 	system
 	rig *rig
 }
@@ -82,8 +82,8 @@ type subject struct {
 func (r *rig) run(t *testing.T, of trial, way updateWay) {
 	t.Cleanup(func() { cordonOnly(t, "") })
 	s := &subject{system: of.system, rig: r}
-	t.Cleanup(func() { s.returnVolumes(t) }) // when the namespace is being deleted, which the stage does
-	s.stage = way.stage(t)
+	t.Cleanup(func() { s.returnVolumes(t) }) // when the namespace is being deleted, which the scenario does
+	s.scenario = way.scenario(t)
 	s.provision(of.delay)
 	s.submitStatefulSet(s.set(s.namespace, r.image))
 	s.exposeMembers()
@@ -101,7 +101,7 @@ func (r *rig) run(t *testing.T, of trial, way updateWay) {
 		before = after
 	}
 	measured.fewest = fewestServing(int(replicasOfMembers), serving())
-	measured.report = writes.end(s.stage)
+	measured.report = writes.end(s.scenario)
 	r.rows = append(r.rows, measured)
 	t.Log(measured)
 	if way.kept {
@@ -243,7 +243,7 @@ func cordonOnly(t *testing.T, node string) {
 	}
 }
 
-// attachments returns the VolumeAttachments of the stage's volumes.
+// attachments returns the VolumeAttachments of the scenario's volumes.
 func (s *subject) attachments() map[types.UID]bool {
 	s.Helper()
 	found, err := clients.StorageV1().VolumeAttachments().List(s.Context(), metav1.ListOptions{})

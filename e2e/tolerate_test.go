@@ -21,29 +21,27 @@ const (
 
 // tolerate checks that running pods get added tolerations, and that no container restarts.
 func tolerate(t *testing.T) {
-	scenarios := map[string]func(*testing.T){
-		"default of a DaemonSet": func(t *testing.T) {
-			s := newDaemonStage(t, labelled)
-			s.install(agent())
-			defaultToleration(s, agents)
-		},
-	}
-	for name, scenario := range map[string]func(*stage, string){
-		"added":   tolerationAdded,
-		"undo":    tolerationUndone,
-		"default": defaultToleration,
-	} {
-		scenarios[name] = func(t *testing.T) {
-			s := newStage(t, labelled)
+	of := func(scenario func(*scenario, string)) func(*testing.T) {
+		return func(t *testing.T) {
+			s := newScenario(t, labelled)
 			s.create(web(3))
 			scenario(s, "web")
 		}
 	}
-	together(t, scenarios)
+	together(t, map[string]func(*testing.T){"added": of(tolerationAdded)})
+	nightly(t, map[string]func(*testing.T){
+		"undo":    of(tolerationUndone),
+		"default": of(defaultToleration),
+		"default of a DaemonSet": func(t *testing.T) {
+			s := newDaemonScenario(t, labelled)
+			s.install(agent())
+			defaultToleration(s, agents)
+		},
+	})
 }
 
 // tolerates gives the template these tolerations, and more of its spec.
-func (s *stage) tolerates(name, tolerations, spec string) string {
+func (s *scenario) tolerates(name, tolerations, spec string) string {
 	s.Helper()
 	fields := fmt.Sprintf(`"tolerations":[%s]`, tolerations)
 	if spec != "" {
@@ -53,7 +51,7 @@ func (s *stage) tolerates(name, tolerations, spec string) string {
 }
 
 // tolerating checks how many tolerations the pods have for that key.
-func (s *stage) tolerating(name, key string, times int) {
+func (s *scenario) tolerating(name, key string, times int) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
 		of := slices.DeleteFunc(slices.Clone(pod.Spec.Tolerations), func(t corev1.Toleration) bool { return t.Key != key })
@@ -63,7 +61,7 @@ func (s *stage) tolerating(name, key string, times int) {
 	}
 }
 
-func tolerationAdded(s *stage, name string) {
+func tolerationAdded(s *scenario, name string) {
 	s.inPlace(name, nil, func() { s.expectIn(s.tolerates(name, tolerated, ""), "Warning:", "in place: no restart") })
 	s.tolerating(name, noTaint, 1)
 	s.inPlace(name, nil, func() { s.tolerates(name, tolerant+","+tolerated, "") })
@@ -76,7 +74,7 @@ func tolerationAdded(s *stage, name string) {
 }
 
 // tolerationUndone checks that pods are recreated, because a toleration cannot be removed from a pod.
-func tolerationUndone(s *stage, name string) {
+func tolerationUndone(s *scenario, name string) {
 	s.inPlace(name, nil, func() { s.tolerates(name, tolerated, "") })
 	s.recreated(name, func() { s.expectIn(s.rollout("undo", name), "recreate: /spec/tolerations removed") })
 	s.tolerating(name, noTaint, 0)
@@ -84,7 +82,7 @@ func tolerationUndone(s *stage, name string) {
 
 // defaultToleration tests the default tolerations of pods. Pods of a Deployment get them by default, and new ones would not get one that
 // the template has. Pods of a DaemonSet have those of the native controller, whatever the template says.
-func defaultToleration(s *stage, name string) {
+func defaultToleration(s *scenario, name string) {
 	if isDaemonSet(name) {
 		s.inPlace(name, nil, func() { s.expectIn(s.tolerates(name, impatient, ""), "in place: no restart") })
 	} else {
@@ -98,7 +96,7 @@ func defaultToleration(s *stage, name string) {
 // nodeTolerated checks that with the toleration the DaemonSet runs on one more node, where the native controller creates a pod.
 func nodeTolerated(t *testing.T) {
 	long(t)
-	s := newDaemonStage(t, labelled)
+	s := newDaemonScenario(t, labelled)
 	node := s.spareNode()
 	t.Cleanup(func() { cure(s, node) })
 	onCluster(t, "taint", "node", node, sickness+"=yes:NoSchedule")

@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e && upgrade
 
 package e2e
 
@@ -53,9 +53,9 @@ func takenOver(t *testing.T, source string) {
 			m.lasts(err, mixed, tag)
 			return
 		default:
-			before := twoVersions(m.stage)
+			before := twoVersions(m.scenario)
 			m.update(tag)
-			if before && twoVersions(m.stage) {
+			if before && twoVersions(m.scenario) {
 				mixed++
 			}
 		}
@@ -83,7 +83,7 @@ func (m meeting) lasts(err error, mixed, tag int) {
 }
 
 // twoVersions reports whether managers of two images are Ready now.
-func twoVersions(s *stage) bool {
+func twoVersions(s *scenario) bool {
 	s.Helper()
 	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// AnnotationAuxiliary names, on a workload, containers whose restart users do not have to wait for, such as log shippers:
-	// comma-separated, up to 4096 characters. Stayput does not drain a pod in which only such containers restart.
+	// AnnotationAuxiliary names containers whose restart users do not have to wait for, such as log shippers, in up to 4096 characters. A
+	// pod in which only such containers restart is not drained.
 	AnnotationAuxiliary = "stayput.dev/auxiliary"
 )
 

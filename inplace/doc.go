@@ -14,7 +14,7 @@
 //     Lease does, unless the leader renews it on the marked revisions (revisions.HoldLasts).
 //   - mark: a label of Stayput on a revision, or an annotation of Stayput on a pod (Marks).
 //   - move: the patch by which a running pod becomes one of the update revision: images, labels and owner at once (readiness.Move).
-//   - turn: a pod has its turn when it is out of service because Stayput patches it next, or removes it (podstate.Turns).
+//   - turn: a pod has its turn when it is out of service because Stayput patches it next, or removes it (podstate.State).
 //   - out of service: of a pod, that Stayput has set its Ready to False (readiness.Out).
 //   - partially patched: of a pod, that one write of its move has been made and the last one has not (podstate/partial.go).
 //   - applied: of a patch, that the kubelet has carried it out (readiness.Move.Applied).

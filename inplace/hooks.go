@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// AnnotationPreRestartHooks names, on a workload, pre-restart hooks: what other controllers, such as that of a load balancer, do before
-	// containers of a pod restart. Names are comma-separated, in up to 250 characters. A pod that is out of service for its restart waits as
-	// long as it has the annotation `pre-restart.hook.stayput.dev/NAME` of one of them, but no longer than `stayput.dev/pre-restart-timeout`.
+	// AnnotationPreRestartHooks names other controllers that must finish, for example deregister the pod, before its containers restart. A
+	// pod waits as long as it has the annotation `pre-restart.hook.stayput.dev/NAME` of one of them, up to
+	// `stayput.dev/pre-restart-timeout`. All names together have up to 250 characters.
 	AnnotationPreRestartHooks = "stayput.dev/pre-restart-hooks"
 	// PreRestartHookPrefix is, with a name after it, the annotation that another controller sets on a pod, and removes when the containers of
 	// the pod may restart. Its value does not matter. Stayput never writes it. See podstate/hooks.go.

@@ -7,36 +7,34 @@ package inplace
 //
 // docs/reference/names.md has the first paragraph of each comment.
 const (
-	// LabelUpdating marks a ReplicaSet whose pods Stayput is moving; pod deletions of its controller are held. On a ControllerRevision it
-	// marks the update revision of an update in progress. Its value is the time when the update started, in Unix seconds; with a suffix, the
-	// ReplicaSet controller may delete pods for the moment.
+	// LabelUpdating marks a ReplicaSet whose pods Stayput is moving, and holds the deletions of its controller. On a ControllerRevision it
+	// marks the update revision. Its value is when the update started, in Unix seconds; with a suffix, the ReplicaSet controller may delete
+	// pods for the moment.
 	//
 	// See revisions.Scaling for the suffix.
 	LabelUpdating = "stayput.dev/updating"
-	// LabelRenewed nudges the native controller and renews the leader's hold. The leader writes it on a revision every minute of an update,
-	// and as long as the native controller has something left to do after the update fell back. Managers write it when they shut down. Its
-	// value is the time, in Unix seconds; Stayput removes it when nothing is left to do.
+	// LabelRenewed renews the leader's hold, and makes the native controller look again. The leader rewrites it every minute, during an
+	// update and until a fallback is complete, and managers do when they shut down. Its value is the time, in Unix seconds.
 	//
 	// See revisions.HoldLasts for how long a renewal counts.
 	LabelRenewed = "stayput.dev/renewed"
-	// LabelReplicas says, on a ReplicaSet whose pods are being moved, how many replicas Stayput last gave it. Any other number of replicas
-	// means that another client has scaled the ReplicaSet.
+	// LabelReplicas is how many replicas Stayput last gave a ReplicaSet whose pods are being moved. Any other number means that another
+	// client has scaled it.
 	//
 	// See deployments/bypass.go for the consequences.
 	LabelReplicas = "stayput.dev/replicas"
-	// LabelBypassed says, on the update revision of a Deployment, when Stayput last found that another client had scaled the ReplicaSets
-	// during the update, in Unix seconds.
+	// LabelBypassed is when Stayput last found that another client had scaled the ReplicaSets of a Deployment during its update, in Unix
+	// seconds.
 	LabelBypassed = "stayput.dev/bypassed"
-	// LabelCurrent says, on a revision, that pods had it when the update in progress began. A partition keeps only pods of such revisions.
-	// Its value is that of `stayput.dev/updating`.
+	// LabelCurrent marks a revision that pods had when the update in progress began. A partition keeps only pods of such revisions. Its
+	// value is that of `stayput.dev/updating`.
 	//
 	// See podstate.PartitionBudget.
 	LabelCurrent = "stayput.dev/current"
-	// LabelPrePull marks pre-pull pods, which only have their nodes pull new images before containers there stop. Its value is the
-	// workload's UID.
+	// LabelPrePull marks pre-pull pods, which only have their nodes pull new images. Its value is the workload's UID.
 	LabelPrePull = "stayput.dev/pre-pull"
-	// LabelSurgeReplicas says, on a ReplicaSet, how many of its replicas are for surge pods. "0", on the update revision, says that there
-	// was no room for surge pods, and that the update goes on without them.
+	// LabelSurgeReplicas is how many replicas of a ReplicaSet are for surge pods. "0" on the update revision means that there was no room
+	// for surge pods, and that the update goes on without them.
 	//
 	// See deployments/surge.go.
 	LabelSurgeReplicas = "stayput.dev/surge-replicas"
@@ -49,13 +47,13 @@ const (
 	//
 	// See readiness.Move.
 	AnnotationMove = "stayput.dev/move"
-	// AnnotationRestarts says on a pod that its containers are about to restart without any other change, so that the kubelet first reads
-	// the pod's volumes again. Its value is the time, in Unix seconds, and the hash of the revision for which they restart.
+	// AnnotationRestarts marks a pod whose containers are about to restart without any other change, so that the kubelet first reads its
+	// volumes again. Its value is the time, in Unix seconds, and the hash of the revision.
 	//
 	// See podstate/volumes.go.
 	AnnotationRestarts = "stayput.dev/restarting"
-	// AnnotationRestarted says on a pod what becomes of the last request of `stayput.dev/restart-containers`: `restarted`, `refused` or
-	// `waiting`, the containers with the times at which they restarted, and why it was refused or waits.
+	// AnnotationRestarted says what becomes of a request of `stayput.dev/restart-containers`: `restarted`, `refused` or `waiting`, with the
+	// times at which containers restarted, and why it was refused or waits.
 	AnnotationRestarted = "stayput.dev/restarted"
 	// AnnotationSurgePod marks a surge pod: a pod that exists only while others are updated.
 	AnnotationSurgePod = "stayput.dev/surge-pod"

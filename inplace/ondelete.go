@@ -1,9 +1,8 @@
 package inplace
 
 const (
-	// LabelOnDelete says, on a StatefulSet or DaemonSet with `updateStrategy: OnDelete`, that its pods are updated in place all the same, one
-	// at a time: `in-place`. A pod that cannot be updated in place keeps its revision until you delete it. Without the label, all
-	// pods do.
+	// LabelOnDelete says that the pods of a StatefulSet or DaemonSet with `updateStrategy: OnDelete` are updated in place all the same, one
+	// at a time. A pod that cannot be updated in place keeps its revision until you delete it.
 	//
 	// With that strategy the native controller deletes no pod for an update. So no deletion of a pod is held, and no update can fall back to
 	// new pods.

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// AnnotationCanaryNodes selects, on a workload, the nodes whose pods are restarted or resized first: a label selector as for
-	// `kubectl get nodes -l`, up to 250 characters. Pods on other nodes wait until the pods there are updated and available.
+	// AnnotationCanaryNodes selects the nodes whose pods are restarted or resized first, as `kubectl get nodes -l` does, in up to 250
+	// characters. Pods on other nodes wait until the pods there are updated and available.
 	AnnotationCanaryNodes = "stayput.dev/canary-nodes"
-	// AnnotationUpdateByTopology names, on a workload, the key of a label of nodes, such as `topology.kubernetes.io/zone`. Pods are restarted
-	// or resized on the nodes with one value of the label after the other, in alphabetical order, and on nodes without the label last. Pods on
-	// nodes with the next value wait until those before are updated and available.
+	// AnnotationUpdateByTopology is the key of a label of nodes, such as `topology.kubernetes.io/zone`. Pods restart or are resized on the
+	// nodes with one value of the label after the other, in alphabetical order, and on nodes without the label last. The next value begins
+	// when the pods before are updated and available.
 	AnnotationUpdateByTopology = "stayput.dev/update-by-topology"
-	// AnnotationUpdateLast selects, on a workload, pods whose containers restart only after those of all other pods have begun to, such as
-	// a leader: a label selector as for `kubectl get pods -l`, up to 250 characters. The labels that pods have at that moment count.
+	// AnnotationUpdateLast selects pods, such as a leader, that restart only after the restarts of all other pods have begun. It is a
+	// selector as for `kubectl get pods -l`, up to 250 characters, and the labels that pods have at that moment count.
 	AnnotationUpdateLast = "stayput.dev/update-last"
 
 	// SelectorForm is the regular expression that valid selectors in annotations match; manifests/base/policy.yaml has the same.

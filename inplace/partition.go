@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// LabelPartition says, on a Deployment or DaemonSet, how many of its pods keep their old revision until the value is lowered or removed:
-	// a number, or `0percent` to `100percent`. A percentage is rounded up, but only `100percent` keeps all of several pods. Where all
-	// are kept, nodes pull the new images all the same. A StatefulSet has a partition in its spec instead.
+	// LabelPartition is how many pods of a Deployment or DaemonSet keep their old revision until the value is lowered or removed. A
+	// percentage is rounded up, but only `100percent` keeps all of several pods, and then nodes still pull the new images. A StatefulSet
+	// has a partition in its spec instead.
 	//
 	// It is a label, whose value cannot have a "%", because the Deployment controller copies annotations to ReplicaSets, but never labels:
 	// an undo would bring back the partition of a much earlier update (copyDeploymentAnnotationsToReplicaSet in

@@ -3,11 +3,11 @@ package inplace
 import "strings"
 
 const (
-	// AnnotationRestartPrefix begins, with the name of a container or sidecar after it, an annotation whose change restarts that container in
-	// the running pods, and no other one. It needs no label `stayput.dev/restart`.
+	// AnnotationRestartPrefix begins an annotation for one container or sidecar, such as `restart.stayput.dev/app`. A change of it restarts
+	// that container in the running pods, and no other one, also without `stayput.dev/restart`.
 	AnnotationRestartPrefix = "restart.stayput.dev/"
-	// AnnotationRestartContainers asks that these containers and sidecars of the pod restart one after the other, in that order. Stayput notes
-	// the time of each restart in it, and removes it at the end. In a template it has no effect.
+	// AnnotationRestartContainers asks that these containers and sidecars of the pod restart one after the other, in that order. Stayput
+	// notes the time of each restart in it, and removes it at the end.
 	//
 	// See podstate/request.go.
 	AnnotationRestartContainers = "stayput.dev/restart-containers"

@@ -12,13 +12,11 @@ import (
 )
 
 const (
-	// AnnotationInPlaceAnnotations lists, on a workload only, annotations of its template that may change in place, in
-	// addition to those of the managers' `--in-place-annotations`. Entries are keys, or `prefix/*` for all keys with that prefix,
-	// comma-separated, up to 4096 characters.
+	// AnnotationInPlaceAnnotations lists annotations of the template that may change in place, in addition to those of the managers'
+	// `--in-place-annotations`. `prefix/*` stands for all keys with that prefix. The list has up to 4096 characters.
 	AnnotationInPlaceAnnotations = "stayput.dev/in-place-annotations"
 	// AnnotationRestartAnnotations lists, in the same form, annotations of the template whose change asks for a restart, in addition to
-	// `kubectl.kubernetes.io/restartedAt` and those of the managers' `--restart-annotations`. An annotation that is in this list and in
-	// AnnotationInPlaceAnnotations asks for a restart.
+	// `kubectl.kubernetes.io/restartedAt` and those of the managers' `--restart-annotations`. An annotation in both lists asks for a restart.
 	AnnotationRestartAnnotations = "stayput.dev/restart-annotations"
 	// longestList is the greatest length of each list: Stayput compares templates by it again and again.
 	longestList = 4 << 10

@@ -9,46 +9,43 @@ import (
 // The labels of a namespace or a workload that say how updates are carried out. The workload's label overrides the namespace's.
 // docs/reference/settings.md has the first paragraph of each comment.
 const (
-	// LabelUpdate says how template edits are carried out: `in-place`, in running pods where that is possible, or `in-place-only`, where all
-	// other edits are rejected. On a workload it overrides the namespace's label, and may also be `recreate`, which leaves updates to the
-	// native controller. A workload's label counts only where the namespace has one.
+	// LabelUpdate says how template edits are made: `in-place`, in running pods where that is possible; `in-place-only`, where all other
+	// edits are rejected; or on a workload `recreate`, by the native controller. A workload's label overrides the namespace's, and counts
+	// only where the namespace has one.
 	//
 	// See Mode.
 	LabelUpdate = "stayput.dev/update"
-	// LabelStatefulSets says, on a namespace that has `stayput.dev/update` or on a StatefulSet there, that StatefulSets are updated in place,
-	// too: `in-place`. Without it, StatefulSets are updated natively, and no edit of them is rejected.
+	// LabelStatefulSets says that StatefulSets are updated in place, too. Without it their updates are native, and no edit of them is
+	// rejected.
 	//
 	// Namespaces were labelled when Stayput did not know StatefulSets. Their operators have to ask for it.
 	LabelStatefulSets = "stayput.dev/statefulsets"
-	// LabelDrain says how long a pod that no EndpointSlice offers any more goes on serving before its containers restart: a duration in
-	// `ms`, `s` and `m`, up to `10m`, by default `2s`. "0" waits for nothing, not even for the EndpointSlices.
+	// LabelDrain is how long a pod goes on serving after no EndpointSlice offers it any more, before its containers restart. With "0" it
+	// does not even wait for the EndpointSlices.
 	LabelDrain = "stayput.dev/drain"
-	// LabelPrePullParallelism is the number of nodes that pull new images at the same time, before containers stop: up to 1000, by default
-	// 10. "0" stops containers without pulling first.
+	// LabelPrePullParallelism is the number of nodes that pull new images at the same time, before containers stop. With "0" containers
+	// stop before the pull.
 	LabelPrePullParallelism = "stayput.dev/pre-pull-parallelism"
-	// LabelSurge says which Deployments get surge pods during an update: "true", the default, those none of whose pods may be unavailable;
-	// "always", the others, too, so that up to `maxSurge` more of their pods restart at a time; "false", none.
+	// LabelSurge is when surge pods are used. `true`: only if no pod may be unavailable. `always`: for every Deployment, which restarts up
+	// to `maxSurge` more pods at once. `false`: never.
 	LabelSurge = "stayput.dev/surge"
-	// LabelRestart says that an edit that asks for a restart, such as `kubectl rollout restart`, restarts containers inside their pods:
-	// `in-place`. Without it, the native controller replaces the pods.
+	// LabelRestart says that an edit that asks for a restart, such as `kubectl rollout restart`, restarts containers inside their pods.
 	//
 	// See AnnotationRestartAnnotations for other edits that ask for a restart.
 	LabelRestart = "stayput.dev/restart"
-	// LabelResize says whether Stayput changes the CPU and memory of containers in running pods: "true", wherever that is possible; "false",
-	// never. Without it, only containers whose resizePolicy names the resource that changes are resized. A container restarts for that where
-	// its resizePolicy says so.
+	// LabelResize says whether CPU and memory change in running pods. By default a container is resized only if its `resizePolicy` lists
+	// that resource, and it restarts only if the policy says so. `true` resizes all containers where that is possible, `false` none.
 	LabelResize = "stayput.dev/resize"
-	// LabelInitContainers says how Stayput updates pods whose containers restart and that have init containers other than sidecars, which do
-	// not run again in a running pod: "in-place", the default, restarts the containers without running them; "native" replaces the pods, so
-	// that they run.
+	// LabelInitContainers says what happens if containers restart in pods with init containers, which do not run again in a running pod.
+	// `in-place` restarts the containers all the same, and `native` replaces the pods, so that init containers run. Sidecars do not count.
 	LabelInitContainers = "stayput.dev/init-containers"
-	// LabelDisruptionBudgets says whether an update takes a pod that is Ready out of service only when every PodDisruptionBudget that selects
-	// the pod allows it: `respect`; or `ignore`, the default, as native rollouts do.
+	// LabelDisruptionBudgets says whether a pod that is Ready restarts only if every PodDisruptionBudget that selects it allows one more
+	// disruption (`respect`). Native rollouts ask none (`ignore`).
 	//
 	// See package disruption.
 	LabelDisruptionBudgets = "stayput.dev/disruption-budgets"
-	// LabelPreRestartTimeout says for how long the hooks of `stayput.dev/pre-restart-hooks` hold a pod that is out of service: a duration in
-	// `ms`, `s`, `m` and `h`, up to `2h`, by default `10m`. Then its containers restart, with an event. "0" waits for no hook.
+	// LabelPreRestartTimeout is how long hooks of `stayput.dev/pre-restart-hooks` may hold a pod that is out of service. Then its
+	// containers restart, with an event. With "0" no hook holds a pod.
 	LabelPreRestartTimeout = "stayput.dev/pre-restart-timeout"
 )
 

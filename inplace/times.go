@@ -5,6 +5,19 @@ import (
 	"time"
 )
 
+// LookAgain is after what time to look again at what may change without an event for the workload: the cache does not follow, no answer has
+// come, or the event is of another object. Where there is an event, it comes first.
+const LookAgain = 2 * time.Second
+
+// LeaderPatience is how long the rest waits for a leader: to renew its Lease, to begin an update, and to go on with a drain that another
+// leader began. It bounds how long Stayput can delay a rollout that it does not carry out, and is long enough for a process that lost the
+// Lease on a slow machine to start again.
+const LeaderPatience = time.Minute
+
+// Remembered is how long something counts that happened to an update: that native writes bypassed the webhooks, that its pods were refused,
+// and since when it has been held. It is longer than any hold lasts without a renewal.
+const Remembered = 10 * time.Minute
+
 // FormatTime returns the time in the form that labels have: Unix seconds.
 func FormatTime(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 

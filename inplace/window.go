@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// AnnotationMaintenanceWindow says, on a namespace or a workload, when pods may be updated in place: days, times and a time zone, as in
-	// `Sat 02:00-04:00 Europe/Berlin`. Without days it is every day, without a zone UTC. Several windows are separated by `;`, and `always`
-	// on a workload overrides the namespace. At other times updates wait as at a partition of `100percent`.
+	// AnnotationMaintenanceWindow says when pods may be updated in place, as in `Sat 02:00-04:00 Europe/Berlin`. Without days it is every
+	// day, without a zone UTC, and `;` separates several windows. At other times updates wait as at a partition of `100percent`. On a
+	// workload, `always` overrides the namespace.
 	AnnotationMaintenanceWindow = "stayput.dev/maintenance-window"
 
 	// WindowForm is the regular expression that valid values of AnnotationMaintenanceWindow match, besides the names of zones;

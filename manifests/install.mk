@@ -77,7 +77,7 @@ uninstall-job:
 
 ifeq ($(shell command -v $(KUBECTL)),)
 # The machine has no kubectl, so make uses the test cluster's kubectl.
-dist: KUBECTL := $(BIN)/kubectl
+dist verify-manifests: KUBECTL := $(BIN)/kubectl
 dist: | $(BIN)/kubectl
 endif
 

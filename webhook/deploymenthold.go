@@ -9,13 +9,14 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/observe"
 )
 
 // holds reports whether native writes are held because the Deployment's pods are moved.
 func (h holding) holds(rollout *deployments.Rollout) bool {
-	decided := rollout.Decision()
-	return decided.Held && h.lasts(rollout.Deployment, rollout.Deployment.Spec.Template, decided.UpdateRevision)
+	by := revisions.HeldBy(rollout.UpdateRevision(), rollout.ReplicaSets, rollout.Seen.Now)
+	return rollout.Decision().Held && h.lasts(rollout.Deployment, rollout.Deployment.Spec.Template, steps.RevisionOf(by))
 }
 
 // refuseUpdating refuses the deletion of a pod whose ReplicaSet takes part in an update with NotFound: the ReplicaSet controller takes the

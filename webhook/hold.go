@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/internal/observe"
@@ -57,15 +58,15 @@ type holding struct {
 	holdStarts *holdStarts
 }
 
-// lasts reports whether the hold on the workload's update to that revision lasts: the leader renews it, or can still be expected to
-// begin. UpdateRevision may also be another marked revision of the workload, or nil while the update revision does not exist.
-func (h holding) lasts(workload metav1.Object, template apps.Template, updateRevision metav1.Object) bool {
+// lasts reports whether the hold on the workload's update lasts by that revision: the leader renews it, or can still be expected to begin.
+// The revision may be any marked one of the workload, or nil while none is marked and the update revision does not exist.
+func (h holding) lasts(workload metav1.Object, template apps.Template, by metav1.Object) bool {
 	now := time.Now()
 	var labels map[string]string
-	if updateRevision != nil {
-		labels = updateRevision.GetLabels()
+	if by != nil {
+		labels = by.GetLabels()
 	}
-	lasts := revisions.HoldLasts(labels, h.heldSince(workload, template, updateRevision, now), now)
+	lasts := revisions.HoldLasts(labels, h.heldSince(workload, template, by, now), now)
 	if !lasts {
 		h.Log.V(1).Info("Nothing is held",
 			"namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", revisions.HoldExpired.Message)
@@ -116,14 +117,11 @@ func holdStartOf(workload metav1.Object, template apps.Template, updateRevision 
 
 func newHoldStarts() *holdStarts { return &holdStarts{since: map[holdStart]time.Time{}} }
 
-// holdStartsKept is how long a start is remembered: longer than any hold lasts without a renewal.
-const holdStartsKept = 10 * time.Minute
-
 // of returns since when writes of the update have been held; now if none have been held before.
 func (b *holdStarts) of(update holdStart, now time.Time) time.Time {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	maps.DeleteFunc(b.since, func(_ holdStart, since time.Time) bool { return now.Sub(since) > holdStartsKept })
+	maps.DeleteFunc(b.since, func(_ holdStart, since time.Time) bool { return now.Sub(since) > inplace.Remembered })
 	if since, known := b.since[update]; known {
 		return since
 	}

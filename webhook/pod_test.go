@@ -18,7 +18,6 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/internal/observe"
 )
 
 func TestPodDeletionHeld(t *testing.T) {
@@ -41,7 +40,7 @@ func TestPodDeletionHeld(t *testing.T) {
 		"updating":                       {reader(t, web, marked), replicaSetController, 0, 404, nil},
 		"not updating":                   {reader(t, web, unmarked), replicaSetController, 0, 0, nil},
 		"another client":                 {broken(t), "jane", 0, 0, nil},
-		"no living leader":               {reader(t, web, marked), replicaSetController, observe.HoldPatience + time.Second, 0, nil},
+		"no living leader":               {reader(t, web, marked), replicaSetController, inplace.LeaderPatience + time.Second, 0, nil},
 		"the ReplicaSet is gone":         {reader(t, web), replicaSetController, 0, 0, nil},
 		"another ReplicaSet of the name": {reader(t, web, recreated), replicaSetController, 0, 0, nil},
 		"a copied mark":                  {reader(t, web, copied), replicaSetController, 0, 0, nil},
@@ -113,7 +112,7 @@ func TestPodCreationHeld(t *testing.T) {
 		"the cache does not know of the mark":               {all(unmarked, there), all(full, there), replicaSetController, 0, 409},
 		"no update":                                         {all(unmarked, there), all(unmarked, there), replicaSetController, 0, 0},
 		"no living leader": {
-			all(full, there), broken(t), replicaSetController, observe.HoldPatience + time.Second, 0},
+			all(full, there), broken(t), replicaSetController, inplace.LeaderPatience + time.Second, 0},
 		"the mark is removed":                               {all(full, there), all(unmarked, there), replicaSetController, 0, 0},
 		"the API server cannot be read":                     {all(full, there), broken(t), replicaSetController, 0, 409},
 		"the API server cannot be read, and one is missing": {all(lacking, there), broken(t), replicaSetController, 0, 0},
@@ -188,7 +187,7 @@ func TestDaemonDeletionHeld(t *testing.T) {
 		"one of several on the node": {base(v2Template, node, second, other), pod, daemonSetController, 0, 0},
 		"failed":                     {base(v2Template, node, second), failed, daemonSetController, 0, 0},
 		"orphaned a moment ago":      {broken(t), orphan, daemonSetController, 0, 409},
-		"no living leader":           {base(v2Template, node, second), pod, daemonSetController, observe.HoldPatience + time.Second, 0},
+		"no living leader":           {base(v2Template, node, second), pod, daemonSetController, inplace.LeaderPatience + time.Second, 0},
 		"another client":             {broken(t), pod, "jane", 0, 0},
 		"the ReplicaSet controller":  {base(v2Template, node, second), pod, replicaSetController, 0, 0},
 		"the DaemonSet is gone":      {reader(t), pod, daemonSetController, 0, 0},
@@ -241,7 +240,7 @@ func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 		"no pod is of it":                 {world(applied, second), world(applied, second), daemonSetController, 0, 0},
 		"another client":                  {broken(t), broken(t), "jane", 0, 0},
 		"no living leader": {
-			world(partial, second), world(partial, second), daemonSetController, observe.HoldPatience + time.Second, 0},
+			world(partial, second), world(partial, second), daemonSetController, inplace.LeaderPatience + time.Second, 0},
 		"reading fails":                 {broken(t), world(partial, second), daemonSetController, 0, 0},
 		"the API server cannot be read": {world(applied, second), broken(t), daemonSetController, 0, 0},
 		"the namespace has no label any more": {

@@ -16,7 +16,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/internal/observe"
 )
 
 // editedTo returns a Deployment with this template, whose pods are those of web-1 with the v1 template.
@@ -168,7 +167,7 @@ func TestScaleHeld(t *testing.T) {
 func TestNothingHeldWithoutLeader(t *testing.T) {
 	for name, lease := range map[string]client.Reader{
 		"no Lease":         reader(t),
-		"an old Lease":     reader(t, lease(observe.HoldPatience+time.Second)),
+		"an old Lease":     reader(t, lease(inplace.LeaderPatience+time.Second)),
 		"unreadable Lease": broken(t),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,6 +257,29 @@ func TestEachUpdateWithoutAnUpdateRevisionIsHeld(t *testing.T) {
 	second.holdStarts = first.holdStarts
 	if !held(second) {
 		t.Error("the second update is not held")
+	}
+}
+
+// TestTheHoldOutlastsAnEditInItsMiddle: the user edits the template again in the middle of an update, and the Deployment controller takes
+// minutes to create the next ReplicaSet. The leader cannot mark that, but renews the marks that there are.
+func TestTheHoldOutlastsAnEditInItsMiddle(t *testing.T) {
+	for name, test := range map[string]struct {
+		ago  time.Duration
+		held bool
+	}{
+		"the leader renews the marks": {0, true},
+		"it does not any more":        {3 * time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := marked(t, test.ago)
+			last := deployment(t, strings.Replace(v2Template, "v2", "v3", 1))
+			objects[1] = last
+			h := handlers(t, reader(t, objects...), reader(t, objects...))
+			h.holdStarts.since[holdStart{workload: "d", revision: last.Spec.Template.Hash()}] = time.Now().Add(-2 * time.Minute)
+			before, now := revision(t, "web-2", v2Template, "0"), revision(t, "web-2", v2Template, "1")
+			response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
+			expectHeld(t, response.Allowed, test.held)
+		})
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/internal/observe"
 )
 
 // TestNoPodIsLostToASlowAPIServer: where the API server cannot be read in time, the cache says whether a pod stays. The native controller
@@ -21,7 +20,7 @@ func TestNoPodIsLostToASlowAPIServer(t *testing.T) {
 	of := func(pod *corev1.Pod, others ...client.Object) []client.Object {
 		return append(others, namespace(inplace.ModeInPlace), node, pod)
 	}
-	late := observe.HoldPatience + time.Second
+	late := inplace.LeaderPatience + time.Second
 	agent, db := daemon("agent-x", "1"), member("db-1", "db-a")
 	agents := []client.Object{controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)}
 	members := []client.Object{memberRevision(t, "a", v1Template), memberRevision(t, "b", v2Template)}

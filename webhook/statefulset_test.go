@@ -76,7 +76,7 @@ func TestMemberDeletionHeld(t *testing.T) {
 		"OnDelete, in place":    {base(asked, second), pod, statefulSetController, 0, 0},
 		"failed":                {base(v2(""), second), failed, statefulSetController, 0, 0},
 		"orphaned a moment ago": {broken(t), orphan, statefulSetController, 0, 409},
-		"no living leader":      {base(v2(""), second), pod, statefulSetController, observe.HoldPatience + time.Second, 0},
+		"no living leader":      {base(v2(""), second), pod, statefulSetController, inplace.LeaderPatience + time.Second, 0},
 		"by a user":             {base(v2(""), second), pod, "alice", 0, 0},
 		"reading fails":         {broken(t), pod, statefulSetController, 0, 0},
 		"the set is gone":       {reader(t), pod, statefulSetController, 0, 0},

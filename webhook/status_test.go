@@ -11,7 +11,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/internal/observe"
 )
 
 // TestCompletionHeld has a Deployment whose last pod is still moving: both ReplicaSets look as if the rollout were done.
@@ -39,7 +38,7 @@ func TestCompletionHeld(t *testing.T) {
 		"of the previous generation": {broken(t), before, deploymentController, 0, 0},
 		"does not say done":          {broken(t), old, deploymentController, 0, 0},
 		"another client":             {broken(t), done, "jane", 0, 0},
-		"no living leader":           {broken(t), done, deploymentController, observe.HoldPatience + time.Second, 0},
+		"no living leader":           {broken(t), done, deploymentController, inplace.LeaderPatience + time.Second, 0},
 		"reading fails":              {broken(t), done, deploymentController, 0, 0},
 		"the namespace is no longer managed": {
 			reader(t, namespace(""), web, markUpdating(updateRevision())), done, deploymentController, 0, 0},

@@ -18,7 +18,7 @@ RELEASE_LDFLAGS = -s -w -X $(RELEASE_PACKAGE).version=$(RELEASE_VERSION) -X $(RE
 	-X $(RELEASE_PACKAGE).date=$(shell git log -1 --format=%cI)
 
 .PHONY: release
-release: release-tools licenses ## build, sign and push a release, and pull it back; DRY_RUN=1 into the test cluster's registry
+release: release-tools licenses dist ## build, sign and push a release, and pull it back; DRY_RUN=1 into the test cluster's registry
 	@VERSION='$(RELEASE_VERSION)' REPOSITORY='$(REPOSITORY)' DRY_RUN='$(DRY_RUN)' LDFLAGS='$(RELEASE_LDFLAGS)' \
 		TOOLS='$(BIN)/release' HELM='$(if $(RELEASE_CHART),$(BIN)/helm4)' OUT='$(CURDIR)/dist/release' .ci/release/release.sh
 

@@ -91,12 +91,9 @@ chart() {
 # digests names what was pushed by its digest: for users, and for the steps of the workflow that make the provenance.
 digests() { printf '%s\n' "$built" ${pushed:+"$pushed"} >"$OUT/DIGESTS"; }
 
-# manifests copies the manifests of dist/, with the image of this release, and the licences of what the image contains.
+# manifests copies what make dist has rendered, with the image of this release, and the licences of what the image contains.
 manifests() {
-	local file
-	for file in dist/stayput*.yaml; do
-		sed "s|image: ghcr\.io/stayput/stayput:.*|image: $built|" "$file" >"$OUT/$(basename "$file")"
-	done
+	sed "s|image: ghcr\.io/stayput/stayput:.*|image: $built|" dist/stayput.yaml >"$OUT/stayput.yaml"
 	cp "$LEGAL/THIRD_PARTY_LICENSES" "$OUT/"
 	cp manifests/monitoring/rules.yaml "$OUT/stayput-rules.yaml"
 	cp manifests/monitoring/dashboard.json "$OUT/stayput-dashboard.json"

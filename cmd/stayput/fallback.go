@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,12 +9,9 @@ import (
 	"github.com/stayput/stayput/controller/shutdown"
 )
 
-// fallBackTimeout bounds the retries while other clients keep changing the objects of the updates that fall back.
-const fallBackTimeout = 2 * time.Minute
-
 // fallBackAll leaves every update to the native controllers. No manager may run meanwhile: it would take up the updates again.
 func fallBackAll(ctx context.Context, c client.Client, o options) error {
-	ctx, cancel := context.WithTimeout(ctx, fallBackTimeout)
+	ctx, cancel := context.WithTimeout(ctx, uninstallPatience)
 	defer cancel()
 	return shutdown.Uninstall(ctx, c, o.reader(c))
 }

@@ -96,14 +96,11 @@ func identity() (string, error) {
 	return host + "_" + string(uuid.NewUUID()), err
 }
 
-// These are the times of Kubernetes' own components (component-base/config/v1alpha1): a slow API server must not cost the Lease. A new
-// leader takes over before the holds of the old one expire (observe.HoldPatience): it takes over leaseDuration after it saw the last
-// renewal, which it looks for every 2 to 4.4 s (JitterFactor of client-go/tools/leaderelection).
-const (
-	leaseDuration = 15 * time.Second
-	renewDeadline = 10 * time.Second
-	retryPeriod   = 2 * time.Second
-)
+// renewDeadline is how long the leader tries to renew its Lease. As all times of the election, it is controller-runtime's default and that
+// of Kubernetes' own components (component-base/config/v1alpha1): a slow API server must not cost the Lease. A new leader takes over before
+// the holds of the old one expire (inplace.LeaderPatience): 15 s after it saw the last renewal, which it looks for every 2 to 4.4 s
+// (JitterFactor of client-go/tools/leaderelection).
+const renewDeadline = 10 * time.Second
 
 func newManager(
 	ctx context.Context, o options, server webhook.Server, identity string,
@@ -136,9 +133,7 @@ func newManager(
 		LeaderElectionResourceLockInterface: lock,
 		// With a lock of its own, controller-runtime uses the ID only as the name in leader_election_master_status.
 		LeaderElectionID: inplace.Lease,
-		LeaseDuration:    ptr.To(leaseDuration),
 		RenewDeadline:    ptr.To(renewDeadline),
-		RetryPeriod:      ptr.To(retryPeriod),
 		// This is safe, because the process ends as soon as the manager does.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(10 * time.Second),

@@ -21,11 +21,9 @@ import (
 
 var managerPods = client.MatchingLabels{"app.kubernetes.io/name": "stayput", "app.kubernetes.io/component": "manager"}
 
-const (
-	// scaleToZeroTimeout bounds how long the managers may take to end: their 30 s, and what a busy node adds.
-	scaleToZeroTimeout = 2 * time.Minute
-	lookEvery          = 500 * time.Millisecond
-)
+// uninstallPatience bounds how long the managers may take to end, their 30 s and what a busy node adds, and then how long other clients may
+// keep changing the objects of the updates that fall back.
+const uninstallPatience = 2 * time.Minute
 
 // uninstall makes the cluster work without Stayput. What is left of Stayput after it may be deleted in any order. First the managers end,
 // as they do when a node is drained: while one leads, native writes must be held, or the leader and a native controller would both take
@@ -61,13 +59,13 @@ func scaleToZero(ctx context.Context, c client.Client, namespace string) error {
 		return fmt.Errorf("scale Deployment %s/%s to 0: %w", namespace, check.Deployment, err)
 	}
 	var left []string
-	err = polling.PollUntilContextTimeout(ctx, lookEvery, scaleToZeroTimeout, true, func(ctx context.Context) (bool, error) {
+	err = polling.PollUntilContextTimeout(ctx, inplace.LookAgain, uninstallPatience, true, func(ctx context.Context) (bool, error) {
 		left, err = namesOf(ctx, c, namespace)
 		return len(left) == 0, err
 	})
 	if len(left) > 0 {
 		return fmt.Errorf("after %s managers are still there: %s; delete them, by force if their node is down, and run this again: %w",
-			scaleToZeroTimeout, strings.Join(left, ", "), err)
+			uninstallPatience, strings.Join(left, ", "), err)
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/disruption"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -85,10 +86,11 @@ func budgetsOf(ctx context.Context, from reader, rollout kinds.Rollout) ([]*poli
 // Planned notes that a limit keeps pods of the workload in service, if its plan says so. Wake has the workload planned again: it is called
 // when there is room for them.
 func (b *Broker) Planned(ctx context.Context, rollout kinds.Rollout, plan steps.Plan, wake func()) error {
-	pod := plan.AwaitsLimit.First
-	if b == nil || pod == nil {
+	waits := plan.WaitsFor(steps.FilterLimit)
+	if b == nil || len(waits) == 0 {
 		return nil
 	}
+	pod := waits[0].Pod
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	node := readiness.NodesByName(rollout.Snapshot().Nodes)[pod.Spec.NodeName]
@@ -137,33 +139,30 @@ func (b *Broker) reserve(ctx context.Context, rollout kinds.Rollout, todo []step
 	if err != nil {
 		return nil, nil, err
 	}
-	kept, before := b.take(rollout, todo, room{seen, allowed, share})
+	kept, before := b.take(rollout, todo, []engine.Reserver{share, allowed}, share != nil)
 	return kept, before, nil
 }
 
-// room is what PodDisruptionBudgets and limits leave for a workload.
-type room struct {
-	seen    disruption.Seen
-	allowed disruption.Budgets
-	share   *concurrency.Share
-}
-
-// take reserves room for the pods, as far as there is room. The caller has the lock.
-func (b *Broker) take(rollout kinds.Rollout, todo []steps.Step, left room) (kept []steps.Step, before reservations) {
-	nodes, now, share := readiness.NodesByName(rollout.Snapshot().Nodes), time.Now(), left.share
-	young, before := share != nil && now.Sub(b.since) < settling, reservations{}
+// take reserves room for the pods, as far as those that count them leave room. The caller has the lock.
+func (b *Broker) take(
+	rollout kinds.Rollout, todo []steps.Step, shared []engine.Reserver, limits bool,
+) (kept []steps.Step, before reservations) {
+	nodes, now, before := readiness.NodesByName(rollout.Snapshot().Nodes), time.Now(), reservations{}
+	young := now.Sub(b.since) < settling
 	kept = slices.DeleteFunc(slices.Clone(todo), func(step steps.Step) bool {
 		pod := steps.Disrupted(step)
 		if pod == nil {
 			return false
 		}
-		node, limited := nodes[pod.Spec.NodeName], share != nil && concurrency.NeedsPermission(pod, now)
-		switch {
-		case limited && young, share.Refusal(pod, node, now) != concurrency.Refusal{},
-			left.allowed.Take(left.seen, pod, now) != disruption.Refusal{}:
+		node, limited := nodes[pod.Spec.NodeName], limits && concurrency.NeedsPermission(pod, now)
+		refuses := func(r engine.Reserver) bool { return r.Wait(pod, node, now) != nil }
+		if limited && young || slices.ContainsFunc(shared, refuses) {
 			return true
-		case limited:
-			share.Take(pod, node, now)
+		}
+		for _, each := range shared {
+			each.Reserve(pod, node, now)
+		}
+		if limited {
 			b.line.leave(rollout.Workload().GetUID())
 		}
 		before[pod.UID] = b.reserved[pod.UID]

@@ -353,8 +353,8 @@ func TestPlansKnowWhatIsReserved(t *testing.T) {
 	if of := got.Disruption; !of.Taken["a"] || of.Taken["b"] || len(of.Pods) != 2 || len(of.Budgets) != 1 {
 		t.Errorf("the plan sees %+v", of)
 	}
-	if refused := got.Share.Refusal(b, nil, time.Now()); refused.Flag != concurrency.FlagTotal {
-		t.Errorf("the plan sees room under the limit: %+v", refused)
+	if wait := got.Share.Wait(b, nil, time.Now()); wait == nil || wait.For != concurrency.FlagTotal {
+		t.Errorf("the plan sees room under the limit: %+v", wait)
 	}
 	_, broker = budgeted(0, a, b)
 	ignoring := workload("three", b)

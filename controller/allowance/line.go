@@ -54,7 +54,7 @@ func (l *line) ahead(share *concurrency.Share, workload types.UID, now time.Time
 		switch {
 		case one.workload == workload:
 			return
-		case share.Exceeded(one.pod) != concurrency.Refusal{}:
+		case share.Exceeded(one.pod) != nil:
 			continue
 		case one.wake != nil && now.Sub(one.woken) >= wakesEvery:
 			one.wake()

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/controller/write"
-	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -33,14 +32,14 @@ func (l *waitingLine) plans(one *corev1.Pod) bool {
 	rollout := workload(one.Name, one)
 	rollout.Snapshot().Settings.DisruptionBudgets = false
 	plan := steps.Plan{}
-	refused := seen(l.T, l.Broker, rollout).Share.Refusal(one, nil, time.Now())
-	if refused != (concurrency.Refusal{}) {
-		plan.AwaitsLimit = steps.AwaitsLimit{Flag: refused.Flag, First: one, Pods: 1, Most: 1}
+	wait := seen(l.T, l.Broker, rollout).Share.Wait(one, nil, time.Now())
+	if wait != nil {
+		plan.Waits = []steps.Wait{*wait}
 	}
 	if err := l.Planned(l.Context(), rollout, plan, func() { l.woken = append(l.woken, one.Name) }); err != nil {
 		l.Fatal(err)
 	}
-	return refused == concurrency.Refusal{}
+	return wait == nil
 }
 
 func (l *waitingLine) wakes(why string, want ...string) {
@@ -106,7 +105,7 @@ func TestRoomSinceThePlan(t *testing.T) {
 	b := pod("b")
 	l := lineFor(t, b)
 	l.cached.show(pod("a"))
-	late := steps.Plan{AwaitsLimit: steps.AwaitsLimit{Flag: concurrency.FlagTotal, First: b, Pods: 1, Most: 1}}
+	late := steps.Plan{Waits: []steps.Wait{{Filter: steps.FilterLimit, Pod: b}}}
 	if err := l.Planned(t.Context(), workload("b", b), late, func() { l.woken = append(l.woken, "b") }); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +118,7 @@ func TestAWorkloadThatLeavesItsPlaceFree(t *testing.T) {
 		b, woken := pod("b"), 0
 		l := lineFor(t, b)
 		l.cached.show(pod("a"))
-		plan := steps.Plan{AwaitsLimit: steps.AwaitsLimit{Flag: concurrency.FlagTotal, First: b, Pods: 1, Most: 1}}
+		plan := steps.Plan{Waits: []steps.Wait{{Filter: steps.FilterLimit, Pod: b}}}
 		for range 100 {
 			if err := l.Planned(t.Context(), workload("b", b), plan, func() { woken++ }); err != nil {
 				t.Fatal(err)

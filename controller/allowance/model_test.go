@@ -13,7 +13,6 @@ import (
 
 	"github.com/stayput/stayput/controller/internal/fixture"
 	"github.com/stayput/stayput/controller/write"
-	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -100,20 +99,20 @@ func (m *model) plan(of *work) {
 	}
 	rollout := workload(of.pods[0], pods...)
 	rollout.Snapshot().Settings.DisruptionBudgets = false
-	share, plan, todo := seen(m.T, m.leader, rollout).Share, steps.Plan{}, []steps.Step(nil)
+	share, plan, todo := seen(m.T, m.leader, rollout).Share, steps.PlanBuilder{}, []steps.Step(nil)
 	for _, each := range pods {
 		switch {
 		case m.done[each.Name], readiness.Out(each):
 			continue
-		case share.Refusal(each, nil, time.Now()) == (concurrency.Refusal{}):
-			share.Take(each, nil, time.Now())
+		case share.Wait(each, nil, time.Now()) == nil:
+			share.Reserve(each, nil, time.Now())
 			todo = append(todo, steps.SetReady{Pod: each, Out: true})
-		case plan.AwaitsLimit.First == nil:
-			plan.AwaitsLimit.First = each
+		default:
+			plan.Wait(*share.Wait(each, nil, time.Now()))
 		}
 	}
 	of.looks = time.Now().Add(looksAgain)
-	if err := m.leader.Planned(m.Context(), rollout, plan, func() { of.looks = time.Now() }); err != nil {
+	if err := m.leader.Planned(m.Context(), rollout, plan.Result, func() { of.looks = time.Now() }); err != nil {
 		m.Fatal(err)
 	}
 	kept, settle, all := m.leader.Reserve(m.Context(), rollout, todo)

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stayput/stayput/inplace/concurrency"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/bynamespace"
 )
 
@@ -77,7 +78,9 @@ func (p *inProgress) count() map[string]*counts {
 			if known.refused {
 				n.refused++
 			}
-			n.awaiting[known.limit] += known.awaiting
+			for _, flag := range concurrency.Flags {
+				n.awaiting[flag] += known.awaiting[steps.FilterLimit+" "+flag]
+			}
 		})
 	}
 	return by

@@ -35,26 +35,24 @@ const (
 	EventStarted = "InPlaceUpdateStarted"
 	// EventCompleted tells that every pod is updated and available, and how long that took.
 	EventCompleted = "InPlaceUpdateCompleted"
-	// EventStalled tells that progressDeadlineSeconds have passed, and what the update waits for; or what is wrong with the partition.
+	// EventStalled tells that progressDeadlineSeconds have passed and what the update waits for, or what is wrong with the partition.
 	EventStalled = "InPlaceUpdateStalled"
-	// EventPartition tells, once for each value of the partition, that all pods that may move have moved, and how many those are. If the
-	// partition keeps all pods, it tells that their nodes have pulled, and how many have the new images.
+	// EventPartition tells how many pods have moved when all that may move have. At `100percent` it tells how many nodes have the new
+	// images. It comes once for each value of the partition.
 	EventPartition = "InPlaceUpdateAtPartition"
-	// EventWindow tells, each time that the maintenance window is closed, that the update waits for it, and when it opens.
+	// EventWindow tells that the update waits for its maintenance window, and when that opens.
 	EventWindow = "InPlaceUpdateAwaitsWindow"
-	// EventWaits tells why pods cannot be updated in place, that the update waits instead of falling back, and what ends that: a window is
-	// closed, a partition keeps all pods, or the mode is `in-place-only`. It comes again every half hour.
+	// EventWaits tells why pods cannot be updated in place, and what ends that. No pod is replaced, because a window is closed, a partition
+	// keeps all pods, or the mode is `in-place-only`. It comes every half hour.
 	EventWaits = "InPlaceUpdateWaits"
-	// EventAwaitsBudget tells, once for each PodDisruptionBudget, that it has allowed no disruption for ten seconds, so that no pod restarts,
-	// and why.
+	// EventAwaitsBudget tells which PodDisruptionBudget has allowed no disruption for ten seconds, and why.
 	EventAwaitsBudget = "InPlaceUpdateAwaitsBudget"
-	// EventAwaitsHook tells, once for each hook of `stayput.dev/pre-restart-hooks`, that it has held a pod that is out of service for ten
-	// seconds, and which pod that is.
+	// EventAwaitsHook tells which hook has held a pod that is out of service for ten seconds, and which pod that is.
 	EventAwaitsHook = "InPlaceUpdateAwaitsHook"
-	// EventHookTimedOut tells that hooks have held a pod for `stayput.dev/pre-restart-timeout`, so that its containers restart without them.
+	// EventHookTimedOut tells that containers restart although hooks still hold their pod, since `stayput.dev/pre-restart-timeout` has
+	// passed.
 	EventHookTimedOut = "PreRestartHookTimedOut"
-	// EventAwaitsLimit tells, once for each limit on how many pods of all workloads restart at a time, that no pod of this one restarts
-	// because of it.
+	// EventAwaitsLimit tells which limit on the restarts of all workloads has let no pod of this one restart for ten seconds.
 	EventAwaitsLimit = "InPlaceUpdateAwaitsLimit"
 	// EventFellBack tells that an update begun in place was left to the native controller, and why.
 	EventFellBack = "InPlaceUpdateFellBack"
@@ -114,10 +112,9 @@ type update struct {
 	still          bool                    // it stalls now
 	waits          string                  // the code of the reason for which it waits instead of falling back, as far as that was reported
 	waitsTold      time.Time               // when that was
-	refusedSince   time.Time               // since when it waits for a PodDisruptionBudget; zero if it does not
-	refused        bool                    // that has taken longer than budgetPatience
-	limit          string                  // the flag of the limit that keeps pods in service; empty if none does
-	awaiting       int                     // how many pods it keeps in service
+	since          map[string]time.Time    // since when pods wait, by what they wait for
+	awaiting       map[string]int          // how many pods wait, by what they wait for
+	refused        bool                    // it has waited for a PodDisruptionBudget for longer than patience
 	told           map[string]bool         // what was reported once already
 	away           map[types.UID]time.Time // since when a pod has not been Ready
 }
@@ -162,10 +159,8 @@ func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write
 func (n news) during(known *update) {
 	n.preparations(known)
 	n.absences(known)
-	n.partition(known)
-	n.awaitsBudget(known)
-	n.hooks(known)
-	n.awaitsLimit(known)
+	n.stages(known)
+	n.awaits(known)
 	n.waits(known)
 	n.stalled(known)
 	n.fellBack(known)
@@ -277,10 +272,12 @@ func (n news) adopt(known *update) {
 	known.told[EventNotPulled] = n.plan.NotPulled != ""
 	known.told[EventNoDryRun] = n.plan.NoDryRun != ""
 	known.told[EventBypassed] = n.plan.Bypassed != ""
-	known.told[n.stage()] = n.waitsAtPartition()
+	_, told := n.stage()
+	known.told[told] = true
 }
 
-// moves records an event on each pod that got new images, a new revision, or both. It counts the pre-pull pods.
+// moves records an event on each pod that got new images, a new revision, or both, and that a pod went on without its hooks. It counts the
+// pre-pull pods.
 func (n news) moves() {
 	for _, w := range n.writes {
 		if write.CreatesPrePullPod(w.Step) {
@@ -291,6 +288,10 @@ func (n news) moves() {
 			continue
 		}
 		images := imageChanges(step.Pod, w.After.(*corev1.Pod))
+		if step.Stops && step.TimedOut != "" {
+			n.metrics.hooksTimedOut.WithLabelValues(n.namespace).Inc()
+			n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventHookTimedOut, step.TimedOut)
+		}
 		if step.Asked != "" || step.Refuses != "" || step.Waits != "" {
 			n.onRequest(step, images)
 			continue
@@ -315,11 +316,6 @@ func (n news) onRequest(step steps.PatchPod, images string) {
 		return
 	}
 	n.event(step.Pod, corev1.EventTypeNormal, EventRestarts, images)
-	for _, wait := range n.plan.HookWaits {
-		if wait.TimedOut && wait.Pod == step.Pod.Name && n.current() == nil { // otherwise hooks tells it
-			n.hookTimedOut(wait)
-		}
-	}
 }
 
 // imageChanges returns the containers whose image differs, as in "app: web:1 -> web:2".
@@ -378,91 +374,62 @@ func (n news) mayBeCause(pod *corev1.Pod) bool {
 	return readiness.Out(pod) || pod.Annotations[inplace.AnnotationMove] != ""
 }
 
-// partition records, once for each value of the partition, that the update waits at the partition. How many pods that
-// are may change later, when the workload is scaled.
-func (n news) partition(known *update) {
-	if !n.waitsAtPartition() || known.told[n.stage()] {
-		return
-	}
-	known.told[n.stage()] = true
-	if n.plan.Phase == steps.PhaseWindow {
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventWindow, n.plan.Message)
-		return
-	}
-	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventPartition, n.plan.Message)
-}
-
-// waitsAtPartition reports whether the update waits at its partition, or for its window.
-func (n news) waitsAtPartition() bool {
-	return n.plan.Phase == steps.PhasePartition || n.plan.Phase == steps.PhaseWindow
-}
-
-func (n news) stage() string {
-	partition := n.seen.Settings.Partition
-	if n.plan.Phase == steps.PhaseWindow {
-		return EventWindow + " " + partition.Closed
-	}
-	return EventPartition + " " + partition.Value
-}
-
-// budgetPatience is how long an update may wait for a PodDisruptionBudget before that is news. The disruption controller counts a pod that
-// is Ready again a moment later, and an eviction is over soon.
-const budgetPatience = 10 * time.Second
-
-// awaitsBudget records, once for each PodDisruptionBudget, that an update waits for it.
-func (n news) awaitsBudget(known *update) {
-	if n.plan.AwaitsBudget == "" || n.plan.Progress.Moving > 0 {
-		known.refusedSince, known.refused = time.Time{}, false
-		return
-	}
-	if known.refusedSince.IsZero() {
-		known.refusedSince = n.seen.Now
-	}
-	known.refused = n.seen.Now.Sub(known.refusedSince) >= budgetPatience
-	if told := EventAwaitsBudget + " " + n.plan.AwaitsBudget; known.refused && !known.told[told] {
+// stages records, once for each value of the partition and each opening of the window, that the update waits for it. How many pods that are
+// may change later, when the workload is scaled.
+func (n news) stages(known *update) {
+	if event, told := n.stage(); event != "" && !known.told[told] {
 		known.told[told] = true
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsBudget, n.plan.Message)
+		n.event(n.rollout.Workload(), corev1.EventTypeNormal, event, n.plan.Message)
 	}
 }
 
-// hookPatience is how long a hook may hold a pod before that is news.
-const hookPatience = 10 * time.Second
-
-// hooks records that hooks hold a pod, once for each hook, and that they have timed out, once for each pod and time.
-func (n news) hooks(known *update) {
-	for _, wait := range n.plan.HookWaits {
-		told := EventAwaitsHook + " " + wait.Hooks.String()
-		if wait.TimedOut {
-			told = EventHookTimedOut + " " + wait.Pod + wait.Since.String()
-		}
-		switch {
-		case known.told[told], !wait.TimedOut && n.seen.Now.Sub(wait.Since) < hookPatience:
-			continue
-		case wait.TimedOut:
-			n.hookTimedOut(wait)
-		default:
-			n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsHook, wait.String())
-		}
-		known.told[told] = true
+// stage returns the event of an update that waits at its partition or for its window, and what it tells once; empty for another update.
+func (n news) stage() (event, told string) {
+	switch partition := n.seen.Settings.Partition; n.plan.Phase {
+	case steps.PhaseWindow:
+		return EventWindow, EventWindow + " " + partition.Closed
+	case steps.PhasePartition:
+		return EventPartition, EventPartition + " " + partition.Value
+	default:
+		return "", ""
 	}
 }
 
-// hookTimedOut records that a pod goes on without its hooks.
-func (n news) hookTimedOut(wait steps.HookWait) {
-	n.metrics.hooksTimedOut.WithLabelValues(n.namespace).Inc()
-	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventHookTimedOut, wait.String())
+// patience is how long pods may wait for the same before that is news. The disruption controller counts a pod that is Ready again a moment
+// later, and others are over soon.
+const patience = 10 * time.Second
+
+// waitEvents are the events that tell what pods wait for, by filter.
+var waitEvents = map[string]string{
+	steps.FilterBudget: EventAwaitsBudget, steps.FilterLimit: EventAwaitsLimit, steps.FilterHooks: EventAwaitsHook,
 }
 
-// awaitsLimit notices how many pods a limit keeps in service, and records, once for each limit, that no pod restarts because of it.
-func (n news) awaitsLimit(known *update) {
+// awaits notices what pods wait for, and records it once, when it has lasted. While a pod is in progress, no other workload holds up the
+// update. If others have taken what the plan was to take, it waits as it did.
+func (n news) awaits(known *update) {
 	if n.plan.Overtaken {
-		return // it waits as it did
+		return
 	}
-	known.limit, known.awaiting = n.plan.AwaitsLimit.Flag, n.plan.AwaitsLimit.Count()
-	told, keepsAll := EventAwaitsLimit+" "+known.limit, known.limit != "" && n.plan.Progress.Moving == 0
-	if keepsAll && !known.told[told] {
-		known.told[told] = true
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsLimit, n.plan.Message)
+	before := known.since
+	known.refused, known.since, known.awaiting = false, map[string]time.Time{}, map[string]int{}
+	for _, wait := range n.plan.Waits {
+		event, told := waitEvents[wait.Filter], wait.Filter+" "+wait.For
+		known.awaiting[told]++
+		if event == "" || wait.Shared && n.plan.Progress.Moving > 0 {
+			continue
+		}
+		known.since[told] = before[told]
+		if known.since[told].IsZero() {
+			known.since[told] = n.seen.Now
+		}
+		if n.seen.Now.Sub(known.since[told]) < patience {
+			continue
+		}
+		known.refused = known.refused || wait.Filter == steps.FilterBudget
+		if !known.told[told] {
+			known.told[told] = true
+			n.event(n.rollout.Workload(), corev1.EventTypeNormal, event, n.plan.Progress.String()+"; "+wait.String())
+		}
 	}
 }
 

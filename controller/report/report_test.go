@@ -295,63 +295,67 @@ func TestReportOfAWindow(t *testing.T) {
 	fixture.WantTold(t, s.Recorder, "Normal "+EventWindow+" until Sun")
 }
 
-// TestReportOfABudget: an update that waits for a PodDisruptionBudget is news when it has waited for a while, once for each of them.
-func TestReportOfABudget(t *testing.T) {
-	s := newStory(t)
-	s.begin()
-	waits := func(budget, message string, moving int32, long time.Duration) {
-		refused := held
-		refused.Phase, refused.AwaitsBudget, refused.Message, refused.Progress.Moving = steps.PhaseBudget, budget, message, moving
-		s.Read.Seen.Now = s.Read.Seen.Now.Add(long)
-		s.report(refused)
-	}
-	waits("web", "2 of 2", 0, 0)
-	waits("web", "2 of 2", 1, time.Hour) // a pod is in progress
-	waits("web", "2 of 2", 0, 0)
-	waits("web", "2 of 2", 0, budgetPatience-1)
-	fixture.WantTold(t, s.Recorder)
-	waits("web", "3 of 3", 0, 1)
-	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsBudget+" 3 of 3")
-	if n := s.metrics.inProgress.count()[shop].refused; n != 1 {
-		t.Errorf("%d updates wait for a PodDisruptionBudget, want 1", n)
-	}
-	waits("web", "2 of 2", 0, time.Hour)
-	waits("other", "1 of 1", 0, 0)
-	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsBudget+" 1 of 1")
-	s.report(held)
-	if n := s.metrics.inProgress.count()[shop].refused; n != 0 {
-		t.Errorf("%d updates wait for a PodDisruptionBudget, want none", n)
+// TestReportOfWaits: what pods wait for is news when it has lasted for a while, once for each PodDisruptionBudget, limit or hook. As long
+// as a pod is in progress, no other workload holds up the update.
+func TestReportOfWaits(t *testing.T) {
+	for filter, test := range map[string]struct {
+		event     string
+		shared    bool
+		refused   int
+		whileMove []string
+	}{
+		steps.FilterBudget: {event: EventAwaitsBudget, shared: true, refused: 1},
+		steps.FilterLimit:  {event: EventAwaitsLimit, shared: true},
+		steps.FilterHooks: {event: EventAwaitsHook, whileMove: []string{
+			"Normal " + EventAwaitsHook + " 0 of 0 pods updated, 1 in progress; waiting for b"}},
+		steps.FilterImages: {},
+	} {
+		s := newStory(t)
+		s.begin()
+		waits := func(on string, moving int32, long time.Duration) {
+			plan := held
+			plan.Waits, plan.Progress.Moving = []steps.Wait{{Filter: filter, For: on, Why: on, Shared: test.shared}}, moving
+			s.Read.Seen.Now = s.Read.Seen.Now.Add(long)
+			s.report(plan)
+		}
+		waits("a", 0, 0)
+		waits("a", 0, patience-1)
+		overtaken := held // it takes a pod, and another workload's pod has its place
+		overtaken.Overtaken = true
+		s.report(overtaken)
+		fixture.WantTold(t, s.Recorder)
+		var want []string
+		if test.event != "" {
+			want = []string{"Normal " + test.event + " 0 of 0 pods updated, 0 in progress; waiting for a"}
+		}
+		waits("a", 0, 1)
+		fixture.WantTold(t, s.Recorder, want...)
+		if n := s.metrics.inProgress.count()[shop].refused; n != test.refused {
+			t.Errorf("%s: %d updates wait for a PodDisruptionBudget, want %d", filter, n, test.refused)
+		}
+		waits("a", 0, time.Hour)
+		waits("b", 1, 0)
+		waits("b", 1, time.Hour)
+		fixture.WantTold(t, s.Recorder, test.whileMove...)
+		s.report(held)
+		if n := s.metrics.inProgress.count()[shop].refused; n != 0 {
+			t.Errorf("%s: %d updates wait for a PodDisruptionBudget, want none", filter, n)
+		}
 	}
 }
 
-// TestReportOfHooks: a hook that holds a pod is news when it has done so for a while, once for each hook; that it has timed out, once for
-// each pod.
-func TestReportOfHooks(t *testing.T) {
+// TestReportOfHooksThatTimeOut: a pod that goes on without its hooks is news each time, whatever it restarts for.
+func TestReportOfHooksThatTimeOut(t *testing.T) {
 	s := newStory(t)
-	s.begin()
-	waits := func(hook, pod string, long time.Duration, timedOut bool) {
-		plan := held
-		plan.HookWaits = []steps.HookWait{{Pod: pod, Hooks: inplace.Hooks{hook}, Since: s.Read.Seen.Now.Add(-long), Timeout: time.Minute,
-			TimedOut: timedOut}}
-		s.report(plan)
+	pod := s.Read.Seen.Pods[0]
+	for _, step := range []steps.PatchPod{{Stops: true}, {Stops: true, TimedOut: "pod p goes on"}, {TimedOut: "its labels come"}} {
+		step.Pod = pod
+		s.report(steps.Plan{}, write.Done{Step: step, Before: pod, After: pod})
 	}
-	waits("a/lb", "p", hookPatience-1, false)
-	fixture.WantTold(t, s.Recorder)
-	waits("a/lb", "p", hookPatience, false)
-	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsHook+" waiting for annotation a/lb to be removed from pod p")
-	waits("a/lb", "q", time.Hour, false)
-	fixture.WantTold(t, s.Recorder)
-	waits("a/shards", "q", time.Hour, false)
-	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsHook+" waiting for annotation a/shards to be removed from pod q")
-	for range 2 {
-		waits("a/lb", "p", time.Minute, true)
-	}
-	waits("a/lb", "q", time.Minute, true)
-	fixture.WantTold(t, s.Recorder, "Warning "+EventHookTimedOut+" pod p goes on with annotation a/lb: not removed within 1m0s",
-		"Warning "+EventHookTimedOut+" pod q goes on with annotation a/lb: not removed within 1m0s")
-	s.wantsOf("two pods", `
+	fixture.WantTold(t, s.Recorder, "Warning "+EventHookTimedOut+" pod p goes on")
+	s.wantsOf("one pod", `
 		stayput_pre_restart_hook_timeouts_total{workload_namespace=""} 0
-		stayput_pre_restart_hook_timeouts_total{workload_namespace="shop"} 2`, "stayput_pre_restart_hook_timeouts_total")
+		stayput_pre_restart_hook_timeouts_total{workload_namespace="shop"} 1`, "stayput_pre_restart_hook_timeouts_total")
 }
 
 // TestReportOfARequest: each answer of a pod is an event on it.
@@ -363,46 +367,20 @@ func TestReportOfARequest(t *testing.T) {
 	fixture.WantTold(t, s.Recorder, "Normal "+EventRestartWaits+" app waits: an update is in progress", "Warning "+EventRestartRefused+" why")
 }
 
-// TestReportOfAHookWithoutAnUpdate: a pod that restarts because its annotation asks for it goes on without the hook, too.
-func TestReportOfAHookWithoutAnUpdate(t *testing.T) {
-	s := newStory(t)
-	pod := s.Read.Seen.Pods[0]
-	plan := steps.Plan{HookWaits: []steps.HookWait{{Pod: pod.Name, Hooks: inplace.Hooks{"a/lb"}, Timeout: time.Minute, TimedOut: true}}}
-	s.report(plan)
-	s.report(plan, write.Done{Step: steps.PatchPod{Pod: pod, Asked: "app"}, Before: pod, After: pod})
-	fixture.WantTold(t, s.Recorder, "Normal "+EventRestarts+" ",
-		"Warning "+EventHookTimedOut+" pod "+pod.Name+" goes on with annotation a/lb: not removed within 1m0s")
-}
-
-// TestReportOfALimit: an update of which no pod restarts because of a limit is news at once, once for each limit.
-func TestReportOfALimit(t *testing.T) {
+// TestReportCountsPodsAtALimit: by the limit that keeps them in service, whether others are in progress or not.
+func TestReportCountsPodsAtALimit(t *testing.T) {
 	s := newStory(t)
 	s.begin()
-	waits := func(flag string, moving int32) {
-		limited := held
-		limited.Phase, limited.Message, limited.Progress.Moving = steps.PhaseLimit, "why", moving
-		limited.AwaitsLimit = steps.AwaitsLimit{Flag: flag, Why: "others", First: s.Read.Seen.Pods[0], Pods: 3, Most: 2}
-		s.report(limited)
-	}
-	waits(concurrency.FlagTotal, 1) // a pod is in progress
-	if n := s.metrics.inProgress.count()[shop].awaiting[concurrency.FlagTotal]; n != 2 {
-		t.Errorf("%d pods wait, want 2", n)
-	}
-	overtaken := held // it takes a pod, and another workload's pod has its place
-	overtaken.Overtaken = true
-	s.report(overtaken)
-	fixture.WantTold(t, s.Recorder)
-	waits(concurrency.FlagTotal, 0)
-	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why")
-	waits(concurrency.FlagTotal, 0)
-	fixture.WantTold(t, s.Recorder)
-	waits(concurrency.FlagPerNode, 0)
-	fixture.WantTold(t, s.Recorder, "Normal "+EventAwaitsLimit+" why")
-	waits(concurrency.FlagPerNode, 1)
-	fixture.WantTold(t, s.Recorder)
-	s.report(held)
-	if n := s.metrics.inProgress.count()[shop].awaiting[concurrency.FlagPerNode]; n != 0 {
-		t.Errorf("%d pods wait, want none", n)
+	limited, wait := held, steps.Wait{Filter: steps.FilterLimit, For: concurrency.FlagTotal, Why: "others", Shared: true}
+	limited.Waits, limited.Progress.Moving = []steps.Wait{wait, wait}, 1
+	for _, test := range []struct {
+		plan steps.Plan
+		want int
+	}{{limited, 2}, {held, 0}} {
+		s.report(test.plan)
+		if n := s.metrics.inProgress.count()[shop].awaiting[concurrency.FlagTotal]; n != test.want {
+			t.Errorf("%d pods wait, want %d", n, test.want)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/stayput/stayput/controller/write"
 
@@ -21,16 +20,13 @@ import (
 	"github.com/stayput/stayput/internal/observe"
 )
 
-// retryEvery is the time between two attempts of Uninstall, while other clients write to the same objects.
-const retryEvery = 200 * time.Millisecond
-
 // Uninstall has every update fall back and deletes every pre-pull pod, so that nothing depends on Stayput any more. It is
 // for uninstalling, after the webhook configurations are deleted: from then on kubelets put back what is out of service.
 // It reads everything from the API server, and reads it again as long as other clients change it at the same time. The
 // context bounds that. If the API server refuses a write, Uninstall goes on with the others and returns the error.
 func Uninstall(ctx context.Context, c client.Client, live observe.Reader) error {
 	r := runner{writer: write.Writer{Client: c, Live: live}, reader: live}
-	return wait.PollUntilContextCancel(ctx, retryEvery, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextCancel(ctx, inplace.LookAgain, true, func(ctx context.Context) (bool, error) {
 		updates, updatesErr := r.fallBackUpdates(ctx)
 		prePullPods, prePullErr := r.deletePrePullPods(ctx)
 		return updates && prePullPods, errors.Join(updatesErr, prePullErr)

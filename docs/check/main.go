@@ -2,7 +2,7 @@
 // plain. It runs in the repository's root.
 //
 //	go run ./docs/check                      all pages; a violation makes it fail
-//	go run ./docs/check docs/how-to/kind.md  only these pages
+//	go run ./docs/check docs/how-to/pace.md  only these pages
 //	go run ./docs/check -site .cluster/site  the links and anchors of a built site
 package main
 

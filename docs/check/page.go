@@ -24,6 +24,7 @@ type page struct {
 	anchors   map[string]bool // of its headings, and in its HTML
 	links     []link
 	sentences []sentence
+	running   []sentence // those of the sentences that stand in no table
 	prose     []sentence // all text without its code: headings, paragraphs, items, cells
 	nameless  []int      // lines of tables with a column without a heading
 }
@@ -110,9 +111,9 @@ func (p *page) read(node ast.Node) ast.WalkStatus {
 			p.addSentences(n, 4)
 		}
 	case *ast.Paragraph:
-		p.addSentences(n, 1)
+		p.running = append(p.running, p.addSentences(n, 1)...)
 	case *ast.TextBlock: // the text of an item of a tight list
-		p.addSentences(n, 4)
+		p.running = append(p.running, p.addSentences(n, 4)...)
 	case *ast.Link:
 		p.links = append(p.links, link{string(n.Destination), p.line(n)})
 	case *ast.Image:

@@ -22,15 +22,17 @@ var (
 	endless = strings.NewReplacer(".", "", "!", "", "?", "").Replace
 )
 
-// addSentences notes the sentences of a node. A text with fewer words than least is a name, such as "in place" or "none". If such cells
-// counted, long sentences beside them would look short on average.
-func (p *page) addSentences(node ast.Node, least int) {
+// addSentences notes the sentences of a node and returns them. A text with fewer words than least is a name, such as "in place" or "none".
+// If such cells counted, long sentences beside them would look short on average.
+func (p *page) addSentences(node ast.Node, least int) []sentence {
 	p.prose = append(p.prose, sentence{p.text(node, without), p.line(node)})
 	words := p.text(node, endless)
 	if len(wordsOf(words)) < least {
-		return
+		return nil
 	}
-	p.sentences = append(p.sentences, split(words, p.line(node))...)
+	added := split(words, p.line(node))
+	p.sentences = append(p.sentences, added...)
+	return added
 }
 
 // text returns the words of a node, without its marks, and with its code as the function makes it.

@@ -14,17 +14,17 @@ import (
 var adviceOnEvents = map[string]string{
 	"InPlaceUpdateStarted":      "Nothing. `kubectl stayput status deploy/NAME` shows the progress",
 	"InPlaceUpdateCompleted":    nothing,
-	"InPlaceUpdateStalled":      "Correct what the event names, or run `kubectl rollout undo`. The update goes on by itself",
+	"InPlaceUpdateStalled":      "Correct what the event names, or undo",
 	"InPlaceUpdateAwaitsHook":   "Nothing, if the controller of the hook is at work: [hooks](../how-to/load-balancers.md#wait-for-another-controller)",
 	"PreRestartHookTimedOut":    "Look at the controller of the hook, or set a longer `stayput.dev/pre-restart-timeout`",
 	"InPlaceUpdateAtPartition":  "Look at the updated pods. Then lower the [partition](../how-to/staged-rollouts.md), or undo",
-	"InPlaceUpdateAwaitsWindow": "Wait for the [window](../how-to/maintenance-windows.md), or annotate the workload with `stayput.dev/maintenance-window=always`",
-	"InPlaceUpdateWaits":        "Correct what the event names, edit the template again, or undo it. Otherwise wait: [windows](../how-to/maintenance-windows.md)",
-	"InPlaceUpdateAwaitsBudget": "Look at the pods that the PodDisruptionBudget selects, or change it: [how](../how-to/disruption-budgets.md)",
-	"InPlaceUpdateAwaitsLimit":  "Nothing: it goes on when others are done. Or raise [the limit](../how-to/limit-restarts.md)",
-	"InPlaceUpdateFellBack":     "Nothing at once: the native controller ends the update. The [reason](#reasons) says what to change",
+	"InPlaceUpdateAwaitsWindow": "Wait for the [window](../how-to/pace.md#only-in-a-maintenance-window), or annotate the workload with `stayput.dev/maintenance-window=always`",
+	"InPlaceUpdateWaits":        "Correct what the event names, edit again, undo, or [wait](../how-to/pace.md#only-in-a-maintenance-window)",
+	"InPlaceUpdateAwaitsBudget": "Look at the pods that the PodDisruptionBudget selects, or change it: [how](../how-to/pace.md#within-poddisruptionbudgets)",
+	"InPlaceUpdateAwaitsLimit":  "Nothing: it goes on when others are done. Or raise [the limit](../how-to/pace.md#at-most-so-many-pods-of-the-cluster)",
+	"InPlaceUpdateFellBack":     "The native controller ends the update. The [reason](#reasons) says what to change",
 	"UpdateRecreatesPods":       "Nothing, if you expect new pods. Else see the [reason](#reasons)",
-	"ImagePullFailed":           "Correct the image, the registry or the pull secret. Or run `kubectl rollout undo`",
+	"ImagePullFailed":           "Correct the image, the registry or the pull secret, or undo",
 	"PrePullSkipped":            "Look at the reason: [images](../how-to/images.md)",
 	"DryRunSkipped":             "Make room in the quota, or let the webhook that the event names support dry runs",
 	"WebhookBypassed":           "See the alert [StayputWebhookBypassed](alerts.md#stayputwebhookbypassed)",
@@ -36,7 +36,7 @@ var adviceOnEvents = map[string]string{
 
 const (
 	nothing       = "Nothing"
-	expectNewPods = "Expect new pods, or take this change out of the edit"
+	expectNewPods = "Expect new pods"
 )
 
 // adviceOnReasons says what users do about a reason why an update is native.
@@ -72,7 +72,7 @@ var adviceOnReasons = map[string]string{
 	inplace.CodeRefused:         "See [policies](../how-to/policies.md)",
 	inplace.CodeNotResized:      "Make room on the node, or ask for less: [CPU and memory](../how-to/resources.md)",
 	inplace.CodeInjected:        "Nothing: the new pods get what admission adds. See [service meshes](../how-to/service-meshes.md)",
-	inplace.CodeVirtualNode:     "Nothing to do; pods on virtual nodes (virtual-kubelet) are always replaced",
+	inplace.CodeVirtualNode:     nothing,
 	inplace.CodeFailing:         "Look at the manager's log and at the API server",
 	inplace.CodeHoldExpired:     "Look at the managers: does one lead?",
 	inplace.CodeUninstalled:     "Nothing: native controllers go on",

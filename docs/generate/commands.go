@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,16 +16,9 @@ import (
 
 const manager = "./cmd/stayput"
 
-// help is the description of flags that commands print.
-type help struct {
-	Commands []string
-	Text     string
-}
-
 // commandLine is the data of the page.
 type commandLine struct {
 	Usage       string
-	Flags       []help
 	Environment []constant
 	Plugin      []*cobra.Command
 }
@@ -35,11 +27,6 @@ type commandLine struct {
 func readCommands() (c commandLine, err error) {
 	if c.Usage, err = usageOf(manager); err != nil {
 		return c, err
-	}
-	for _, command := range withFlags.FindAllStringSubmatch(c.Usage, -1) {
-		if c.Flags, err = addHelp(c.Flags, command[1]); err != nil {
-			return c, err
-		}
 	}
 	c.Plugin = commands.New(genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}).Commands()
 	return c, constants(manager, in("environment.go", "env"), &c.Environment)
@@ -60,9 +47,6 @@ func (c commandLine) Described(name string) (string, error) {
 	return text + "\nFlags:\n" + command.LocalFlags().FlagUsages(), nil
 }
 
-// withFlags matches a command with flags in the program's own documentation: "stayput [manager] [flags]   ...".
-var withFlags = regexp.MustCompile(`(?m)^stayput \[?([a-z]+)\]?.* \[flags\]`)
-
 // usageOf returns the usage of a program from the comment of its package.
 func usageOf(program string) (usage string, err error) {
 	files, err := parse(program)
@@ -81,16 +65,6 @@ func indented(comment string) string {
 		}
 	}
 	return lines.String()
-}
-
-// addHelp asks a command of the manager for its flags, and adds them. Commands with the same flags share one entry.
-func addHelp(known []help, command string) ([]help, error) {
-	text, err := helpOf(manager, command)
-	if same := slices.IndexFunc(known, func(h help) bool { return h.Text == text }); same >= 0 {
-		known[same].Commands = append(known[same].Commands, command)
-		return known, err
-	}
-	return append(known, help{Commands: []string{command}, Text: text}), err
 }
 
 // helpOf returns the flags of a command as the program prints them.

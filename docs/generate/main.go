@@ -1,6 +1,6 @@
 // Command generate writes the pages of docs/reference that follow from the code: each page from a template beside this file and from what
-// the code says about labels, flags, events, reasons, metrics, commands and Helm values. It runs in the repository's root and is given the
-// folder to write to.
+// the code says about labels, flags, events, reasons, metrics and commands. It runs in the repository's root and is given the folder to
+// write to.
 package main
 
 import (
@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 	"text/template"
-
-	"github.com/stayput/stayput/internal/values"
 )
 
 //go:embed *.md.tmpl
@@ -28,7 +26,6 @@ var pages = map[string]func() (any, error){
 	"events":       func() (any, error) { return readEvents() },
 	"metrics":      func() (any, error) { return readMetrics() },
 	"command-line": func() (any, error) { return readCommands() },
-	"helm-values":  func() (any, error) { return readValues() },
 	"names":        func() (any, error) { return readNames() },
 }
 
@@ -69,15 +66,6 @@ func write(out io.Writer, page string) error {
 		return err
 	}
 	return parsed.Execute(out, data)
-}
-
-// readValues returns the values of the chart.
-func readValues() ([]values.Value, error) {
-	source, err := os.ReadFile("charts/stayput/values.yaml")
-	if err != nil {
-		return nil, err
-	}
-	return values.In(source)
 }
 
 // readNames returns the names that Stayput itself sets on objects.

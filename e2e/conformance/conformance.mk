@@ -68,7 +68,7 @@ $(BIN)/standins: $(cluster_module) $(CLUSTER)/standins/main.go $(call go_files,$
 	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ ./standins
 
 .PHONY: test-admission test-controllers
-test-admission: ## whether the API server of each Kubernetes release accepts Stayput's policies and webhooks; needs no cluster
+test-admission: dist ## whether the API server of each Kubernetes release accepts Stayput's policies and webhooks; needs no cluster
 	$(call with_each_release,./admission)
 test-controllers: ## whether native controllers of each Kubernetes release do what their models in the simulation are tested against; needs no cluster
 	$(call with_each_release,./controllers)

@@ -28,7 +28,7 @@ func costs(f figures) (string, error) {
 		"Many":   compared(f, seconds, workloads(100, "label"), workloads(100, "images"), workloads(300, "label"), workloads(300, "images")),
 		"Writes": compared(f, writes, daemonSet, four, twenty, twentyServed, served,
 			simulatedDaemonSet(1000), simulatedDeployment(100), simulatedDeployment(3000)),
-		"Down": unavailable(f, daemonSet, twenty, twentyServed, resized), "Managers": managers(f), "Bills": bills(f),
+		"Managers": managers(f), "Bills": bills(f),
 	})
 	return text.String(), err
 }
@@ -50,25 +50,6 @@ func compared(f figures, what string, benches ...string) []comparison {
 			row.InPlace, row.Times = "**"+row.InPlace+"**", "**"+row.Times+"**"
 		}
 		rows = append(rows, row)
-	}
-	return rows
-}
-
-// downRow says how many pods are unavailable, and for how long.
-type downRow struct{ What, Way, Fewer, Each string }
-
-func unavailable(f figures, benches ...string) []downRow {
-	var rows []downRow
-	for _, bench := range benches {
-		for _, way := range []string{native, inPlace} {
-			if w := f.way(bench, way); w.Name != "" {
-				each := w.value(eachUnready)
-				if !known(each) && w.value(fewer) == 0 {
-					each = 0 // no pod was ever not Ready, so there is no median
-				}
-				rows = append(rows, downRow{bench, way, told(w.value(fewer)), told(each)})
-			}
-		}
 	}
 	return rows
 }
@@ -97,6 +78,14 @@ func bills(f figures) []comparison {
 		}
 	}
 	return rows
+}
+
+// told returns the figure, or that it was not measured.
+func told(value float64) string {
+	if !known(value) {
+		return "not measured"
+	}
+	return number(value)
 }
 
 // whole returns the figure without decimals, and with a comma before the last three digits of thousands.

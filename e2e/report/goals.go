@@ -41,11 +41,6 @@ const (
 	memory       = "MiB of the larger manager"
 	lost         = "requests lost"
 	updates      = "updates"
-	created      = "pods created"
-	eachUnready  = "seconds a pod is not Ready, p50"
-	allUnready   = "seconds that pods are not Ready, all pods"
-	unready      = "pods not Ready at the worst moment"
-	fewer        = "Ready pods fewer at the worst moment"
 	step         = "step: all, without drain, s, p50"
 
 	alone       = "alone"
@@ -141,7 +136,7 @@ func withinLimits() []goal {
 	shown := func(what, unit string) bound { return of(limits, limited, what, none, unit) }
 	return []goal{
 		{"100 Deployments at once, at most 10 pods: pods out of service at the worst moment", []bound{of(limits, limited, out, 10, "")}, nil},
-		{"the same: seconds; mean seconds a pod is not Ready; slowest namespace beside quickest", []bound{
+		{"100 Deployments at once, at most 10 pods: seconds; mean seconds a pod is not Ready; slowest namespace beside quickest", []bound{
 			shown(seconds, "s"), shown(meanUnready, "s"), shown(unfair, "×")}, nil},
 	}
 }

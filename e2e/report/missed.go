@@ -24,21 +24,19 @@ type missed struct {
 	Crowded bool             // 3,000 pods were measured
 	Largest string           // how long an update of 10,000 pods takes; empty if that was not measured
 
-	FourEnds                         string
-	Daemons, Four, Claim, ClaimFloor measures
-	Twenty, TwentyFloor              measures
-	Served, ServedNative             measures // 20 pods behind a Service
-	Few, Large, LargeNative          measures // 300 and 3,000 pods
-	Fleet, FleetNative               measures // 1,000 pods of a DaemonSet
-	Lingering, LingeringFloor        measures // two pods that take 10 s to stop
+	FourEnds                        string
+	Four, Twenty, Claim, ClaimFloor measures
+	Served, ServedNative            measures // 20 pods behind a Service
+	Large, LargeNative              measures // 3,000 pods
+	Lingering, LingeringFloor       measures // two pods that take 10 s to stop
 }
 
 // measures are figures of one way.
-type measures struct{ Seconds, Step, Writes, Refused, CPU, Memory string }
+type measures struct{ Seconds, Refused, CPU, Memory string }
 
 func measuresOf(f figures, bench, name string) measures {
 	of := func(what string) string { return told(f.value(bench, name, what)) }
-	return measures{of(seconds), of(step), of(writes), of(refused), of(milliseconds), of(memory)}
+	return measures{of(seconds), of(refused), of(milliseconds), of(memory)}
 }
 
 // missedIn returns nil if no goal is missed.
@@ -47,15 +45,13 @@ func missedIn(f figures) *missed {
 	if len(goals) == 0 {
 		return nil
 	}
-	few, large, fleet := simulatedDeployment(300), simulatedDeployment(3000), simulatedDaemonSet(1000)
+	large := simulatedDeployment(3000)
 	return &missed{
-		Goals: goals, Crowded: known(f.value(large, inPlace, seconds)), Largest: largest(f),
-		FourEnds: told(endsOfFour(f)), Daemons: measuresOf(f, daemonSet, inPlace),
-		Four: measuresOf(f, four, inPlace), Claim: measuresOf(f, claimed, inPlace), ClaimFloor: measuresOf(f, claimed, floor),
-		Twenty: measuresOf(f, twenty, inPlace), TwentyFloor: measuresOf(f, twenty, floor),
+		Goals: goals, Crowded: known(f.value(large, inPlace, seconds)), Largest: largest(f), FourEnds: told(endsOfFour(f)),
+		Four: measuresOf(f, four, inPlace), Twenty: measuresOf(f, twenty, inPlace),
+		Claim: measuresOf(f, claimed, inPlace), ClaimFloor: measuresOf(f, claimed, floor),
 		Served: measuresOf(f, twentyServed, inPlace), ServedNative: measuresOf(f, twentyServed, native),
-		Few: measuresOf(f, few, inPlace), Large: measuresOf(f, large, inPlace), LargeNative: measuresOf(f, large, native),
-		Fleet: measuresOf(f, fleet, inPlace), FleetNative: measuresOf(f, fleet, native),
+		Large: measuresOf(f, large, inPlace), LargeNative: measuresOf(f, large, native),
 		Lingering: measuresOf(f, lingering, inPlace), LingeringFloor: measuresOf(f, lingering, floor),
 	}
 }

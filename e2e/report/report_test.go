@@ -38,8 +38,8 @@ func some() figures {
 	all[born] = result{Ways: []way{{Name: "added", Figures: []figure{{"milliseconds of CREATE, p99", 4}}},
 		{Name: "unlabelled", Figures: []figure{{"calls of webhooks", 1}}}}}
 	all[resized] = result{Ways: []way{
-		{Name: native, Figures: []figure{{seconds, 8}, {writes, 10}, {unready, 3}, {created, 12}}},
-		{Name: vpa, Figures: []figure{{seconds, 2}, {writes, 4}, {unready, 0}, {created, 0}}, Updated: []float64{1, 2}},
+		{Name: native, Figures: []figure{{seconds, 8}, {writes, 10}}},
+		{Name: vpa, Figures: []figure{{seconds, 2}, {writes, 4}}, Updated: []float64{1, 2}},
 	}}
 	all[serving] = result{Ways: []way{
 		{Name: "6 " + inPlace, Figures: []figure{{updates, 10}, {lost, 3}}}, {Name: "3 " + inPlace, Figures: []figure{{updates, 5}, {lost, 0}}},
@@ -147,9 +147,8 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, part := range []string{
-		"| 0.5 × native (4 : 8); 2 × floor (4 : 2) | **not met** |", "### " + twenty, "takes 20 s in place and 8 s natively",
-		"| " + resized + " | VPA's way | 2 (0.25 × native) | 4 (0.4 × native) | 0 | not measured |",
-		"| seconds until rolled out, p50 | 8 | 4 | 2 |", "](performance/updated-20.svg)",
+		"| 0.5 × native (4 : 8); 2 × floor (4 : 2) |", "takes 20 s in place and 8 s natively",
+		"](performance/updated-20.svg)",
 		"](performance/cpu.svg)", "](performance/resized-12.svg)",
 	} {
 		if !strings.Contains(text, part) {

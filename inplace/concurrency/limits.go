@@ -57,8 +57,8 @@ func (l Limit) groupOf(pod Pod) string {
 	return ""
 }
 
-// refusal returns what a pod waits for whose group has as many as may restart.
-func (l Limit) refusal(pod Pod) Refusal {
+// why returns what a pod waits for whose group has as many as may restart.
+func (l Limit) why(pod Pod) string {
 	where := ""
 	switch l.Flag {
 	case FlagPerNode:
@@ -66,11 +66,5 @@ func (l Limit) refusal(pod Pod) Refusal {
 	case FlagPerTopology:
 		where = fmt.Sprintf(" on nodes with %s=%s", l.TopologyKey, pod.Labels[l.TopologyKey])
 	}
-	return Refusal{Flag: l.Flag, Why: fmt.Sprintf("other pods: as many restart%s as --%s allows (%d)", where, l.Flag, l.Most)}
-}
-
-// Refusal is why a limit does not allow that a pod is taken out of service. The zero Refusal says that all allow it.
-type Refusal struct {
-	// Flag is the flag that sets the limit, Why what the pod waits for, one clause.
-	Flag, Why string
+	return fmt.Sprintf("other pods: as many restart%s as --%s allows (%d)", where, l.Flag, l.Most)
 }

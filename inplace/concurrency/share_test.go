@@ -49,7 +49,7 @@ func TestLimitsLeave(t *testing.T) {
 	} {
 		share, given := test.limits.Share(on(test.out)...), []string{}
 		for _, pod := range on(test.asks) {
-			if share.Exceeded(pod) == (Refusal{}) {
+			if share.Exceeded(pod) == nil {
 				share.Count(pod)
 				given = append(given, string(pod.UID))
 			}
@@ -83,14 +83,18 @@ func TestShare(t *testing.T) {
 	} {
 		share := test.limits.Share(on("b/web-0@y1")...)
 		for _, taken := range test.takes {
-			share.Take(taken, node, now)
+			share.Reserve(taken, node, now)
 		}
-		if got := share.Refusal(test.pod, node, now).Why; got != test.want {
+		got := ""
+		if wait := share.Wait(test.pod, node, now); wait != nil {
+			got = wait.Why
+		}
+		if got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
-	if refused := (Limits{}).Share(on("a")...).Refusal(running(), nil, now); refused != (Refusal{}) {
-		t.Errorf("without limits it waits for %q", refused.Why)
+	if wait := (Limits{}).Share(on("a")...).Wait(running(), nil, now); wait != nil {
+		t.Errorf("without limits it waits for %q", wait.Why)
 	}
 }
 

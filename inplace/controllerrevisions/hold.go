@@ -87,8 +87,8 @@ func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.
 // holdLasts reports whether writes of this update may still be held: see revisions.HoldLasts.
 func (o *observed) holdLasts(heldSince time.Time) bool {
 	var labels map[string]string
-	if o.updateRevision != nil {
-		labels = o.updateRevision.Labels
+	if by := revisions.HeldBy(o.updateRevision, o.owned, o.seen.Now); by != nil {
+		labels = by.Labels
 	}
 	return revisions.HoldLasts(labels, cmp.Or(heldSince, o.seen.Now), o.seen.Now)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// planner has the order of the stages: the marks of revisions come first (marking), then the pods are moved (mover), and then the native
+// planner has the order of the stages: the marks of revisions come first (marking), then the pods are moved (move), and then the native
 // controller is nudged (nudger).
 type planner struct{ *observed }
 
@@ -41,10 +41,9 @@ func (p planner) NeedsDryRun() bool {
 }
 
 // AskDryRun implements engine.Planner. The pod of the dry run is in place of one that is to be updated.
-func (p planner) AskDryRun() podstate.Turns {
-	turns := podstate.Turns{}
+func (p planner) AskDryRun() {
 	for _, m := range p.live {
-		turns[&m.State] = m.Restarts() && readiness.Out(m.Pod)
+		m.Turn = m.Restarts() && readiness.Out(m.Pod)
 	}
 	if p.updating() {
 		p.renewHold()
@@ -56,26 +55,26 @@ func (p planner) AskDryRun() podstate.Turns {
 			break
 		}
 	}
-	return turns
 }
 
 // Proceed implements engine.Planner. It marks the update first: a manager that finds the mark later knows that the native controller needs
 // a nudge.
-func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
+func (p planner) Proceed() *inplace.Reason {
 	plan := p.update.Plan
 	switch {
 	case p.updateRevision == nil:
 		plan.Phase(steps.PhaseWaiting, "the "+p.update.Workload.Kind+" controller has not created the update revision")
-		return nil, nil
+		return nil
 	case !p.updating():
 		plan.Phase(steps.PhaseUpdating, "mark the update revision")
 		marks := p.marking()
 		marks.begin(p.observed)
 		marks.write(p.observed)
-		return nil, nil
+		return nil
 	}
 	p.renewHold()
-	return p.movePods(), nil
+	p.movePods()
+	return nil
 }
 
 func (p planner) renewHold() {
@@ -84,29 +83,22 @@ func (p planner) renewHold() {
 	marks.write(p.observed)
 }
 
-// movePods moves pods, nudges the native controller where it is to replace one, and returns the pods that have their turn.
-func (p planner) movePods() podstate.Turns {
-	next, mover := p.next(), p.mover(p.prePull().Advance(false))
-	turns := mover.move(next)
+// movePods moves pods, and nudges the native controller where it is to replace one.
+func (p planner) movePods() {
+	p.prePull().Advance(false)
+	next := p.next()
+	p.move(next)
 	p.nudger().nudgeToReplace(next)
 	p.tellPartition()
-	return turns
 }
 
-// tellPartition sets the phase if the update waits only for the partition, or if the partition is not valid. Where nodes pull images at the
-// partition, it waits for these first.
+// tellPartition sets the phase if the update waits only for the partition, or if the partition is not valid.
 func (p planner) tellPartition() {
-	partition, pods, images := p.update.Partition, p.update.States, p.update.Plan.Result.Images
-	flaw := partition.Flaw(pods)
-	switch stage, byWindow := partition.Waits(pods); {
-	case flaw != "":
-		p.update.Plan.Phase(steps.PhaseStalled, flaw)
-	case stage != "" && images.Pulling:
-	case stage != "":
-		p.update.Plan.Phase(steps.PhaseAtPartition(byWindow), images.After(stage))
-	case partition.HoldsPods():
-		if unresized := partition.Unresized(p.notResized()); unresized != "" {
-			p.update.Plan.Phase(steps.PhaseUpdating, unresized) // the native controller may be about to replace the pod
+	phase, message := p.update.AtStage(true)
+	if phase == "" && p.update.Partition.HoldsPods() {
+		if message = p.update.Partition.Unresized(p.notResized()); message != "" {
+			phase = steps.PhaseUpdating // the native controller may be about to replace the pod
 		}
 	}
+	p.update.Plan.Phase(phase, message)
 }

@@ -67,7 +67,7 @@ func (r Rollout) Nudge() []steps.Step {
 
 // PodProgress returns what users need to know of each live pod, in the order of the kind.
 func (r Rollout) PodProgress() []podstate.PodProgress {
-	return r.observed().update.PodProgress(slices.ContainsFunc(r.Revisions, revisions.Updating), false)
+	return r.observed().update.PodProgress(slices.ContainsFunc(r.Revisions, revisions.Updating))
 }
 
 // partition returns the partition budget.
@@ -76,8 +76,8 @@ func (r Rollout) partition() inplace.Partition { return r.Kind.Partition(r.Seen.
 // Stage returns how far the partition lets the update go, and whether it is there.
 func (r Rollout) Stage() steps.Stage {
 	preview, o := r.Kind.Preview(r.partition().Alone()), r.observed()
-	stage, byWindow := o.update.Partition.Waits(o.update.States)
-	return steps.Stage{Kept: preview.AtPartition, Pods: preview.Pods, Reached: stage != "" && !byWindow}
+	phase, _ := o.update.AtStage(true)
+	return steps.Stage{Kept: preview.AtPartition, Pods: preview.Pods, Reached: phase == steps.PhasePartition}
 }
 
 // Stalled returns why the update makes no progress by itself, one clause; empty if it may. There is no progress deadline. So it has stalled

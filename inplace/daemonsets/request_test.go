@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // TestRequestOfOnePod: the container restarts in a turn of the pod. The revision stays, and so does every other pod.
@@ -64,8 +65,8 @@ func TestRequestWaitsForItsTurnOfAll(t *testing.T) {
 	}
 	f.Seen.Share = concurrency.Limits{{Flag: concurrency.FlagTotal, Most: 1}}.Share(concurrency.Pod{UID: "other"})
 	plan := f.Plan()
-	if got := fixture.Brief(plan.Steps); got != "" || plan.AwaitsLimit.Count() != 1 {
-		t.Errorf("steps %q, %d pods wait for the limit, want 1", got, plan.AwaitsLimit.Count())
+	if got := fixture.Brief(plan.Steps); got != "" || len(plan.WaitsFor(steps.FilterLimit)) != 1 {
+		t.Errorf("steps %q, %d pods wait for the limit, want 1", got, len(plan.WaitsFor(steps.FilterLimit)))
 	}
 }
 

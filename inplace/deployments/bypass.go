@@ -37,7 +37,7 @@ func bypassOf(sets Sets, now time.Time) bypass {
 
 // known reports whether a bypass was noted recently.
 func (b bypass) known() bool {
-	forgotten, _ := inplace.Since(b.noted, podstate.BypassMemory, b.now)
+	forgotten, _ := inplace.Since(b.noted, inplace.Remembered, b.now)
 	return !forgotten
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
 )
 
@@ -22,7 +23,7 @@ func TestBypass(t *testing.T) {
 		"noted, and taken back":          {bypass{noted: ago(time.Second)}, true, false, false, podstate.QuietAfterBypass - time.Second},
 		"it was single":                  {bypass{noted: ago(podstate.QuietAfterBypass)}, true, false, true, 0},
 		"it was not":                     {bypass{noted: ago(podstate.QuietAfterBypass), seen: true}, true, true, false, 0},
-		"the one before it is forgotten": {bypass{noted: ago(podstate.BypassMemory), seen: true}, false, false, false, 0},
+		"the one before it is forgotten": {bypass{noted: ago(inplace.Remembered), seen: true}, false, false, false, 0},
 	} {
 		b := test.bypass
 		b.now = now

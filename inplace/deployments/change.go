@@ -138,11 +138,12 @@ func (c *changer) replaceUnreachable() {
 // controllers have seen all of that, it scales, or ends the update.
 func (c *changer) movePods() {
 	plan, moving := c.update.Plan, false
-	(&surger{observed: c.observed, turns: c.turns}).takeOutSurplus()
+	surplus := map[*Set]int{}
 	for _, s := range c.sets.All {
-		moving = moving || len(c.leaving[s]) > 0
+		surplus[s], moving = s.Surplus(), moving || len(c.leaving[s]) > 0
 		c.moveFrom(s)
 	}
+	(&surger{observed: c.observed, pace: c.Pace}).remove(surplus)
 	switch over, wait := c.bypass.over(); {
 	case moving || !c.sets.AllObserved():
 		plan.Phase(steps.PhaseMoving, "pods change their ReplicaSet")
@@ -170,7 +171,7 @@ func (c *changer) moveFrom(s *Set) {
 	lowered := min(len(leaving), s.Lowered())
 	more, left := toLower(len(leaving), lowered), plan.CanWait(steps.DeferMove, steps.BatchWindow, c.Seen.Now)
 	switch stay := s.Staying(len(leaving)); {
-	case more > 0 && lowered == 0 && c.anySoon && left > 0:
+	case more > 0 && lowered == 0 && c.Soon && left > 0:
 		plan.Defer(steps.DeferMove, left)
 	case more > 0:
 		c.ledger.Post(name, -s.Missing(), CausePassedOn)
@@ -179,7 +180,7 @@ func (c *changer) moveFrom(s *Set) {
 		c.ledger.Post(name, stay-s.Size(), CauseCounted)
 	default:
 		for _, m := range leaving[:lowered] {
-			plan.Step(m.Advance(c.sets.New.Rs, c.turns[&m.State], c.Seen.Now))
+			plan.Step(m.Advance(c.sets.New.Rs, m.Turn, c.Seen.Now))
 		}
 	}
 }
@@ -205,7 +206,7 @@ func toLower(leaving, lowered int) int {
 // update ends, or waits.
 func (c *changer) exchange() {
 	c.update.Plan.Again(c.surge.noRoomIn)
-	s := surger{observed: c.observed, turns: c.turns}
+	s := surger{observed: c.observed, pace: c.Pace}
 	more, due := s.toAdd(), s.toRemove()
 	switch newRS := c.sets.New; {
 	case more > 0:
@@ -213,9 +214,9 @@ func (c *changer) exchange() {
 		c.marks[newRS].Surge = SurgeNote(newRS.Surge + more)
 		c.update.Plan.Phase(steps.PhaseScaling, "add surge pods")
 	case len(due) > 0:
-		removed := s.remove(due)
-		c.ledger = append(c.ledger, removed...)
-		c.giveUpSurge(removed)
+		s.remove(due)
+		c.ledger = append(c.ledger, s.ledger...)
+		c.giveUpSurge(s.ledger)
 	case newRS != nil && !c.sets.Unfinished():
 		c.end()
 	default:

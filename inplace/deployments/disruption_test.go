@@ -85,8 +85,9 @@ func TestBudgetsAreRespected(t *testing.T) {
 				test.waits == "" && strings.Contains(plan.Message, "PodDisruptionBudget") {
 				t.Errorf("%s %q, steps %q; want %s %q, steps %q", plan.Phase, plan.Message, planned, test.phase, test.waits, test.steps)
 			}
-			if waits := plan.AwaitsBudget == "web"; waits != (test.waits != "") {
-				t.Errorf("it waits for %q", plan.AwaitsBudget)
+			waiting := plan.WaitsFor(steps.FilterBudget)
+			if waits := len(waiting) > 0 && waiting[0].For == "web"; waits != (test.waits != "") {
+				t.Errorf("it waits for %v", waiting)
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package deployments
 import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -17,8 +16,8 @@ type erring struct {
 	posts Ledger
 }
 
-func (e erring) Proceed() (podstate.Turns, *inplace.Reason) {
-	pace := e.pacer(nil).decide()
+func (e erring) Proceed() *inplace.Reason {
+	pace := e.pacer().decide()
 	changes := e.changes(pace)
 	changes.ledger = append(changes.ledger, e.posts...)
 	return e.write(pace, changes)

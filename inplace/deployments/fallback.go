@@ -2,7 +2,6 @@ package deployments
 
 import (
 	"slices"
-	"time"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
@@ -92,12 +91,9 @@ func mayUnmark(s *Set, why inplace.Reason) bool {
 	return s.Seen() || !s.InUse() || why.Code == inplace.CodeUninstalled
 }
 
-// dryRunRetryAfter is the time after which the dry run of a revision whose new pods were refused is repeated.
-const dryRunRetryAfter = time.Minute
-
 // goBack makes partially patched pods again what their labels say: if the user undid the update now, no controller would ever notice
 // them. Before it patches a pod, it asks by a dry run what new pods of that revision get. If no new pod is admitted, the pod stays as it
-// is, as it would natively.
+// is, as it would natively, until another dry run (engine.Asked).
 func (o *observed) goBack() {
 	plan := o.update.Plan
 	for _, m := range o.sets.Pods {
@@ -107,7 +103,7 @@ func (o *observed) goBack() {
 			plan.Result.DryRun = newPodOf(m.Owner.Rs)
 			plan.Result.DryRun.Back = true
 		case len(m.Back) > 0 && m.NewPods.Refused != "":
-			plan.Again(dryRunRetryAfter)
+			plan.Again(inplace.LeaderPatience)
 		default:
 			plan.Step(m.GoBack(o.Seen.Now))
 		}

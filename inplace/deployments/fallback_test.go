@@ -61,7 +61,7 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 	if err := fixture.Apply(r.ReplicaSets[1], plan.Steps[1].(steps.PatchReplicaSet).Operations); err != nil {
 		t.Fatal(err)
 	}
-	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != revisions.NudgeEvery {
+	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != revisions.RenewEvery {
 		t.Errorf("it is nudged again at once: %+v", plan)
 	}
 	oldRS.Spec.Replicas, oldRS.Status.Replicas, r.Seen.Pods = new(int32), 0, nil

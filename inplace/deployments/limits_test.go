@@ -49,8 +49,9 @@ func TestLimitsAreKept(t *testing.T) {
 		"a budget comes first": {limited(2, budgeted), "", steps.PhaseBudget, 0},
 	} {
 		plan := test.rollout.Plan()
-		if planned := fixture.Brief(plan.Steps); planned != test.steps || plan.Phase != test.phase || plan.AwaitsLimit.Count() != test.waiting {
-			t.Errorf("%s: %s %q, %d pods wait, steps %q", name, plan.Phase, plan.Message, plan.AwaitsLimit.Count(), planned)
+		waiting := len(plan.WaitsFor(steps.FilterLimit))
+		if planned := fixture.Brief(plan.Steps); planned != test.steps || plan.Phase != test.phase || waiting != test.waiting {
+			t.Errorf("%s: %s %q, %d pods wait, steps %q", name, plan.Phase, plan.Message, waiting, planned)
 		}
 		says := strings.Contains(plan.Message, "waiting for other pods: as many restart as --max-restarting-pods allows")
 		if says != (test.waiting > 0) {
@@ -75,8 +76,8 @@ func TestRequestsKeepLimits(t *testing.T) {
 			})
 		}
 		plan := share(rollout, most).Plan()
-		if planned := fixture.Brief(plan.Steps); planned != test.steps || plan.AwaitsLimit.Count() != test.waiting {
-			t.Errorf("%d may restart: %d pods wait, steps %q", most, plan.AwaitsLimit.Count(), planned)
+		if planned := fixture.Brief(plan.Steps); planned != test.steps || len(plan.WaitsFor(steps.FilterLimit)) != test.waiting {
+			t.Errorf("%d may restart: %d pods wait, steps %q", most, len(plan.WaitsFor(steps.FilterLimit)), planned)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (p planner) keepFallback(marks Marking) {
 func (p planner) nudge(marks Marking, left bool) {
 	if n := len(p.sets.All); left && n > 0 {
 		newest := p.sets.All[n-1]
-		marks[newest].Nudged = p.update.Plan.NextNudge(newest.Rs.Labels[inplace.LabelRenewed], revisions.NudgeEvery, p.Seen.Now)
+		marks[newest].Nudged = p.update.Plan.NextNudge(newest.Rs.Labels[inplace.LabelRenewed], revisions.RenewEvery, p.Seen.Now)
 	}
 }
 
@@ -44,10 +44,10 @@ func (p planner) nudgeByStatus() {
 	d, plan, now := p.Deployment, p.update.Plan, p.Seen.Now
 	available := apps.DeploymentCondition(d.Status, appsv1.DeploymentAvailable)
 	n := len(p.sets.All)
-	if available == nil || n > 0 && !p.Seen.Fallback.NudgesFail(p.sets.All[n-1].Rs.Labels, revisions.NudgeEvery, now) {
+	if available == nil || n > 0 && !p.Seen.Fallback.NudgesFail(p.sets.All[n-1].Rs.Labels, revisions.RenewEvery, now) {
 		return
 	}
-	due, wait := inplace.Since(available.LastUpdateTime.Time, revisions.NudgeEvery, now)
+	due, wait := inplace.Since(available.LastUpdateTime.Time, revisions.RenewEvery, now)
 	if !due {
 		plan.Again(wait)
 		return
@@ -56,7 +56,7 @@ func (p planner) nudgeByStatus() {
 	apps.DeploymentCondition(status, appsv1.DeploymentAvailable).LastUpdateTime = metav1.NewTime(now)
 	plan.Step(steps.PatchStatus{Deployment: d, Status: status,
 		Operations: patches.Guarded(d, StatusOperations(d.Status, status)...)})
-	plan.Again(revisions.NudgeEvery)
+	plan.Again(revisions.RenewEvery)
 }
 
 // nudgeDeleters nudges the controllers of ReplicaSets with too many pods, through a pod. It does so where a mark kept them from deleting
@@ -67,7 +67,7 @@ func (p planner) nudgeDeleters(persistedFallback bool) {
 		switch {
 		case s.Surplus() == 0 || !persistedFallback && !revisions.Updating(s.Rs):
 		case persistedFallback || expired:
-			podstate.NudgeByPod(p.update.Plan, StatesOf(s.Pods), revisions.NudgeEvery, p.Seen.Now)
+			podstate.NudgeByPod(p.update.Plan, StatesOf(s.Pods), revisions.RenewEvery, p.Seen.Now)
 		default:
 			p.update.Plan.Again(wait)
 		}

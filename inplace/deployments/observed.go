@@ -39,7 +39,7 @@ func (r Rollout) observed() *observed {
 		whyAlone = readiness.WhyNoSurge(spec, o.update.NewPods.Claim)
 	}
 	o.surge = r.surgeOf(newRS, whyAlone)
-	o.update.NoneUnavailable = o.noneUnavailable()
+	o.update.NoneUnavailable, o.update.Paused = o.noneUnavailable(), o.paused()
 	o.addPods()
 	o.sets.CountSurge()
 	o.update.Partition = podstate.PartitionBudgetOf(partition, wanted, o.update.States)

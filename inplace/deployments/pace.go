@@ -1,9 +1,11 @@
 package deployments
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
@@ -11,31 +13,45 @@ import (
 
 // pace says which pods move.
 type pace struct {
-	turns podstate.Turns
+	*engine.Pace
 	// leaving are the pods that move to the new ReplicaSet now, by the ReplicaSet that they leave.
 	leaving map[*Set][]*Pod
-	// anySoon: another pod may be able to move together with those within a batch window.
-	anySoon bool
 }
 
 // pacer decides which pods move.
 type pacer struct {
 	*observed
 	pace
-	blocked podstate.Blocked
-	// budget is how many more pods may be taken out of service, partition what is left of the partition budget.
-	budget    podstate.Budget
-	partition podstate.PartitionBudget
+	// open: pods may begin. idle: those that do not serve may restart although others may not begin.
+	open, idle bool
 	// unproven counts the pods that are not known to work: see countUnproven.
 	unproven int
 	// reserved is for how many pods that need no restart the replicas of the ReplicaSet that they leave have been lowered already.
 	reserved map[*Set]int
 }
 
-// pacer returns a pacer that has decided nothing yet. Blocked pods get no turn.
-func (o *observed) pacer(blocked podstate.Blocked) *pacer {
-	return &pacer{observed: o, blocked: blocked, budget: o.budget(), partition: o.update.Partition, reserved: map[*Set]int{},
-		pace: pace{turns: podstate.Turns{}, leaving: map[*Set][]*Pod{}}}
+// pacer returns a pacer that has decided nothing yet, but for the turns that pods keep.
+func (o *observed) pacer() *pacer {
+	p := &pacer{observed: o, reserved: map[*Set]int{}, pace: pace{leaving: map[*Set][]*Pod{}}}
+	p.Pace = o.update.Pace(o.budget(), engine.Filter{Name: "Scaling", Guards: engine.Leave, Wait: p.scaling},
+		engine.Filter{Name: "Unproven", Guards: engine.Leave, Wait: p.risk, Reserve: p.takeRisk})
+	p.Spare = o.spare()
+	p.keepTurns()
+	return p
+}
+
+// keepTurns has pods keep their turns. A surge pod that is to be removed keeps it in any case.
+func (p *pacer) keepTurns() {
+	var moving []*podstate.State
+	for _, m := range p.sets.Pods {
+		switch {
+		case m.Removing:
+			m.Turn = readiness.Out(m.Pod)
+		case !m.Updated && !m.Surge && !m.ToReplace:
+			moving = append(moving, &m.State)
+		}
+	}
+	p.KeepTurns(moving)
 }
 
 // decide decides which pods have their turn, and which leave their ReplicaSets.
@@ -43,31 +59,41 @@ func (p *pacer) decide() pace {
 	if p.sets.New == nil {
 		return p.pace
 	}
-	p.keepTurns()
 	inOrder, wait := p.inOrder()
 	p.update.Plan.Again(wait)
 	open := inOrder && !p.sets.AnyRemoving() // until a surge pod is removed, no other pod that serves has its turn
+	p.GoOn(p.pods(func(m *Pod) bool { return !m.Updated && !m.Surge }))
 	for _, s := range p.sets.Old() {
-		p.addDrained(s)
+		p.reserve(s)
 	}
 	for _, s := range p.sets.Old() {
 		p.addNoRestart(s, open)
 	}
 	p.finishResizes()
 	// No pod is taken out of service before the marks are stored: if they cannot be, the update falls back.
-	if p.paused() || !p.sets.AllUpdating() {
-		return p.pace
-	}
-	p.unproven = p.countUnproven()
+	p.open = open && p.sets.AllUpdating()
 	// A surge pod that is to be removed may serve until another pod does, which may have to restart for that.
-	if open || inOrder && p.removalWaits() {
-		p.startIdle()
-	}
-	if open {
-		p.startResizes()
-		p.startServing()
-	}
+	p.idle = inOrder && p.sets.AllUpdating() && (open || p.removalWaits())
+	p.unproven = p.countUnproven()
+	p.Begin(slices.SortedStableFunc(slices.Values(p.pods((*Pod).Begins)), engine.ByCost))
 	return p.pace
+}
+
+// pods returns those of the pods, as the engine has them go on. Drained pods leave their ReplicaSet, unless they are resized first.
+func (p *pacer) pods(those func(*Pod) bool) (pods []engine.Pod) {
+	for _, m := range p.sets.Pods {
+		if !those(m) {
+			continue
+		}
+		pods = append(pods, engine.Pod{State: &m.State, Of: &m.State, Write: func(drained bool) {
+			if drained && !m.Resizing {
+				p.leaving[m.Owner] = append(p.leaving[m.Owner], m)
+				return
+			}
+			p.update.Plan.Step(m.Advance(p.sets.New.Rs, drained, p.Seen.Now))
+		}})
+	}
+	return pods
 }
 
 // inOrder reports whether nothing has to be scaled. Scaling comes first; until it is done, only what has begun goes on. If that is only a
@@ -83,45 +109,16 @@ func (p *pacer) inOrder() (bool, time.Duration) {
 // removalWaits reports whether a surge pod that is to be removed serves until another pod does.
 func (p *pacer) removalWaits() bool {
 	return slices.ContainsFunc(p.sets.Pods, func(m *Pod) bool {
-		return m.Removing && m.Available && (p.budget.Available <= 0 || !p.update.Allows(&m.State))
+		return m.Removing && m.Available && (p.Budget.Available <= 0 || p.Why(&m.State, engine.Remove) != nil)
 	})
 }
 
-func (p *pacer) keepTurns() {
-	for _, m := range p.sets.Pods {
-		if p.keepsTurn(m) && (m.Removing || p.partition.Take(&m.State)) {
-			p.turns[&m.State] = true
-		}
-	}
-}
-
-// keepsTurn reports whether the pod has its turn and keeps it: it does until it is patched, unless the user pauses the rollout, raises
-// the partition, or wants an image that is not on the pod's node yet.
-func (p *pacer) keepsTurn(m *Pod) bool {
-	needsIt := m.Owner != p.sets.New && m.Restarts() && !m.ToReplace
-	mayRestart := !p.paused() && p.blocked.MayStart(&m.State) && !m.AwaitsCapacity()
-	return readiness.Out(m.Pod) && (m.Removing || needsIt && mayRestart)
-}
-
-// addDrained adds the drained pods of an old ReplicaSet to those that leave it. Of its pods that need no restart, it reserves as many as
-// replicas were lowered for: those leave, whatever has happened since.
-func (p *pacer) addDrained(s *Set) {
-	for _, m := range s.Pods {
-		drain := p.update.DrainState(&m.State, p.turns)
-		p.update.Plan.Again(drain.Left)
-		switch {
-		case !drain.Over || m.Removing:
-		case !m.Resizing:
-			p.leaving[s] = append(p.leaving[s], m)
-		case m.RestartsToResize() && !m.MidResize():
-			p.update.Plan.Step(m.Advance(p.sets.New.Rs, true, p.Seen.Now))
-		}
-		p.anySoon = p.anySoon || drain.Soon && !m.Removing
-	}
+// reserve reserves, of the pods that need no restart, as many as replicas were lowered for: those leave, whatever has happened since.
+func (p *pacer) reserve(s *Set) {
 	if p.sets.AnyUpdating() {
 		p.reserved[s] = min(max(0, s.Surplus()-len(p.leaving[s])), len(s.NoRestart()))
 		for _, m := range s.NoRestart()[:p.reserved[s]] {
-			p.partition.TakeAnyway(&m.State)
+			p.Left.TakeAnyway(&m.State)
 		}
 	}
 }
@@ -131,101 +128,50 @@ func (p *pacer) addDrained(s *Set) {
 // where its kubelet may revoke that.
 func (p *pacer) addNoRestart(s *Set, open bool) {
 	for i, m := range s.NoRestart() {
-		left := p.budget.And(p.spare())
+		left := p.Budget.And(p.Spare)
 		switch {
 		case i < p.reserved[s]:
 		case !open || p.paused() && !m.PartiallyPatched():
 			continue
-		case m.Ready() && left.Serving <= 0, !left.Allows(&m.State), !p.partition.Take(&m.State):
+		case m.Ready() && left.Serving <= 0, !left.Allows(&m.State), !p.Left.Take(&m.State):
 			continue
 		default:
-			p.budget.Take(&m.State)
+			p.Budget.Take(&m.State)
 		}
 		p.leaving[s] = append(p.leaving[s], m)
 	}
 }
 
 // spare returns how many pods may move without a restart although none may be unavailable: one, because no surge pod is created for that.
-func (p *pacer) spare() int {
-	if p.maxUnavailable() == 0 && p.sets.Surge() == 0 {
+func (o *observed) spare() int {
+	if o.maxUnavailable() == 0 && o.sets.Surge() == 0 {
 		return 1
 	}
 	return 0
 }
 
-// startIdle gives pods their turn that must restart and do not serve anyway.
-func (p *pacer) startIdle() {
-	for _, m := range p.sets.Pods {
-		if !m.Startable(p.turns, p.blocked) || m.Ready() {
-			continue
-		}
-		if starting, wait := m.Starting(p.Seen.Now); starting {
-			p.update.Plan.Again(wait)
-			continue
-		}
-		// A pod that has never run what it has now loses nothing by a restart: an undo must always succeed.
-		if (!m.Applied || p.mayRisk()) && p.partition.Take(&m.State) {
-			p.unproven++
-			p.startOne(m)
-		}
+// scaling: replicas are brought to what the Deployment wants, the marks are yet to be stored, or only another pod can take its place.
+func (p *pacer) scaling(_ *engine.Pace, s *podstate.State) *steps.Wait {
+	if p.open || p.idle && !s.Ready() && !s.ResizesAlive() {
+		return nil
 	}
+	return &steps.Wait{}
 }
 
-// startServing takes as many pods out of service as may be: first those that are not available yet. If a pod becomes available within a
-// batch window, it waits for that, so that the pod that may be unavailable instead starts together with them.
-func (p *pacer) startServing() {
-	var next []*Pod
-	for _, m := range slices.SortedStableFunc(slices.Values(p.sets.Pods), func(a, b *Pod) int { return podstate.ByCost(&a.State, &b.State) }) {
-		if m.Startable(p.turns, p.blocked) && p.mayTake(m, p.budget, p.update.WaitsToRestart) &&
-			p.update.TakeAllowance(&m.State) && p.partition.Take(&m.State) {
-			p.take(m)
-			next = append(next, m)
-		}
+// risk: enough pods are on the update revision that are not known to work. A pod that has never run what it has now loses nothing by a
+// restart: an undo must always succeed.
+func (p *pacer) risk(_ *engine.Pace, s *podstate.State) *steps.Wait {
+	if s.Available || !s.Applied || s.Turn || p.unproven < p.maxUnavailable()+p.maxSurge() {
+		return nil
 	}
-	p.update.Plan.MayStart(p.budget.Left())
-	left := p.update.Plan.CanWait(steps.DeferStart, steps.BatchWindow, p.Seen.Now)
-	if len(next) > 0 && p.sets.AnyAvailableSoon() && left > 0 {
-		p.update.Plan.Defer(steps.DeferStart, left)
-		return
-	}
-	for _, m := range next {
-		p.startOne(m)
-	}
+	return &steps.Wait{}
 }
 
-// mayTake reports whether a pod that serves may be taken out of service, with that budget. If it is available, it may have to wait for
-// others.
-func (p *pacer) mayTake(m *Pod, left podstate.Budget, waits func(*podstate.State) bool) bool {
-	switch {
-	case !m.Serving || !left.Allows(&m.State):
-		return false
-	case m.Available:
-		return !waits(&m.State)
+func (p *pacer) takeRisk(_ *engine.Pace, s *podstate.State) {
+	if !s.IsCounted() {
+		p.unproven++
 	}
-	return p.mayRisk()
 }
-
-// take counts the pod as taken out of service.
-func (p *pacer) take(m *Pod) {
-	p.budget.Take(&m.State)
-	p.unproven++
-}
-
-// startOne starts a pod, with a drain if it can be drained.
-func (p *pacer) startOne(m *Pod) {
-	if !m.VolumesFresh(p.update.Plan, p.Seen.Now) {
-		return
-	}
-	p.turns[&m.State] = true
-	if !m.Drains() {
-		p.update.Plan.Step(m.Advance(p.sets.New.Rs, false, p.Seen.Now))
-		return
-	}
-	p.update.TakeOut(&m.State, m.Needs().OfContainers().String())
-}
-
-// mayRisk reports whether one more pod that is not available may be put on the update revision.
-func (p *pacer) mayRisk() bool { return p.unproven < p.maxUnavailable()+p.maxSurge() }
 
 // countUnproven counts the pods on the update revision, or on their way to it, that are not known to work. Natively there are at most
 // maxUnavailable + maxSurge: reconcileOldReplicaSets in pkg/controller/deployment/rolling.go. Without this limit, a moment in which all
@@ -234,9 +180,25 @@ func (p *pacer) countUnproven() int {
 	unproven := max(0, p.sets.New.Size()-len(p.sets.New.Pods))
 	for _, m := range p.sets.Pods {
 		onNewRS := m.Owner == p.sets.New || m.PartiallyPatched() && !m.Restarts()
-		if p.turns[&m.State] || onNewRS && !m.Available {
+		if m.Turn || onNewRS && !m.Available {
 			unproven++
 		}
 	}
 	return unproven
+}
+
+// finishResizes takes back the resizes of pods that go back, and removes the marks of those that were taken back.
+func (p *pacer) finishResizes() {
+	// Without a deadline, the default one counts, so that an undo always succeeds.
+	deadline := cmp.Or(podstate.ResizeDeadline(p.Deployment.Spec.ProgressDeadlineSeconds), podstate.ResizeDeadline(nil))
+	for _, m := range p.sets.Pods {
+		back, wait := m.IsBack(deadline, p.Seen.Now)
+		p.update.Plan.Again(wait)
+		if goesBack, _ := m.Move.MayGoBack(nil, m.Pod, p.Seen.Now); m.Updated && readiness.Out(m.Pod) && goesBack {
+			continue // it is put back into service first
+		}
+		if m.Updated && m.MidResize() || back {
+			p.update.Plan.Step(m.Advance(p.sets.New.Rs, false, p.Seen.Now))
+		}
+	}
 }

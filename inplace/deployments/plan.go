@@ -32,7 +32,7 @@ func (r Rollout) begin(obstacle *inplace.Reason) engine.Planner {
 // PodProgress returns what users need to know of each live pod, by name.
 func (r Rollout) PodProgress() []podstate.PodProgress {
 	o := r.observed()
-	return o.update.PodProgress(o.sets.AnyUpdating(), o.paused())
+	return o.update.PodProgress(o.sets.AnyUpdating())
 }
 
 // Images counts the nodes that have the new images, where a partition keeps all pods.
@@ -99,24 +99,21 @@ func (p planner) NeedsDryRun() bool {
 }
 
 // AskDryRun implements engine.Planner. It renews the hold.
-func (p planner) AskDryRun() podstate.Turns {
+func (p planner) AskDryRun() {
 	newRS := p.sets.New.Rs
 	p.update.Plan.Result.DryRun = newPodOf(newRS)
 	p.update.Plan.Result.DryRun.Claims = readiness.ClaimsOf(newRS.Spec.Template.Typed().Spec)
-	turns := p.rest()
+	p.rest()
 	p.update.Plan.Result.Images = p.prePull().Images()
-	waiting := p.waiting(turns)
+	waiting := p.waiting()
 	p.update.Plan.Waiting = waiting.why
 	status{observed: p.observed, waiting: waiting}.patch()
-	return turns
 }
 
-// rest leaves everything as it is, and renews the hold. It returns the pods that keep their turns.
-func (p planner) rest() podstate.Turns {
-	pacer := p.pacer(nil)
-	pacer.keepTurns()
+// rest leaves everything as it is, and renews the hold.
+func (p planner) rest() {
+	p.pacer()
 	patcher{observed: p.observed, marks: p.sets.Marking()}.patch()
-	return pacer.turns
 }
 
 func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
@@ -124,47 +121,43 @@ func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
 }
 
 // Proceed implements engine.Planner.
-func (p planner) Proceed() (podstate.Turns, *inplace.Reason) {
-	pace := p.pace(p.prePull().Advance(p.paused()))
+func (p planner) Proceed() *inplace.Reason {
+	p.prePull().Advance(p.paused())
+	pace := p.pace()
 	return p.write(pace, p.changes(pace))
 }
 
 // pace decides which pods move. Where the templates do not allow the update in place, none does, and partially patched pods go back.
-func (p planner) pace(blocked podstate.Blocked) pace {
-	pacer := p.pacer(blocked)
+func (p planner) pace() pace {
+	pacer := p.pacer()
 	if !p.update.Decided.Waits {
 		return pacer.decide()
 	}
 	p.goBack()
-	pacer.keepTurns()
 	return pacer.pace
 }
 
 // write writes the changes and the status, or returns why the update falls back: replicas that do not add up are never written.
-func (p planner) write(pace pace, changes changes) (podstate.Turns, *inplace.Reason) {
+func (p planner) write(pace pace, changes changes) *inplace.Reason {
 	balance, err := changes.ledger.Close(p.sets.Books(p.maxSurge(), pace.leaving))
 	if err != nil {
-		return nil, &inplace.Reason{Code: inplace.CodeUnbalanced, Message: "the replicas that Stayput would write do not add up: " + err.Error()}
+		return &inplace.Reason{Code: inplace.CodeUnbalanced, Message: "the replicas that Stayput would write do not add up: " + err.Error()}
 	}
-	waiting := p.waiting(pace.turns)
+	waiting := p.waiting()
 	waiting.why = cmp.Or(waiting.why, p.forSecondPod())
 	p.tell(waiting)
 	p.handBack()
 	patcher{p.observed, changes.marks, balance}.patch()
-	status{p.observed, pace.turns, waiting}.patch()
-	return pace.turns, nil
+	status{p.observed, waiting}.patch()
+	return nil
 }
 
 // tell says in the plan what the update waits for.
 func (p planner) tell(waiting waiting) {
 	plan := p.update.Plan
 	plan.Waiting = waiting.why
-	switch {
-	case plan.Result.Phase != "" || p.paused():
-	case waiting.stage != "":
-		plan.Phase(steps.PhaseAtPartition(waiting.byWindow), waiting.stage)
-	case waiting.flaw != "":
-		plan.Phase(steps.PhaseStalled, waiting.flaw)
+	if plan.Result.Phase == "" && !p.paused() {
+		plan.Phase(waiting.phase, waiting.message)
 	}
 }
 

@@ -43,16 +43,10 @@ func (m *Pod) WaitsForKubelet(isUpdated bool) bool {
 	return toPatch || patched && !m.Move.Observed(m.Pod)
 }
 
-// Startable reports whether nothing but the budget keeps the pod from its turn.
-func (m *Pod) Startable(turns podstate.Turns, blocked podstate.Blocked) bool {
-	takesTurn := m.ToRestart() && m.TakesTurns() && !turns[&m.State]
-	return takesTurn && blocked.MayStart(&m.State) && !m.ToReplace
-}
-
-// Resizable reports whether nothing but the budget keeps the pod from being given CPU and memory.
-func (m *Pod) Resizable(blocked podstate.Blocked) bool {
-	toWrite := m.ResizesAlive() && m.ToResize() && !m.MidResize()
-	return toWrite && blocked.MayStart(&m.State) && !m.ToReplace
+// Begins reports whether only others can keep the pod from its restart, or from its CPU and memory.
+func (m *Pod) Begins() bool {
+	restarts, resizes := m.ToRestart() && m.TakesTurns() && !m.Turn, m.ResizesAlive() && m.ToResize()
+	return (restarts || resizes) && !m.MidResize() && !m.ToReplace
 }
 
 // Advance returns the patch for the pod's next write on its way to the new ReplicaSet. Drained says whether the pod had a turn.

@@ -10,7 +10,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/steps"
 )
 
 // Sets are the ReplicaSets of a Deployment with their live pods.
@@ -113,11 +112,6 @@ func (sets Sets) OldInUse() bool {
 func (sets Sets) Unfinished() bool {
 	return sets.OldInUse() || sets.Surge() > 0 ||
 		sets.anyPod(func(m *Pod) bool { return m.Needs().Left() || m.PartiallyPatched() })
-}
-
-// AnyAvailableSoon reports whether a pod will be available within a batch window.
-func (sets Sets) AnyAvailableSoon() bool {
-	return sets.anyPod(func(m *Pod) bool { return 0 < m.AvailableIn && m.AvailableIn <= steps.BatchWindow })
 }
 
 // Unproved reports whether some pod counts, or may count, as available for what it ran before. There are three such cases. A pod went back

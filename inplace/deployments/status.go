@@ -2,60 +2,54 @@ package deployments
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// waiting is what an update waits for, each in one clause; empty for nothing.
+// waiting is what an update waits for.
 type waiting struct {
-	// flaw is what is wrong with the partition; stage is the partition, if the update waits for nothing else.
-	flaw, stage string
-	// byWindow: the stage is that a maintenance window is closed.
-	byWindow bool
-	// why is why nothing restarts: the flaw, or anything else.
+	// phase and message are those of Update.AtStage.
+	phase   steps.Phase
+	message string
+	// why is why nothing restarts, one clause; empty for nothing.
 	why string
 }
 
 // waiting finds out what the update waits for. The parts that wait for images have said so before, and take precedence.
-func (o *observed) waiting(turns podstate.Turns) waiting {
+func (o *observed) waiting() waiting {
 	var w waiting
-	partition, images := o.update.Partition, o.update.Plan.Result.Images
-	if len(turns) == 0 && !images.Pulling {
-		w.stage, w.byWindow = o.atPartition()
-		w.stage = images.After(w.stage)
+	w.phase, w.message = o.update.AtStage(o.settled())
+	if w.phase == steps.PhaseStalled {
+		w.why = w.message
 	}
-	w.flaw = partition.Flaw(o.update.States)
-	w.why = cmp.Or(w.flaw, o.update.Plan.Waiting)
+	w.why = cmp.Or(w.why, o.update.Plan.Awaits())
 	if o.sets.Kept > 0 && w.why == "" {
-		w.why = partition.Unresized(o.notResized())
+		w.why = o.update.Partition.Unresized(o.notResized())
 	}
 	return w
 }
 
-// atPartition returns a message that the update waits only for the partition; empty if it waits for anything else, or for nothing; and
-// whether it is the maintenance window that it waits for. Pods with their turn, and nodes that pull images, are left out.
-func (o *observed) atPartition() (message string, byWindow bool) {
+// settled reports whether nothing is scaled, no pod has its turn, and the rollout is not paused.
+func (o *observed) settled() bool {
 	sets := o.sets
 	scaled := sets.Surge() == 0 && sets.Excess() == 0
-	if o.paused() || !scaled || !sets.AllUpdating() || !sets.AllObserved() {
-		return "", false
-	}
-	return o.update.Partition.Waits(o.update.States)
+	seen := sets.AllUpdating() && sets.AllObserved()
+	return scaled && seen && !o.paused() && !sets.anyPod(func(m *Pod) bool { return m.Turn })
 }
 
 // Stage returns how far the partition lets the update go, and whether it is there.
 func (r Rollout) Stage() steps.Stage {
 	o := r.observed()
-	stage, byWindow := o.atPartition()
+	phase, _ := o.update.AtStage(o.settled())
 	kept := o.Seen.Settings.Partition.Alone().Keeps(o.sets.Wanted)
-	return steps.Stage{Kept: kept, Pods: o.sets.Wanted, Reached: stage != "" && !byWindow}
+	return steps.Stage{Kept: kept, Pods: o.sets.Wanted, Reached: phase == steps.PhasePartition}
 }
 
 // forSecondPod returns why the update waits if no pod may be unavailable and a second pod may never be able to run.
@@ -70,7 +64,6 @@ func (o *observed) forSecondPod() string {
 // always write the same status. It leaves it to the native controller to report that the rollout is complete.
 type status struct {
 	*observed
-	turns   podstate.Turns
 	waiting waiting
 }
 
@@ -79,8 +72,10 @@ func (w status) patch() {
 		return // the native controller creates the new ReplicaSet and writes the status next
 	}
 	d, plan, formula := w.Deployment, w.update.Plan, w.formula()
-	formula.Waiting, formula.Stage, formula.OnTimeUntil = w.waiting.why, w.waiting.stage, w.onTimeUntil()
-	formula.ByWindow = w.waiting.byWindow
+	formula.Waiting, formula.OnTimeUntil = w.waiting.why, w.onTimeUntil()
+	if formula.ByWindow = w.waiting.phase == steps.PhaseWindow; formula.ByWindow || w.waiting.phase == steps.PhasePartition {
+		formula.Stage = w.waiting.message
+	}
 	next := formula.NativeStatus()
 	if LooksComplete(d, next) {
 		return
@@ -96,14 +91,14 @@ func (w status) patch() {
 	}
 }
 
-// canWait returns how long the status can wait, to be written together with what comes next. Counts can wait for a moment that no user
-// notices. Changes on which users and tools act are written at once, except while pods change their ReplicaSet: then the sums are from two
-// different moments.
+// canWait returns how long the status can wait, to be written together with what comes next. Counts can wait for half a second, which no
+// user notices. Changes on which users and tools act are written at once, except while pods change their ReplicaSet: then the sums are from
+// two different moments.
 func (w status) canWait(next appsv1.DeploymentStatus) time.Duration {
 	now := w.Deployment.Status
 	switch {
 	case SameConditions(now, next):
-		return w.update.Plan.CanWait(steps.DeferStatus, steps.StatusBatchWindow, w.Seen.Now)
+		return w.update.Plan.CanWait(steps.DeferStatus, 5*steps.BatchWindow, w.Seen.Now)
 	case !w.sets.AllObserved() && next.ObservedGeneration == now.ObservedGeneration:
 		return w.update.Plan.CanWait(steps.DeferStatus, steps.BatchWindow, w.Seen.Now)
 	}
@@ -114,20 +109,21 @@ func (w status) canWait(next appsv1.DeploymentStatus) time.Duration {
 // progress because others of all workloads come first, that is now.
 func (w status) onTimeUntil() time.Time {
 	var until time.Time
-	if w.update.Plan.Result.AwaitsLimit.Flag != "" && !w.anyInProgress(w.turns) {
+	excused := func(wait steps.Wait) bool { return wait.Excused }
+	if slices.ContainsFunc(w.update.Plan.Result.Waits, excused) && !w.anyInProgress() {
 		return w.Seen.Now
 	}
 	for _, s := range w.update.States {
-		until = inplace.Latest(until, w.turns.OnTimeUntil(s, w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
+		until = inplace.Latest(until, s.OnTimeUntil(w.Seen.Endpoints, w.Seen.Settings.Drain, w.Seen.Now))
 	}
 	return until
 }
 
 // anyInProgress reports whether a pod is to make the next progress.
-func (o *observed) anyInProgress(turns podstate.Turns) bool {
+func (o *observed) anyInProgress() bool {
 	for _, s := range o.update.States {
 		starts := s.Updated && !s.Available || s.PartiallyPatched()
-		if starts || turns[s] || readiness.Out(s.Pod) {
+		if starts || s.Turn || readiness.Out(s.Pod) {
 			return true
 		}
 	}

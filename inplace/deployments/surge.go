@@ -3,7 +3,7 @@ package deployments
 import (
 	"slices"
 
-	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -21,7 +21,7 @@ import (
 // surger decides how many surge pods come and go.
 type surger struct {
 	*observed
-	turns  podstate.Turns
+	pace   *engine.Pace
 	ledger Ledger
 }
 
@@ -68,7 +68,7 @@ func (r *surger) needed(s *Set) int {
 // one has left its revision. Elsewhere they go when the last pod has its turn.
 func (r *surger) anyToStart() bool {
 	none := r.noneUnavailable()
-	return slices.ContainsFunc(r.sets.Pods, func(m *Pod) bool { return m.ToRestart() && (none || !r.turns[&m.State]) })
+	return slices.ContainsFunc(r.sets.Pods, func(m *Pod) bool { return m.ToRestart() && (none || !m.Turn) })
 }
 
 // toRemove returns the ReplicaSets with surge pods that are no longer needed, and how many each has. A removal that has begun goes on.
@@ -86,23 +86,27 @@ func (r *surger) toRemove() map[*Set]int {
 	return due
 }
 
-// remove removes those surge pods, and returns the changes of replicas. Their controller must choose exactly them when replicas are
-// lowered, so they are made the first to be deleted. They are drained before, as pods that restart are.
-func (r *surger) remove(due map[*Set]int) Ledger {
+// remove removes those surge pods. Their controller must choose exactly them when replicas are lowered, so they are made the first to be
+// deleted. They are drained before, as pods that restart are. That goes for those, too, for which there are no replicas any more: their
+// kubelets may have put them back, or a pod has moved to their ReplicaSet, and takes over a replica. Only those that are out of service may
+// be deleted.
+func (r *surger) remove(due map[*Set]int) {
 	budget := r.budget().Available
 	for _, s := range r.sets.All {
-		left := due[s] - r.lowerUncreated(s, due[s])
+		left, beyond := due[s]-r.lowerUncreated(s, due[s]), max(0, s.Available()-s.Size()) // the budget does not count those
 		for _, m := range s.SurgePods()[:min(left, len(s.SurgePods()))] {
-			if r.isAwaited(m, budget) || !r.update.TakeAllowance(&m.State) {
+			goes := s.Surplus() == 0 || m.Removing && m.Ready()
+			if !goes || r.isAwaited(m, budget+beyond) || !r.pace.Passes(&m.State, engine.Remove) {
 				continue
 			}
-			if m.Available {
+			if m.Available && beyond > 0 {
+				beyond--
+			} else if m.Available {
 				budget--
 			}
 			r.removePod(m)
 		}
 	}
-	return r.ledger
 }
 
 // isAwaited reports whether fewer pods than must would serve without this surge pod: it serves until another pod does. It also stays while
@@ -127,36 +131,14 @@ func (r *surger) lowerUncreated(s *Set, most int) int {
 
 // removePod takes the next step to remove a surge pod.
 func (r *surger) removePod(m *Pod) {
-	plan, drain := r.update.Plan, r.update.DrainState(&m.State, r.turns)
+	plan := r.update.Plan
 	switch {
 	case !m.Removing:
 		plan.Step(m.MarkForRemoval())
 	case !readiness.Out(m.Pod):
 		r.update.TakeOut(&m.State, "it is a surge pod to remove")
-	case drain.Over && m.Owner.Missing() == 0:
+	case r.pace.Passes(&m.State, engine.Stop) && m.Owner.Missing() == 0 && m.Owner.Surplus() == 0:
 		plan.Phase(steps.PhaseScaling, "remove surge pods")
 		r.ledger.Post(m.Owner.Rs.Name, -1, CauseSurgeRemoved)
-	default:
-		plan.Again(drain.Left)
-	}
-}
-
-// takeOutSurplus takes surge pods out of service for which there are no replicas any more, as far as others serve: only those that are out
-// of service may be deleted. Their kubelets may have put them back. Or a pod has moved to their ReplicaSet, and takes over a replica.
-func (r *surger) takeOutSurplus() {
-	budget := r.budget().Available
-	for _, s := range r.sets.All {
-		marked, beyond := s.SurgePods(), max(0, s.Available()-s.Size()) // the budget does not count those
-		for _, m := range marked[:min(len(marked), s.Surplus())] {
-			if !m.Removing || !m.Ready() || r.isAwaited(m, budget+beyond) {
-				continue
-			}
-			if m.Available && beyond > 0 {
-				beyond--
-			} else if m.Available {
-				budget--
-			}
-			r.update.TakeOut(&m.State, "it is a surge pod to remove")
-		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // Seen is what was observed of a namespace. The zero Seen has no PodDisruptionBudgets, and so allows everything.
@@ -29,7 +30,12 @@ type Seen struct {
 }
 
 // Budgets are the PodDisruptionBudgets that select pods of one workload. They count the pods that a plan takes.
-type Budgets []*budget
+type Budgets struct {
+	all   budgets
+	taken map[types.UID]bool
+}
+
+type budgets []*budget
 
 // budget is one PodDisruptionBudget.
 type budget struct {
@@ -38,8 +44,6 @@ type budget struct {
 	// selected and healthy count the live pods that it selects. Taken counts those of the healthy ones that are taken, and those that the plan
 	// takes. Doubtful are those that are Ready but not healthy, so that the disruption controller may count them.
 	selected, healthy, taken, doubtful int
-	// again is when one more pod may count as healthy although nothing changes; 0 for never.
-	again time.Duration
 }
 
 // Of returns the PodDisruptionBudgets that select some of the pods. If they are too many to be counted, it returns one that selects all
@@ -48,7 +52,7 @@ func (s Seen) Of(pods []*corev1.Pod, now time.Time) Budgets {
 	if len(s.Budgets) > MostBudgets {
 		return tooMany(fmt.Sprintf("its namespace has more than %d PodDisruptionBudgets", MostBudgets))
 	}
-	var found Budgets
+	var found budgets
 	for _, of := range s.Budgets {
 		if one := (&budget{PodDisruptionBudget: of, selector: selectorOf(of)}); slices.ContainsFunc(pods, one.selects) {
 			found = append(found, one)
@@ -60,7 +64,7 @@ func (s Seen) Of(pods []*corev1.Pod, now time.Time) Budgets {
 	for _, pod := range s.Pods {
 		s.count(found.selecting(pod), pod, now)
 	}
-	return found
+	return Budgets{found, s.Taken}
 }
 
 // tooMany returns a PodDisruptionBudget that selects every pod and allows no disruption.
@@ -68,12 +72,12 @@ func tooMany(why string) Budgets {
 	of := &policyv1.PodDisruptionBudget{}
 	of.Name = "(all)"
 	uncountable(of, why)
-	return Budgets{{PodDisruptionBudget: of, selector: labels.Everything()}}
+	return Budgets{all: budgets{{PodDisruptionBudget: of, selector: labels.Everything()}}}
 }
 
 // selecting returns those that select the pod.
-func (b Budgets) selecting(pod *corev1.Pod) Budgets {
-	var those Budgets
+func (b budgets) selecting(pod *corev1.Pod) budgets {
+	var those budgets
 	for _, one := range b {
 		if one.selects(pod) {
 			those = append(those, one)
@@ -96,14 +100,13 @@ func (b *budget) selects(pod *corev1.Pod) bool {
 }
 
 // count counts the pod in the PodDisruptionBudgets that select it. What the pod's mark says is read once for all of them.
-func (s Seen) count(selecting Budgets, pod *corev1.Pod, now time.Time) {
+func (s Seen) count(selecting budgets, pod *corev1.Pod, now time.Time) {
 	if len(selecting) == 0 || !readiness.Live(pod) {
 		return
 	}
-	healthy, wait := s.healthy(pod, now)
+	healthy := healthy(pod, now)
 	for _, one := range selecting {
 		one.selected++
-		one.again = inplace.Sooner(one.again, wait)
 		switch _, evicted := one.Status.DisruptedPods[pod.Name]; {
 		case evicted || !apps.IsTrue(pod, corev1.PodReady):
 		case !healthy:
@@ -117,78 +120,52 @@ func (s Seen) count(selecting Budgets, pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// healthy reports whether the pod is Ready and stays so, as far as Stayput is concerned. If that is only a matter of time, it returns how
-// long it takes. A pod that was patched is healthy when its new containers run, however long its Ready is still that of the old ones.
-func (s Seen) healthy(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
-	if !readiness.Live(pod) || !apps.IsTrue(pod, corev1.PodReady) {
-		return false, 0
-	}
-	if out, wait := readiness.TakenOut(pod, now); out {
-		return false, wait
-	}
-	return readiness.ProvedStarted(pod, now)
+// healthy reports whether the pod is Ready and stays so, as far as Stayput is concerned. A pod that was patched is healthy when its new
+// containers run, however long its Ready is still that of the old ones.
+func healthy(pod *corev1.Pod, now time.Time) bool {
+	out, _ := readiness.TakenOut(pod, now)
+	started, _ := readiness.ProvedStarted(pod, now)
+	return readiness.Live(pod) && apps.IsTrue(pod, corev1.PodReady) && !out && started
 }
 
-// Refusal is why a PodDisruptionBudget does not allow that a pod is taken out of service. The zero Refusal says that all allow it.
-type Refusal struct {
-	// Budget is the name of the PodDisruptionBudget, Why the reason, as one clause.
-	Budget, Why string
-	// Again is after what time to ask again although nothing changes; 0 for never.
-	Again time.Duration
-}
+// look is after what time to look again at a PodDisruptionBudget: the events of its pods, which the budget counts, start no look where they
+// are those of another workload. Some count as healthy as soon as enough time has passed.
+const look = 2 * time.Second
 
-// String returns what a pod waits for, as one clause; empty if all allow it.
-func (r Refusal) String() string {
-	if r == (Refusal{}) {
-		return ""
-	}
-	return fmt.Sprintf("PodDisruptionBudget %s, which allows no disruption: %s", r.Budget, r.Why)
-}
-
-// Take counts the pod as taken out of service if all PodDisruptionBudgets that select it allow that. If not, it returns the refusal.
-func (b Budgets) Take(s Seen, pod *corev1.Pod, now time.Time) Refusal {
-	needs, counted := s.needsAllowance(pod, now)
+// Wait returns why the pod may not be taken out of service now; nil if it may, or is taken already.
+func (b Budgets) Wait(pod *corev1.Pod, _ *corev1.Node, now time.Time) *steps.Wait {
+	needs, counted := b.needsAllowance(pod, now)
 	if !needs {
-		return Refusal{}
+		return nil
 	}
-	if refused := b.refusal(pod, counted); refused != (Refusal{}) {
-		return refused
+	for _, one := range b.all {
+		if why := one.refuses(pod, counted); why != "" {
+			return &steps.Wait{Filter: steps.FilterBudget, Pod: pod, For: one.Name, Again: look, Shared: true,
+				Why: fmt.Sprintf("PodDisruptionBudget %s, which allows no disruption: %s", one.Name, why)}
+		}
 	}
-	for _, one := range b.selecting(pod) {
-		one.taken += counted
-	}
-	return Refusal{}
+	return nil
 }
 
-// Refusal returns why the pod may not be taken out of service now; the zero Refusal if it may, or is taken already.
-func (b Budgets) Refusal(s Seen, pod *corev1.Pod, now time.Time) Refusal {
-	needs, counted := s.needsAllowance(pod, now)
-	if !needs {
-		return Refusal{}
+// Reserve counts the pod as taken out of service.
+func (b Budgets) Reserve(pod *corev1.Pod, _ *corev1.Node, now time.Time) {
+	if needs, counted := b.needsAllowance(pod, now); needs {
+		for _, one := range b.all.selecting(pod) {
+			one.taken += counted
+		}
 	}
-	return b.refusal(pod, counted)
 }
 
 // needsAllowance reports whether the pod serves, and is not taken already. Counted is how many healthy pods it counts as: none if a
 // startup probe may revoke its Ready. An eviction may be granted on such a Ready, too.
-func (s Seen) needsAllowance(pod *corev1.Pod, now time.Time) (needs bool, counted int) {
-	if out, _ := readiness.TakenOut(pod, now); out || !readiness.Live(pod) || !apps.IsTrue(pod, corev1.PodReady) || s.Taken[pod.UID] {
+func (b Budgets) needsAllowance(pod *corev1.Pod, now time.Time) (needs bool, counted int) {
+	if out, _ := readiness.TakenOut(pod, now); out || !readiness.Live(pod) || !apps.IsTrue(pod, corev1.PodReady) || b.taken[pod.UID] {
 		return false, 0
 	}
-	if healthy, _ := s.healthy(pod, now); healthy {
+	if healthy(pod, now) {
 		counted = 1
 	}
 	return true, counted
-}
-
-// refusal returns why a pod that serves may not be taken out of service now.
-func (b Budgets) refusal(pod *corev1.Pod, counted int) Refusal {
-	for _, one := range b {
-		if why := one.refuses(pod, counted); why != "" {
-			return Refusal{Budget: one.Name, Why: why, Again: one.again}
-		}
-	}
-	return Refusal{}
 }
 
 // refuses returns why the pod may not be taken out of service now; empty if it may, or is none of those that the budget selects. A pod that

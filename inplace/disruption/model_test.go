@@ -136,7 +136,7 @@ func (m *model) allow() {
 	if !serves(pod) || seen.Taken[pod.UID] {
 		return
 	}
-	if refused := seen.Of(cached, now).Take(seen, pod, now); refused == (Refusal{}) {
+	if take(seen.Of(cached, now), pod, now) == "" {
 		m.given[pod.UID] = version[pod.UID]
 		m.logf("allowed %s", pod.Name)
 	}

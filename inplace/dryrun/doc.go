@@ -18,7 +18,7 @@
 //     or Stayput may not create pods. The update is made as if admission changed nothing. A pod whose image is not its template's shows
 //     that admission does, and is native.
 //   - A failure: nothing begins, since natively no pod would be created either. After a minute the update is native, in case only dry runs
-//     fail (engine.Unanswered).
+//     fail (inplace.LeaderPatience).
 //
 // The same dry run also finds out which of the PersistentVolumeClaims that the pods share only one node can mount (Result.Claim). It is one
 // reason why there may be no room for surge pods.

@@ -4,6 +4,12 @@
 // A kind of workload implements Planner. It adds what differs: its revisions, which pod has which of them, the budget, and what becomes of
 // replicas and status.
 //
+// # Reasons to wait
+//
+// Whatever may keep a pod back is a Filter, in one list. One loop (Pace) asks them for all kinds, and for restarts that pods ask for. What
+// they say goes into the plan (steps.Wait). Messages, events, metrics and what users are told of a pod are made from that. A kind may add
+// filters of its own. Filters that count pods of all workloads are asked once more before the leader writes: see Reserver.
+//
 // # Memory
 //
 // Memory is what the leader remembers of a workload from one plan to the next. The controller and the simulation hand it what they saw and

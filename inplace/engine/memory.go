@@ -19,12 +19,6 @@ const (
 	// FailingPatience is for how long the writes or the planning of an update may fail before it falls back. In a native rollout, nothing that
 	// keeps Stayput from writing to pods would stop the rollout.
 	FailingPatience = 2 * time.Minute
-	// Unanswered is for how long a dry run may have no answer. A native rollout could not create pods meanwhile, either. But a webhook that
-	// fails only in dry runs must not hold the update.
-	Unanswered = time.Minute
-	// RefusedFor is for how long an update waits, where it waits instead of falling back, until it is tried again whether pods can be updated
-	// in place. A pod may be taken out of service for that.
-	RefusedFor = 10 * time.Minute
 	// AskedFor is for how long the answer of a dry run counts. An update may wait for days, and policies change meanwhile.
 	AskedFor = 24 * time.Hour
 )
@@ -82,14 +76,15 @@ func (a Asked) Since(revision types.UID, now time.Time) Asked {
 	return a
 }
 
-// Old reports whether the first dry run was so long ago that its result counts no more, or that no answer is waited for.
-func (a Asked) Old(now time.Time) bool { return now.Sub(a.At) > Unanswered }
+// Old reports whether the first dry run was so long ago that its result counts no more, or that no answer is waited for. A native rollout
+// could not create pods meanwhile, either. But a webhook that fails only in dry runs must not hold the update.
+func (a Asked) Old(now time.Time) bool { return now.Sub(a.At) > inplace.LeaderPatience }
 
-// outdated reports whether the answer counts no more. A refusal after which the update waits counts for RefusedFor, any other answer for
-// AskedFor.
+// outdated reports whether the answer counts no more. A refusal after which the update waits counts for inplace.Remembered. Then it is
+// tried again whether pods can be updated in place, and a pod may be taken out of service for that. Any other answer counts for AskedFor.
 func (a Asked) outdated(now time.Time) bool {
 	age, impossible := now.Sub(a.At), a.Result.Impossible != nil || a.Refused != ""
-	return impossible && age > RefusedFor || a.UpdateRevision != "" && age > AskedFor
+	return impossible && age > inplace.Remembered || a.UpdateRevision != "" && age > AskedFor
 }
 
 // NewPods returns what is known of new pods of the update revision, at that partition. Nothing is before the first pod of each stage,

@@ -96,7 +96,8 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// TestDryRunIsOfOneUpdate checks that the result of a dry run ends with its update, and a refusal of an old revision after Unanswered.
+// TestDryRunIsOfOneUpdate checks that the result of a dry run ends with its update, and a refusal of an old revision after a
+// minute.
 func TestDryRunIsOfOneUpdate(t *testing.T) {
 	m := Memory{DryRun: Asked{}.Since("a", start), RefusedOld: Asked{Result: dryrun.Result{Refused: "no"}, At: start}}
 	if again := m.DryRun.Since("a", start.Add(time.Second)); again != m.DryRun {
@@ -105,12 +106,12 @@ func TestDryRunIsOfOneUpdate(t *testing.T) {
 	if other := m.DryRun.Since("b", start.Add(time.Second)); other.Revision != "b" || other.At.Equal(start) {
 		t.Errorf("asked for another revision: %+v", other)
 	}
-	m.Observe(nil, start.Add(Unanswered))
+	m.Observe(nil, start.Add(inplace.LeaderPatience))
 	m.Planned(steps.Plan{Decision: steps.Decision{Held: true}}, start)
 	if m.DryRun.Revision != "a" || m.RefusedOld.Refused != "no" {
 		t.Errorf("forgotten during the update: %+v", m)
 	}
-	m.Observe(nil, start.Add(Unanswered+1))
+	m.Observe(nil, start.Add(inplace.LeaderPatience+1))
 	m.Planned(steps.Plan{}, start)
 	if m.DryRun.Revision != "" || m.RefusedOld.Refused != "" {
 		t.Errorf("remembered after the update: %+v", m)

@@ -10,6 +10,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // order is the order of pods that the user asks for: by their nodes, and last those that go last. A pod that serves waits for those before
@@ -110,19 +111,19 @@ func (u *Update) mayFinish(s *podstate.State) bool {
 	return !stays && patchable && !s.AwaitsCapacity()
 }
 
-// awaitsOthers returns which pod goes before this one, one clause; empty if none does, or if the pod does not wait for it.
-func (u *Update) awaitsOthers(s *podstate.State) string {
+// inOrder: another pod goes before this one, which is available.
+func inOrder(p *Pace, s *podstate.State) *steps.Wait {
 	switch {
 	case !s.Available:
-	case u.WaitsForNodes(s):
-		first := u.order.unfinished.Pod
+	case p.WaitsForNodes(s):
+		first := p.order.unfinished.Pod
 		node := first.Spec.NodeName
-		if stage := u.order.places[first].stage.String(); stage != "" {
+		if stage := p.order.places[first].stage.String(); stage != "" {
 			node += " (" + stage + ")"
 		}
-		return fmt.Sprintf("pod %s on node %s to be updated and available", first.Name, node)
-	case s.Restarts() && u.waitsToBeLast(s):
-		return "the restarts of all other pods to begin"
+		return &steps.Wait{Why: fmt.Sprintf("pod %s on node %s to be updated and available", first.Name, node)}
+	case s.RestartsNext() && p.waitsToBeLast(s):
+		return &steps.Wait{Why: "the restarts of all other pods to begin"}
 	}
-	return ""
+	return nil
 }

@@ -24,10 +24,10 @@ type Planner interface {
 	Impossible() *inplace.Reason
 	// NeedsDryRun reports whether pods are to change and it is not known what admission makes of new pods.
 	NeedsDryRun() bool
-	// AskDryRun asks for the dry run. Until there is an answer everything stays as it is. It returns the pods that keep their turns.
-	AskDryRun() podstate.Turns
-	// Proceed takes the next steps. It returns the pods that have their turn, or why the update cannot go on in place.
-	Proceed() (podstate.Turns, *inplace.Reason)
+	// AskDryRun asks for the dry run. Until there is an answer everything stays as it is, and pods keep their turns.
+	AskDryRun()
+	// Proceed takes the next steps. It returns why the update cannot go on in place; nil if it can.
+	Proceed() *inplace.Reason
 	// LeftToDo reports whether the native controllers would have something left to do.
 	LeftToDo() bool
 	// FallBack leaves marks and pods as the native controller needs them, and nudges it.
@@ -47,10 +47,10 @@ func Plan(begin Begin) steps.Plan {
 	u := p.Base()
 	switch {
 	case !u.Decided.Held:
-		turns := u.restarts(p)
-		u.putBack(turns)
+		u.restarts(p)
+		u.putBack()
 		p.CleanUp()
-		return finish(p, turns)
+		return finish(p)
 	case u.Decided.Waits:
 		return proceed(begin, p)
 	}
@@ -58,10 +58,10 @@ func Plan(begin Begin) steps.Plan {
 		return FallBack(begin, *reason)
 	}
 	if p.NeedsDryRun() {
-		turns := p.AskDryRun()
-		u.putBack(turns)
+		p.AskDryRun()
+		u.putBack()
 		u.Plan.Phase(steps.PhaseWaiting, dryrun.Asking)
-		return finish(p, turns)
+		return finish(p)
 	}
 	return proceed(begin, p)
 }
@@ -70,12 +70,11 @@ func Plan(begin Begin) steps.Plan {
 func proceed(begin Begin, p Planner) steps.Plan {
 	u := p.Base()
 	u.Plan.ForgetFallback(u.Workload, u.seen.Fallback, false)
-	turns, reason := p.Proceed()
-	if reason != nil {
+	if reason := p.Proceed(); reason != nil {
 		return FallBack(begin, *reason)
 	}
-	u.putBack(turns)
-	return finish(p, turns)
+	u.putBack()
+	return finish(p)
 }
 
 // FallBack returns the plan by which the update falls back to the native controller. Pods are put back into service as soon as that is
@@ -91,22 +90,22 @@ func FallBack(begin Begin, why inplace.Reason) steps.Plan {
 	if p.LeftToDo() {
 		u.Plan.PersistFallback(u.Workload, u.Workload.Template.Hash(), why)
 	}
-	u.putBack(nil)
+	u.putBack()
 	u.Plan.DeletePrePullPods(u.seen.Pull.PrePullPods, why.Message)
 	p.FallBack(why)
 	u.Plan.Phase(steps.PhaseNative, u.Decided.Reasons.String())
-	return finish(p, nil)
+	return finish(p)
 }
 
 // finish returns the plan, with what every plan has: the decision, the progress and the phase.
-func finish(p Planner, turns podstate.Turns) steps.Plan {
+func finish(p Planner) steps.Plan {
 	u := p.Base()
 	u.answerRequests(p)
 	u.Plan.Arrange()
 	u.lookAtWindow()
 	u.Plan.Result.Decision, u.Plan.Result.NoDryRun = u.Decided, u.NewPods.Unknown
 	u.Plan.Result.Obstacle = u.PartitionNow().Obstacle
-	u.Plan.Result.Progress = u.progress(turns, p.Started())
+	u.Plan.Result.Progress = u.progress(p.Started())
 	switch {
 	case u.Plan.Result.Phase != "":
 	case u.Decided.Native():

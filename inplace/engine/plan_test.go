@@ -35,14 +35,13 @@ func (p *plan) LeftToDo() bool              { return p.left }
 func (p *plan) FallBack(inplace.Reason)     { p.called = append(p.called, "fall back") }
 func (p *plan) ProceedingPhase(string)      { p.Plan.Phase(steps.PhaseUpdating, "") }
 
-func (p *plan) AskDryRun() podstate.Turns {
+func (p *plan) AskDryRun() {
 	p.called = append(p.called, "ask")
-	return nil
 }
 
-func (p *plan) Proceed() (podstate.Turns, *inplace.Reason) {
+func (p *plan) Proceed() *inplace.Reason {
 	p.called = append(p.called, "proceed")
-	return nil, nil
+	return nil
 }
 
 // planOf returns the plan of an update with three pods of the update revision, to which these are changes.

@@ -7,27 +7,30 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// restarts makes the next steps for pods whose annotations ask for restarts (podstate/request.go), and returns those that have their turn.
-// They wait while an update is in progress, whichever controller makes it. Pods that do not serve go first.
-func (u *Update) restarts(p Planner) podstate.Turns {
-	turns := podstate.Turns{}
+// restarts makes the next steps for pods whose annotations ask for restarts (podstate/request.go). They wait while an update is in
+// progress, whichever controller makes it. Pods that do not serve go first. Each container waits until the pod is available after the one
+// before.
+func (u *Update) restarts(p Planner) {
 	requests := u.requests(p)
 	if len(requests) == 0 {
-		return turns
+		return
 	}
 	budget, _ := p.Budget()
-	slices.SortStableFunc(requests, func(a, b podstate.Asking) int { return podstate.ByCost(a.Pod, b.Pod) })
+	pace, pods := &Pace{Update: u, Budget: budget, filters: ofRestarts}, []Pod(nil)
 	for _, r := range requests {
-		if budget.Allows(r.Pod) && u.restart(r, turns) {
-			budget.Take(r.Pod)
+		pace.KeepTurns([]*podstate.State{r.Next})
+		r.Pod.Turn = r.Next.Turn
+		if r.Next.Turn || r.Pod.Available || !r.Begun() {
+			write := func(drained bool) { u.Plan.Step(r.Restart(drained, u.seen.Now)) }
+			pods = append(pods, Pod{State: r.Next, Of: r.Pod, Why: r.Why(), Write: write})
 		}
 	}
-	u.Plan.MayStart(budget.Left())
-	return turns
+	slices.SortStableFunc(pods, ByCost)
+	pace.Begin(pace.GoOn(pods))
+	u.Plan.Result.OnRequest = slices.ContainsFunc(pods, func(each Pod) bool { return each.Turn })
 }
 
 // requests returns the requests that can be met now, in the order of the pods.
@@ -37,7 +40,7 @@ func (u *Update) requests(p Planner) []podstate.Asking {
 		return nil
 	}
 	c := u.circumstances(p)
-	return slices.DeleteFunc(asking, func(a podstate.Asking) bool { return !a.MayBegin(c) })
+	return slices.DeleteFunc(asking, func(a podstate.Asking) bool { return !a.MayBegin(c) || a.StopsNow() || !u.Reachable(a.Pod.Pod) })
 }
 
 // asking returns the pods with requests that Stayput answers, and with answers to take back.
@@ -95,48 +98,4 @@ func (u *Update) writes(pod *corev1.Pod) bool {
 		}
 		return false
 	})
-}
-
-// restart makes the pod's next step, and reports whether the pod counts as taken out of service.
-func (u *Update) restart(r podstate.Asking, turns podstate.Turns) bool {
-	starting, grownIn := r.Pod.Starting(u.seen.Now)
-	switch {
-	case !u.Reachable(r.Pod.Pod), r.StopsNow(), r.Next.Postponed() != "":
-		return false
-	case readiness.Out(r.Pod.Pod):
-		u.drain(r, turns)
-		return false
-	case starting:
-		u.Plan.Again(grownIn)
-		return false
-	case r.Begun() && !r.Pod.Available, r.Pod.Serving && !u.TakeAllowance(r.Pod):
-		return false
-	case r.Next.VolumesFresh(u.Plan, u.seen.Now):
-		u.start(r, turns)
-	}
-	return true
-}
-
-// start takes the pod out of service first if it can be drained.
-func (u *Update) start(r podstate.Asking, turns podstate.Turns) {
-	u.Plan.Result.OnRequest = true
-	r.Next.StaysIn = r.Pod.StaysIn
-	if !r.Next.Drains() {
-		u.Plan.Step(r.Restart(false, u.seen.Now))
-		return
-	}
-	turns[r.Pod] = true
-	u.Plan.Step(r.TakeOut(u.drainTakes(), u.seen.Now))
-	u.leaves(r.Pod)
-}
-
-// drain has the pod keep its turn, and restarts the container once the drain is over.
-func (u *Update) drain(r podstate.Asking, turns podstate.Turns) {
-	turns[r.Pod] = true
-	drain := u.DrainState(r.Next, podstate.Turns{r.Next: true})
-	u.Plan.Again(drain.Left)
-	if drain.Over {
-		u.Plan.Result.OnRequest = true
-		u.Plan.Step(r.Restart(true, u.seen.Now))
-	}
 }

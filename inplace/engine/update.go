@@ -11,7 +11,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
@@ -43,10 +42,12 @@ type Update struct {
 	hooks inplace.Hooks
 	// budgets are the PodDisruptionBudgets that select pods of the workload.
 	budgets disruption.Budgets
+	// Paused: the user has paused the rollout.
+	Paused bool
 	// order is the order of pods that the user asks for.
 	order order
 	// out are the pods that this plan takes out of service.
-	out  map[*podstate.State]bool
+	out  map[*corev1.Pod]bool
 	seen *Snapshot
 }
 
@@ -145,9 +146,7 @@ func (u *Update) Reachable(pod *corev1.Pod) bool {
 }
 
 // putBack puts pods back into service that have no turn, at the end of every plan.
-func (u *Update) putBack(turns podstate.Turns) {
-	podstate.PutAllBack(u.Plan, u.States, turns, u.seen.Now)
-}
+func (u *Update) putBack() { podstate.PutAllBack(u.Plan, u.States, u.seen.Now) }
 
 // TakeOut takes the pod out of service, so that it drains before its containers restart. Nothing but the time shows that a container has
 // yet to stop for its CPU and memory.
@@ -164,12 +163,12 @@ func (u *Update) TakeOut(s *podstate.State, why string) {
 // stop: when the plan began, each of them could be replaced by the others.
 func (u *Update) leaves(s *podstate.State) {
 	if u.out == nil {
-		u.out = map[*podstate.State]bool{}
+		u.out = map[*corev1.Pod]bool{}
 	}
-	u.out[s] = true
+	u.out[s.Pod] = true
 	var serving []*podstate.State
 	for _, other := range u.States {
-		if other.Ready() && !u.out[other] {
+		if other.Ready() && !u.out[other.Pod] {
 			serving = append(serving, other)
 		}
 	}
@@ -182,52 +181,32 @@ func (u *Update) leaves(s *podstate.State) {
 	}
 }
 
-// DrainState returns how far the pod is in its drain. The plan says which hooks a pod with a turn still has.
-func (u *Update) DrainState(s *podstate.State, turns podstate.Turns) podstate.DrainState {
-	if turns[s] {
-		u.Plan.AwaitHooks(s.HookWait(u.seen.Settings.PreRestartTimeout))
-	}
-	return turns.DrainState(s, u.seen.Endpoints, u.seen.Settings.Drain, u.seen.Now)
-}
-
-// TakeAllowance reports whether PodDisruptionBudgets and limits allow that the pod is taken out of service, and counts it if they do. If
-// they do not, the plan says which one, and what for.
-func (u *Update) TakeAllowance(s *podstate.State) bool {
-	if refused := u.budgets.Refusal(u.seen.Disruption, s.Pod, u.seen.Now); refused != (disruption.Refusal{}) {
-		u.Plan.Refuse(refused.Budget, "waiting for "+refused.String(), refused.Again)
-		return false
-	}
-	if refused := u.overLimit(s); refused != (concurrency.Refusal{}) {
-		u.Plan.AwaitLimit(s.Pod, refused.Flag, refused.Why)
-		return false
-	}
-	u.budgets.Take(u.seen.Disruption, s.Pod, u.seen.Now)
-	u.seen.Share.Take(s.Pod, u.NodesByName[s.Pod.Spec.NodeName], u.seen.Now)
-	return true
-}
-
-// overLimit returns which limit does not allow that the pod is taken out of service.
-func (u *Update) overLimit(s *podstate.State) concurrency.Refusal {
-	return u.seen.Share.Refusal(s.Pod, u.NodesByName[s.Pod.Spec.NodeName], u.seen.Now)
-}
-
-// Allows reports whether the PodDisruptionBudgets allow that the pod is taken out of service.
-func (u *Update) Allows(s *podstate.State) bool {
-	return u.budgets.Refusal(u.seen.Disruption, s.Pod, u.seen.Now) == disruption.Refusal{}
-}
-
 // ProceedingPhase sets the phase of an update that goes on: what it waits for if no pod is in progress and a PodDisruptionBudget or a limit
 // keeps all others in service.
 func (u *Update) ProceedingPhase(progress string) {
-	phase, result := steps.PhaseUpdating, u.Plan.Result
-	switch {
-	case result.Progress.Moving > 0:
-	case result.AwaitsBudget != "":
-		phase = steps.PhaseBudget
-	case result.AwaitsLimit.Flag != "":
-		phase = steps.PhaseLimit
+	phase := steps.PhaseUpdating
+	if u.Plan.Result.Progress.Moving == 0 {
+		phase = cmp.Or(u.Plan.Result.Refused(), phase)
 	}
 	u.Plan.Phase(phase, progress)
+}
+
+// AtStage returns the phase and the message of an update that waits for nothing but the partition or the window, or that cannot go on
+// because they are not valid. Both are empty if neither is so. Settled says that nothing else is under way that only its kind knows. Where
+// nodes pull images at the partition, it waits for these first.
+func (u *Update) AtStage(settled bool) (phase steps.Phase, message string) {
+	if flaw := u.Partition.Flaw(u.States); flaw != "" {
+		return steps.PhaseStalled, flaw
+	}
+	images := u.Plan.Result.Images
+	stage, byWindow := u.Partition.Waits(u.States)
+	switch {
+	case !settled || images.Pulling || stage == "":
+		return "", ""
+	case byWindow:
+		return steps.PhaseWindow, images.After(stage)
+	}
+	return steps.PhasePartition, images.After(stage)
 }
 
 // AgainstDryRun returns why one of these pods cannot become in place, on its node, what a new pod would be; nil if all can.
@@ -275,36 +254,28 @@ func (u *Update) PrePull(reserved int, kind string, controller metav1.Object, po
 	return p
 }
 
-// PodProgress returns what users need to know of each pod. Updating is whether a revision is marked, paused whether the user has paused the
-// rollout.
-func (u *Update) PodProgress(updating, paused bool) []podstate.PodProgress {
+// PodProgress returns what users need to know of each pod. Updating is whether a revision is marked.
+func (u *Update) PodProgress(updating bool) []podstate.PodProgress {
 	var all []podstate.PodProgress
+	pace := u.Pace(podstate.Budget{})
+	pace.asked = true
 	for _, s := range u.States {
-		pull, replaces := u.seen.Pull.Awaits(s.Pod), ""
-		before := cmp.Or(u.awaitsOthers(s), pull, u.awaitsAllowance(s))
+		replaces, before := "", ""
+		if wait := pace.Why(s, Leave); wait != nil {
+			before = wait.Why
+		}
+		if s.AtPartition {
+			before = cmp.Or(u.seen.Pull.Awaits(s.Pod), before)
+		}
 		if !u.Decided.Held && !updating || u.Workload.Kept != nil && s.WhyReplaced() != nil {
 			replaces = u.Workload.replacing()
 		}
-		if paused {
-			before = "the rollout to be resumed"
-		}
-		if s.AtPartition {
-			before = cmp.Or(pull, u.Partition.Opens())
-		} else if why := s.WhyReplaced(); why != nil && u.Decided.Held && u.Awaits(*why) {
+		if why := s.WhyReplaced(); !s.AtPartition && why != nil && u.Decided.Held && u.Awaits(*why) {
 			before = "you: no pod is replaced, and " + why.Message
 		}
 		all = append(all, s.Progress(replaces, before))
 	}
 	return all
-}
-
-// awaitsAllowance returns the PodDisruptionBudget or the limit that does not allow the pod to be taken out of service now, one clause;
-// empty if all do.
-func (u *Update) awaitsAllowance(s *podstate.State) string {
-	if !s.Restarts() {
-		return ""
-	}
-	return cmp.Or(u.budgets.Refusal(u.seen.Disruption, s.Pod, u.seen.Now).String(), u.overLimit(s).Why)
 }
 
 // lookAtWindow asks for a look when the maintenance window opens or closes next, as long as there is an update.
@@ -315,12 +286,12 @@ func (u *Update) lookAtWindow() {
 }
 
 // progress counts the pods. Surge pods do not count.
-func (u *Update) progress(turns podstate.Turns, started time.Time) steps.Progress {
+func (u *Update) progress(started time.Time) steps.Progress {
 	progress := steps.Progress{Replicas: int32(u.Workload.Replicas), Started: started}
 	for _, s := range u.States {
 		switch {
 		case s.Surge:
-		case turns[s] || !s.Applied || readiness.Out(s.Pod):
+		case s.Turn || !s.Applied || readiness.Out(s.Pod):
 			progress.Moving++
 		case s.Updated && !s.Needs().Left():
 			progress.Moved++

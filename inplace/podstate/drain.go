@@ -5,42 +5,26 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/steps"
 )
 
-// DrainState is the progress of the drain of a pod that has its turn; zero for other pods.
-type DrainState struct {
-	// Over: the pod may be patched now so that containers restart: it is drained, and no hook holds it. This is later than the moment at
-	// which the pod stops being Ready, from which on it counts as unavailable.
-	Over bool
-	// Soon: the drain is not over, but may be within a batch window.
-	Soon bool
-	// Left is the time after which to look again even if nothing changes.
-	Left time.Duration
-}
-
-// DrainState returns the progress of the pod's drain, for any kind of workload.
-func (t Turns) DrainState(s *State, endpoints Endpoints, drain time.Duration, now time.Time) DrainState {
-	if !t[s] {
-		return DrainState{}
-	}
-	endpoint := endpoints[s.Pod.UID]
-	over, left := endpoint.Drained(s.Pod, drain, s.servesOn(), now)
-	if s.HeldFor > 0 {
-		return DrainState{Left: inplace.Sooner(left, s.HeldFor)}
-	}
-	return DrainState{Over: over, Soon: !over && (left <= steps.BatchWindow || endpoint.OutSince.IsZero()), Left: left}
+// Drained reports whether the pod is drained, so that its containers may stop as far as clients are concerned. If not, it returns the time
+// after which to look again even if nothing changes.
+func (s *State) Drained(endpoints Endpoints, drain time.Duration, now time.Time) (over bool, left time.Duration) {
+	return endpoints[s.Pod.UID].Drained(s.Pod, drain, s.servesOn(), now)
 }
 
 // OnTimeUntil returns until when the pod was drained, or its containers stopped, within the time that they have for it; zero if neither
 // happened.
-func (t Turns) OnTimeUntil(s *State, endpoints Endpoints, drain time.Duration, now time.Time) time.Time {
+func (s *State) OnTimeUntil(endpoints Endpoints, drain time.Duration, now time.Time) time.Time {
 	stopped := s.Move.OnTimeUntil(s.Pod, now)
-	if !t[s] || !readiness.Out(s.Pod) || t.DrainState(s, endpoints, drain, now).Over {
+	if !s.Turn || !readiness.Out(s.Pod) {
 		return stopped
 	}
 	if s.HeldFor > 0 {
 		return now
+	}
+	if over, _ := s.Drained(endpoints, drain, now); over {
+		return stopped
 	}
 	return inplace.Latest(stopped, inplace.Earliest(now, readiness.OutAt(s.Pod).Add(DrainPatience+drain)))
 }

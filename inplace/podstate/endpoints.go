@@ -34,8 +34,6 @@ const (
 	// DrainPatience plus the drain is how long a pod waits for EndpointSlices at most, and for a webhook that keeps it out of service:
 	// they must not stop an update.
 	DrainPatience = 30 * time.Second
-	// UnseenAgain is when to look again for a pod that is out of all EndpointSlices, if the caller has not seen it leave.
-	UnseenAgain = time.Second
 )
 
 // Endpoints is what EndpointSlices say about the pods of one workload, by UID.
@@ -333,7 +331,7 @@ func (e Endpoint) Drained(pod *corev1.Pod, drain, servesOn time.Duration, now ti
 	case e.Listed:
 		return false, patience
 	case e.OutSince.IsZero():
-		return false, inplace.Sooner(patience, UnseenAgain)
+		return false, inplace.Sooner(patience, inplace.LookAgain)
 	}
 	if over, left := inplace.Since(e.OutSince, drain-servesOn, now); !over {
 		return false, inplace.Sooner(patience, left)

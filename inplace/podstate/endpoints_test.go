@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 )
@@ -226,7 +227,7 @@ func TestDrained(t *testing.T) {
 		"offered for too long":     {podstate.Endpoint{Listed: true}, 2 * time.Second, 32 * time.Second, nil, true, 0},
 		"offered after having been out": {podstate.Endpoint{Listed: true, OutSince: ago(time.Minute)}, 2 * time.Second, 0, nil, false,
 			32 * time.Second},
-		"not seen to be out": {podstate.Endpoint{}, 2 * time.Second, time.Second, nil, false, podstate.UnseenAgain},
+		"not seen to be out": {podstate.Endpoint{}, 2 * time.Second, time.Second, nil, false, inplace.LookAgain},
 		"out just now":       {podstate.Endpoint{OutSince: fixture.Start}, 2 * time.Second, time.Second, nil, false, 2 * time.Second},
 		"out not long enough": {podstate.Endpoint{OutSince: ago(1500 * time.Millisecond)}, 2 * time.Second, 3 * time.Second, nil, false,
 			500 * time.Millisecond},

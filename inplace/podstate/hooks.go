@@ -6,7 +6,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/steps"
 )
 
 // Another controller may have something to do before the containers of a pod restart, for example to deregister the pod from a load
@@ -28,18 +27,13 @@ func (s *State) Hold(hooks inplace.Hooks, timeout time.Duration, now time.Time) 
 	if out := readiness.OutAt(s.Pod); len(s.Hooks) > 0 && !out.After(now.Add(clockSkew)) {
 		_, s.HeldFor = inplace.Since(out, timeout, now)
 	}
+	if len(s.Hooks) > 0 && s.HeldFor == 0 {
+		s.TimedOut = fmt.Sprintf("pod %s goes on with %s: not removed within %s", s.Pod.Name, s.Hooks, timeout)
+	}
 }
 
 // clockSkew is by how much clocks of two leaders may differ. A time later than that, another client has forged.
 const clockSkew = 15 * time.Second
-
-// HookWait returns what the plan says of the hooks of a pod that has its turn; nil if it has none.
-func (s *State) HookWait(timeout time.Duration) *steps.HookWait {
-	if len(s.Hooks) == 0 {
-		return nil
-	}
-	return &steps.HookWait{Pod: s.Pod.Name, Hooks: s.Hooks, Since: readiness.OutAt(s.Pod), Timeout: timeout, TimedOut: s.HeldFor == 0}
-}
 
 // awaitsPatch returns what the pod, which is out of service, waits for.
 func (s *State) awaitsPatch() string {

@@ -82,15 +82,15 @@ func (r *PartitionBudget) holds(s *State) bool {
 	return old && !s.Begun() && !s.Surge
 }
 
+// Allows reports whether the pod may begin or continue its move.
+func (r *PartitionBudget) Allows(s *State) bool { return !r.holds(s) || r.left > 0 }
+
 // Take reports whether the pod may begin or continue its move, and if so counts it.
 func (r *PartitionBudget) Take(s *State) bool {
-	switch {
-	case !r.holds(s):
-	case r.left <= 0:
+	if !r.Allows(s) {
 		return false
-	default:
-		r.left--
 	}
+	r.TakeAnyway(s)
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // Restarts reports whether containers of the pod have yet to restart.
@@ -21,6 +22,9 @@ func (s *State) ToRestart() bool { return s.Restarts() && s.takesPart() }
 // ToResize reports whether this update has yet to see the pod get its CPU and memory, whether they are written already or not.
 func (s *State) ToResize() bool { return s.Resizing && s.takesPart() }
 
+// MayStart reports whether the pod's containers can restart: its new images are on its node, as far as they can be pulled first.
+func (s *State) MayStart() bool { return s.Lacks == "" && s.Postponed() == "" }
+
 // PullsOnly reports whether a partition keeps the pod as it is, and its containers would otherwise restart: its node may pull the images.
 func (s *State) PullsOnly() bool {
 	restartsLater := s.Restarts() && !s.Surge && s.Infeasible == ""
@@ -34,15 +38,12 @@ func (s *State) takesPart() bool { return !s.Surge && !s.AtPartition && s.Infeas
 // Ready reports whether the pod serves, even if not yet for minReadySeconds.
 func (s *MarkedPod) Ready() bool { return apps.IsTrue(s.Pod, corev1.PodReady) }
 
-// NewPodGrace is how long a new pod has to start.
-const NewPodGrace = 10 * time.Second
-
 // Starting reports whether the pod was created too recently to count as a pod that does not serve anyway, and for how much longer: which
 // images its containers run is not known yet.
 func (s *MarkedPod) Starting(now time.Time) (bool, time.Duration) {
 	if s.Ready() {
 		return false, 0
 	}
-	grown, wait := inplace.Since(s.Pod.CreationTimestamp.Time, NewPodGrace, now)
+	grown, wait := inplace.Since(s.Pod.CreationTimestamp.Time, readiness.KubeletMargin, now)
 	return !grown, wait
 }

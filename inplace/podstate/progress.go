@@ -1,7 +1,6 @@
 package podstate
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -47,7 +46,7 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 	case s.Updated && !s.Needs().Left() && s.Available:
 		return Updated, ""
 	case s.Kept, s.AtPartition && replaces == "":
-		return AtPartition, cmp.Or(before, "the partition to be lowered or removed")
+		return AtPartition, before
 	case s.Infeasible != "":
 		return Waiting, replacement(replaces) + ": " + s.Infeasible
 	case s.Updated, s.PartiallyPatched():

@@ -131,18 +131,14 @@ func (a Asking) Restart(drained bool, now time.Time) steps.PatchPod {
 	pod, does := a.Pod.Pod, edit.Change{Containers: a.Next.Containers}
 	mark := a.Pod.Move.Next(pod, revisionLabel(pod), a.Pod.Move.Pending(pod, now), does, now)
 	noted := patches.SetEntries("annotations", pod.Annotations, a.entriesAfter(now)...)
-	step := a.Next.Patch(Write{Does: does, Ends: EndsBack}, drained, mark, noted, a.why())
+	step := a.Next.Patch(Write{Does: does, Ends: EndsBack}, drained, mark, noted, a.Why())
 	step.Asked = a.Container()
 	step.Instead = a.refuse
 	return step
 }
 
-// TakeOut takes the pod out of service before its next container restarts. Its drain may take that long.
-func (a Asking) TakeOut(drain time.Duration, now time.Time) steps.SetReady {
-	return TakeOut(a.Pod.Pod, drain, now, a.why())
-}
-
-func (a Asking) why() string { return "restart " + a.Container() + ", as its annotation asks" }
+// Why returns what the pod restarts for, one clause.
+func (a Asking) Why() string { return "restart " + a.Container() + ", as its annotation asks" }
 
 // StopsNow reports whether the pod was patched after it was taken out of service. Then it goes back before anything else happens to it.
 func (a Asking) StopsNow() bool {

@@ -6,20 +6,18 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// outMargin is how much longer than its drain may take a pod stays out of service, if it is not patched. A manager that takes over goes on
-// with the drain in this time.
-const outMargin = time.Minute
-
-// TakeOut takes the pod out of service before its containers restart. Its drain may take that long.
+// TakeOut takes the pod out of service before its containers restart. Its drain may take that long. If the pod is not patched, it stays out
+// for inplace.LeaderPatience longer.
 func TakeOut(pod *corev1.Pod, drain time.Duration, now time.Time, why string) steps.SetReady {
 	return steps.SetReady{Pod: pod, Out: true, Why: why,
-		Operations: setReady(pod, readiness.TakenOutUntil(pod, now.Add(drain+outMargin), now))}
+		Operations: setReady(pod, readiness.TakenOutUntil(pod, now.Add(drain+inplace.LeaderPatience), now))}
 }
 
 // PutBack puts the pod back into service, as far as its containers are ready. Its kubelet would do the same, within 10 s.
@@ -40,9 +38,9 @@ func setReady(pod *corev1.Pod, ready corev1.PodCondition) []jsonpatch.Operation 
 
 // PutAllBack puts pods back into service that have no turn, as soon as that is safe. The status of a pod on an unreachable node says
 // nothing about its containers.
-func PutAllBack(d *steps.PlanBuilder, pods []*State, turns Turns, now time.Time) {
+func PutAllBack(d *steps.PlanBuilder, pods []*State, now time.Time) {
 	for _, s := range pods {
-		if !readiness.Out(s.Pod) || turns[s] || s.Removing || s.Unreachable {
+		if !readiness.Out(s.Pod) || s.Turn || s.Removing || s.Unreachable {
 			continue
 		}
 		back, wait := s.Move.MayGoBack(nil, s.Pod, now)

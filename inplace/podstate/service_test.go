@@ -97,7 +97,8 @@ func TestPutAllBack(t *testing.T) {
 			s := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: pod, Move: readiness.MoveOf(pod)}, Removing: c.removing,
 				Unreachable: c.unreachable}
 			plan := &steps.PlanBuilder{}
-			podstate.PutAllBack(plan, []*podstate.State{s}, podstate.Turns{s: c.turn}, fixture.Start)
+			s.Turn = c.turn
+			podstate.PutAllBack(plan, []*podstate.State{s}, fixture.Start)
 			if back := fixture.Brief(plan.Result.Steps) == "back p"; back != c.back || len(plan.Result.Steps) > 1 || plan.Result.After != c.after {
 				t.Errorf("%q, and again in %s", fixture.Brief(plan.Result.Steps), plan.Result.After)
 			}

@@ -58,9 +58,14 @@ type State struct {
 	// whether it serves.
 	Unreachable bool
 	// Hooks are the pre-restart hooks that the pod still has, if it is out of service. HeldFor is for how much longer they hold it; 0 if they
-	// no longer do.
-	Hooks   inplace.Hooks
-	HeldFor time.Duration
+	// no longer do. Then TimedOut says so, in one clause.
+	Hooks    inplace.Hooks
+	HeldFor  time.Duration
+	TimedOut string
+	// Lacks is what the pod waits for until the new images are on its node, as far as they can be pulled first; empty if for nothing.
+	Lacks string
+	// Turn: the pod is out of service because Stayput patches it next.
+	Turn bool
 	// Surge: the pod exists only while others are updated. Removing: this surge pod is being removed.
 	Surge, Removing bool
 	// Kept: the workload's own partition keeps the pod as it is, with Stayput or without.

@@ -101,6 +101,12 @@ func (s *State) RestartsToResize() bool { return s.Resizes() && s.Containers.Res
 // ResizesAlive reports whether containers are given CPU and memory while they run.
 func (s *State) ResizesAlive() bool { return s.Resizes() && !s.RestartsToResize() }
 
+// RestartsNext reports whether containers restart before the pod is given CPU and memory while they run.
+func (s *State) RestartsNext() bool { return s.Restarts() && !s.ResizesAlive() }
+
+// IsCounted reports whether the pod gets CPU and memory while it is unavailable for another change already.
+func (s *State) IsCounted() bool { return s.ResizesAlive() && (!s.Applied || s.Turn) }
+
 // TakesTurns reports whether the next write restarts containers, for which the pod needs a turn.
 func (s *State) TakesTurns() bool { return !s.Resizing || s.RestartsToResize() }
 
@@ -141,7 +147,7 @@ func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jso
 	operations = append(operations, identity...)
 	return steps.PatchPod{
 		Pod: s.Pod, Moves: w.Ends == EndsMoved, Drained: drained, Stops: w.Does.Containers.Restarts(), ServesOn: s.servesOn(),
-		Operations: patches.Guarded(s.Pod, operations...), Why: why,
+		Operations: patches.Guarded(s.Pod, operations...), Why: why, TimedOut: s.TimedOut,
 	}
 }
 

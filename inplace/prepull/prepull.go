@@ -68,30 +68,27 @@ type PrePull struct {
 }
 
 // Advance decides for every pod whether its images are on its node, and plans their pulling if they are not.
-func (p *PrePull) Advance(paused bool) podstate.Blocked {
+func (p *PrePull) Advance(paused bool) {
 	p.index()
 	if p.AtATime == 0 {
 		p.Plan.DeletePrePullPods(p.PrePullPods, "pre-pulling is off")
-		return nil
+		return
 	}
 	p.count()
-	blocked, failed := podstate.Blocked{}, false
+	failed := false
 	for _, s := range p.Next {
 		found := p.find(s)
-		p.tell(found, !failed)
+		p.tell(s, found, !failed)
 		failed = failed || found.failure != ""
-		if found.lacks != "" {
-			blocked[s] = found.lacks
-		}
+		s.Lacks = found.lacks
 	}
 	if p.PullsOnly {
-		p.Plan.Result.Images = p.images(blocked)
+		p.Plan.Result.Images = p.images()
 	}
-	p.deleteDone(blocked)
+	p.deleteDone()
 	if !paused {
-		p.create(blocked)
+		p.create()
 	}
-	return blocked
 }
 
 // Images counts the nodes of pods that a partition keeps although their images are pulled, for a caller that makes no plan.
@@ -100,15 +97,14 @@ func (p *PrePull) Images() steps.Images {
 		return steps.Images{}
 	}
 	p.index()
-	blocked := podstate.Blocked{}
 	for _, s := range p.Next {
-		blocked[s] = p.find(s).lacks
+		s.Lacks = p.find(s).lacks
 	}
-	return p.images(blocked)
+	return p.images()
 }
 
 // images counts the nodes of pods that the partition keeps although their images are pulled.
-func (p *PrePull) images(blocked podstate.Blocked) steps.Images {
+func (p *PrePull) images() steps.Images {
 	has, pulling := map[string]bool{}, false
 	for _, s := range p.Next {
 		if !s.PullsOnly() {
@@ -117,7 +113,7 @@ func (p *PrePull) images(blocked podstate.Blocked) steps.Images {
 		node := s.Pod.Spec.NodeName
 		before, known := has[node]
 		has[node] = p.has(s) && (before || !known)
-		pulling = pulling || blocked[s] != ""
+		pulling = pulling || s.Lacks != ""
 	}
 	images := steps.Images{Nodes: len(has), Pulling: pulling}
 	for _, all := range has {
@@ -192,20 +188,20 @@ func (p *PrePull) find(s *podstate.State) result {
 }
 
 func awaiting(image, node string) string {
-	return fmt.Sprintf("waiting for image %s on node %s", image, node)
+	return fmt.Sprintf("image %s on node %s", image, node)
 }
 
 // tell adds the result to the plan. The first image that cannot be pulled takes precedence over everything else that is waited for.
-func (p *PrePull) tell(found result, isFirst bool) {
+func (p *PrePull) tell(s *podstate.State, found result, isFirst bool) {
 	p.Plan.Again(found.again)
 	p.Plan.Result.NotPulled = cmp.Or(p.Plan.Result.NotPulled, found.skipped)
-	if found.failure != "" && isFirst {
-		p.Plan.Waiting = ""
-	}
 	if found.failure != "" && !slices.Contains(p.Plan.Result.PullFailures, found.failure) {
 		p.Plan.Result.PullFailures = append(p.Plan.Result.PullFailures, found.failure)
 	}
-	p.Plan.Waiting = cmp.Or(p.Plan.Waiting, found.lacks)
+	wait := steps.Wait{Filter: steps.FilterImages, Pod: s.Pod, Why: found.lacks}
+	if p.Plan.Wait(wait); found.failure != "" && isFirst {
+		p.Plan.Result.Waits = slices.Insert(p.Plan.Result.Waits, 0, wait)
+	}
 }
 
 // missing returns the images for which the kubelet may ask the registry when the containers of the pod start.
@@ -374,7 +370,7 @@ func (p *PrePull) cannotStart(prePullPod *corev1.Pod, node *corev1.Node) (podSta
 
 // deleteDone deletes the pre-pull pods that are no longer needed: the turn of their node is over, or the update revision is another
 // one. Until then they protect the images from the kubelet's garbage collection.
-func (p *PrePull) deleteDone(blocked podstate.Blocked) {
+func (p *PrePull) deleteDone() {
 	needed := map[string]bool{}
 	for _, s := range p.Pods {
 		toRestart := s.Restarts() && (!s.AtPartition || p.PullsOnly)
@@ -385,7 +381,7 @@ func (p *PrePull) deleteDone(blocked podstate.Blocked) {
 	}
 	missing := map[string][]string{}
 	for _, s := range p.Next {
-		if !blocked.MayStart(s) {
+		if !s.MayStart() {
 			missing[s.Pod.Spec.NodeName] = append(missing[s.Pod.Spec.NodeName], p.missing(s)...)
 		}
 	}
@@ -410,19 +406,19 @@ func (p *PrePull) Finish(native inplace.Reasons) {
 		return
 	}
 	p.index()
-	p.deleteDone(nil)
+	p.deleteDone()
 }
 
 // create plans pre-pull pods for the pods whose turns come next. While the pods of a node have their turn, the node's pre-pull pod
 // does not count, so pulling continues ahead of the restarts. Nor does a finished pre-pull pod if its pod may be waiting for the one that
 // lacks images: any pod may wait for a pod that is not available, and some wait for those that go before them. At a partition no pod has
 // its turn.
-func (p *PrePull) create(blocked podstate.Blocked) {
+func (p *PrePull) create() {
 	room, _ := p.quotaLeft()
 	begun := map[string]bool{}
 	for _, s := range p.Next {
 		node := s.Pod.Spec.NodeName
-		if blocked.MayStart(s) || begun[node] || p.named(node) != nil {
+		if s.MayStart() || begun[node] || p.named(node) != nil {
 			continue
 		}
 		busy := p.ahead

@@ -13,8 +13,9 @@ import (
 const (
 	// stableRetag is how long a restarted container must run if its image has the same digest as before.
 	stableRetag = 3 * time.Second
-	// KillMargin is added to the pod's grace period. After that time, a container that was told to stop must have been killed.
-	KillMargin = 10 * time.Second
+	// KubeletMargin is how much longer than it should a kubelet may take: to have killed a container after the pod's grace period, and to
+	// start a new pod.
+	KubeletMargin = 10 * time.Second
 )
 
 // evidenceOf returns what the mark notes of the container before the change. From that, Stayput decides later whether the container
@@ -130,13 +131,13 @@ func (m Move) containerApplied(pod *corev1.Pod, name string, now time.Time) (boo
 	case before.Unsure && named && m.Observed(pod) && !stopping:
 		return true, 0
 	case before.Unsure:
-		return inplace.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+		return inplace.Since(before.At.Time, GracePeriod(pod)+KubeletMargin, now)
 	case status.ContainerID == "" || status.ContainerID == before.ContainerID:
 		return false, 0
 	case named || status.ImageID != before.ImageID:
 		return true, 0
 	case status.State.Running.StartedAt.Before(&before.At): // the clocks of two machines may differ
-		return inplace.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+		return inplace.Since(before.At.Time, GracePeriod(pod)+KubeletMargin, now)
 	}
 	return inplace.Since(status.State.Running.StartedAt.Time, stableRetag, now)
 }
@@ -152,14 +153,14 @@ func (m Move) restartApplied(pod *corev1.Pod, before MovedContainer, status core
 	case !before.Unsure && m.Observed(pod) && !(Out(pod) && m.PatchedSinceOut(pod)):
 		return true, 0
 	}
-	return inplace.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+	return inplace.Since(before.At.Time, GracePeriod(pod)+KubeletMargin, now)
 }
 
 // Killed reports whether every container that the last patches were to stop must have been killed. If not, it returns when.
 func (m Move) Killed(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	all, wait := true, time.Duration(0)
 	for _, before := range m.Containers {
-		one, left := inplace.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+		one, left := inplace.Since(before.At.Time, GracePeriod(pod)+KubeletMargin, now)
 		all, wait = all && one, max(wait, left)
 	}
 	return all, wait

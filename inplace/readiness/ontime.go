@@ -27,7 +27,7 @@ func killedBy(pod *corev1.Pod, told, now time.Time) time.Time {
 	if told.After(now) {
 		return time.Time{}
 	}
-	return told.Add(GracePeriod(pod) + KillMargin)
+	return told.Add(GracePeriod(pod) + KubeletMargin)
 }
 
 // StopsBy returns by when the containers that have yet to stop must have stopped. It is zero if all have stopped.

@@ -5,7 +5,7 @@
 //
 // # Hold
 //
-// A hold lasts while the leader has renewed its Lease in the last minute (observe.HoldPatience), and has renewed this very update in the
+// A hold lasts while the leader has renewed its Lease in the last minute (inplace.LeaderPatience), and has renewed this very update in the
 // last 150 s, by a time in a label on each marked revision (renew.go). Writes of an update that is not marked yet are held for a minute at
 // most. So neither webhooks without a leader, nor a leader that never comes to a workload or may not write to it, can block anything for
 // long.

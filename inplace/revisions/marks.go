@@ -12,13 +12,10 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// How often a native controller is nudged whose update fell back. NudgeEvery is for controllers that retry what was refused: the Deployment
-// controller drops a key after 15 failures, about 164 s, and would look again only after hours. NudgeUnretriedEvery is for those that do
-// not even try twice, as the DaemonSet controller.
-const (
-	NudgeEvery          = time.Minute
-	NudgeUnretriedEvery = 10 * time.Second
-)
+// NudgeUnretriedEvery is how often a native controller is nudged whose update fell back, and that does not try twice, as the DaemonSet
+// controller. Those that retry what was refused are nudged every RenewEvery: the Deployment controller drops a key after 15 failures, about
+// 164 s, and would look again only after hours.
+const NudgeUnretriedEvery = 10 * time.Second
 
 // Undoes reports whether an edit to that revision takes back an update in progress: pods had the revision when the update began. All are
 // the workload's revisions.

@@ -24,21 +24,38 @@ const (
 	RenewEvery = time.Minute
 	// HoldDuration is shorter than those 164 s: at the last try nothing is held any more.
 	HoldDuration = 150 * time.Second
-	// StartWithin is how long writes may be held of an update that the leader has not marked yet.
-	StartWithin = time.Minute
 )
 
 // HoldExpired is the reason why nothing is held where HoldLasts reports false.
 var HoldExpired = inplace.Reason{Code: inplace.CodeHoldExpired, Message: "the leader has not renewed the hold lately"}
 
+// HeldBy returns the revision by whose labels the hold on an update lasts: the update revision or, until the leader has marked that,
+// another one of the workload whose mark it renews. An edit in the middle of an update takes no mark away, and the native controller may
+// create the next revision late.
+func HeldBy[R interface {
+	comparable
+	metav1.Object
+}](update R, all []R, now time.Time) R {
+	var none R
+	if update != none && Started(update.GetLabels()) {
+		return update
+	}
+	for _, each := range all {
+		if Started(each.GetLabels()) && Renewed(each.GetLabels(), now) {
+			return each
+		}
+	}
+	return update
+}
+
 // HoldLasts reports whether writes of an update may still be held: the leader renews the hold, or can still be expected to start. The
-// labels are those of the update revision, or of another marked revision. Held is the time from which on the caller has held writes of this
-// very update.
+// labels are those of the revision that HeldBy returns, or of another marked one. Held is the time from which on the caller has held writes
+// of this very update: these are held for inplace.LeaderPatience while the leader has not marked it.
 func HoldLasts(labels map[string]string, held, now time.Time) bool {
 	if Started(labels) {
 		return Renewed(labels, now)
 	}
-	return now.Sub(held) < StartWithin
+	return now.Sub(held) < inplace.LeaderPatience
 }
 
 // Started reports whether the leader has marked the revision with those labels as updating.

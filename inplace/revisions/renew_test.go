@@ -26,15 +26,15 @@ func TestHoldLasts(t *testing.T) {
 		held     time.Duration
 		lasts    bool
 	}{
-		"not marked yet":           {&apps.ReplicaSet{}, revisions.StartWithin - time.Second, true},
-		"never marked":             {&apps.ReplicaSet{}, revisions.StartWithin, false},
+		"not marked yet":           {&apps.ReplicaSet{}, inplace.LeaderPatience - time.Second, true},
+		"never marked":             {&apps.ReplicaSet{}, inplace.LeaderPatience, false},
 		"marked just now":          {marked(time.Second, 0), time.Hour, true},
 		"not renewed since":        {marked(revisions.HoldDuration, 0), 0, false},
 		"renewed just now":         {marked(time.Hour, time.Second), time.Hour, true},
 		"renewed too long ago":     {marked(time.Hour, revisions.HoldDuration), 0, false},
 		"renewed before it began":  {marked(time.Second, time.Hour), time.Hour, true},
 		"a time that is to come":   {marked(-time.Hour, 0), 0, false},
-		"a mark of another client": {forged, revisions.StartWithin, false},
+		"a mark of another client": {forged, inplace.LeaderPatience, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if lasts := revisions.HoldLasts(test.revision.Labels, fixture.Start.Add(-test.held), fixture.Start); lasts != test.lasts {

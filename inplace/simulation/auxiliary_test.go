@@ -73,7 +73,7 @@ func newSideLockstep(t *testing.T, replicas int32) (*lockstep, []*corev1.Pod) {
 		setAuxiliary("side")(d)
 	})
 	s.world.rules.listed = inplace.Auxiliary{"side"}
-	s.now = s.now.Add(podstate.NewPodGrace)
+	s.now = s.now.Add(readiness.KubeletMargin)
 	return s, sorted(s.pods.objects)
 }
 

@@ -120,7 +120,7 @@ func TestBypassIsForgotten(t *testing.T) {
 			if !test.held && plan.Decision.Reasons[0].Code != inplace.CodeBypassed {
 				t.Errorf("it ends for %+v", plan.Decision.Reasons)
 			}
-			if isNews := test.ago > podstate.BypassMemory; isNews != (plan.Bypassed != "") {
+			if isNews := test.ago > inplace.Remembered; isNews != (plan.Bypassed != "") {
 				t.Errorf("a bypass is reported: %q", plan.Bypassed)
 			}
 		})

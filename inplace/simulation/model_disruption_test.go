@@ -142,7 +142,7 @@ func (s *stayput) allowed(step steps.Step) bool {
 		return true
 	}
 	seen := s.disruption(sorted(s.world.budgets.objects))
-	if refused := seen.Of(seen.Pods, s.now).Take(seen, pod, s.now); refused != (disruption.Refusal{}) {
+	if refused := seen.Of(seen.Pods, s.now).Wait(pod, nil, s.now); refused != nil {
 		s.logf("stayput: not now: %s: %s", step.Describe(), refused)
 		return false
 	}

@@ -105,7 +105,9 @@ type world struct {
 	dice    *rand.Rand // for partitions
 	now     time.Time
 	version int64
-	made    int
+	// checkedAt is the version at which check was last made.
+	checkedAt int64
+	made      int
 	// sized says that users edit CPU, too.
 	sized bool
 	// renews says that resizePolicy asks for a restart with other CPU.
@@ -240,7 +242,7 @@ func (w *world) held() bool {
 		w.decision, w.decisionAt, w.decisionMode = w.rollout().Decision(), w.version, w.mode
 	}
 	newRS, _ := w.decision.UpdateRevision.(*apps.ReplicaSet)
-	return w.holdAlive() && w.decision.Held && w.lasts(newRS)
+	return w.holdAlive() && w.decision.Held && w.lasts(revisions.HeldBy(newRS, sorted(w.sets.objects), w.now))
 }
 
 // holdAlive reports whether the API server reaches the webhooks, and a leader runs.

@@ -17,7 +17,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -618,7 +617,7 @@ func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 	if again := label(r.Plan()); again != first {
 		t.Errorf("nudged at once: %s, then %s", first, again)
 	}
-	r.Seen.Now = r.Seen.Now.Add(revisions.NudgeEvery)
+	r.Seen.Now = r.Seen.Now.Add(revisions.RenewEvery)
 	if later := label(r.Plan()); later == first || later == "" {
 		t.Errorf("a minute later the label is %q", later)
 	}
@@ -708,7 +707,7 @@ func TestTurns(t *testing.T) {
 	terminating := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: fixture.Start} }
 	newPod := func(pod *corev1.Pod) {
 		fixture.Unready(pod)
-		pod.CreationTimestamp = metav1.NewTime(fixture.Start.Add(-podstate.NewPodGrace + time.Second))
+		pod.CreationTimestamp = metav1.NewTime(fixture.Start.Add(-readiness.KubeletMargin + time.Second))
 	}
 	neverRan := func(pod *corev1.Pod) {
 		fixture.Unready(pod)

@@ -399,7 +399,7 @@ func TestFurtherRestartWithResources(t *testing.T) {
 // killed lets enough time pass for all containers that may have to be killed.
 func (s *lockstep) killed() {
 	s.rest()
-	s.now = s.now.Add(readiness.GracePeriod(s.rollout().Seen.Pods[0]) + readiness.KillMargin)
+	s.now = s.now.Add(readiness.GracePeriod(s.rollout().Seen.Pods[0]) + readiness.KubeletMargin)
 	s.rest()
 }
 

@@ -170,7 +170,7 @@ func TestRestartOfSidecars(t *testing.T) {
 	pod, made := sorted(s.pods.objects)[0], s.kubelet.ids
 	killed := func() {
 		s.rest()
-		s.now = s.now.Add(readiness.GracePeriod(pod) + readiness.KillMargin)
+		s.now = s.now.Add(readiness.GracePeriod(pod) + readiness.KubeletMargin)
 		s.rest()
 	}
 	s.edit("restarts", fixture.App{Image: "v1", Mesh: "m1", NoSetup: true, Restarted: "1"})
@@ -209,7 +209,7 @@ func TestRestartOfTheLastEndpointUndone(t *testing.T) {
 	s.until(s.moved(1))
 	s.edit("undoes", fixture.App{Image: "v1"})
 	s.rest()
-	s.now = s.now.Add(readiness.GracePeriod(before[0]) + readiness.KillMargin)
+	s.now = s.now.Add(readiness.GracePeriod(before[0]) + readiness.KubeletMargin)
 	s.rest()
 	s.intact(before)
 	if got := s.imageNames(); got != "v1" {

@@ -103,20 +103,20 @@ func TestPreStopCounts(t *testing.T) {
 			if c.both {
 				s.Containers = append(s.Containers, fixture.Reimaged("proxy", "p2").Containers...)
 			}
-			turns, endpoints := podstate.Turns{&s: true}, podstate.Endpoints{pod.UID: {OutSince: fixture.Start}}
-			if found := turns.DrainState(&s, endpoints, drain, fixture.Start); found.Over != (c.left == 0) || found.Left != c.left {
-				t.Errorf("drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
+			endpoints := podstate.Endpoints{pod.UID: {OutSince: fixture.Start}}
+			if over, left := s.Drained(endpoints, drain, fixture.Start); over != (c.left == 0) || left != c.left {
+				t.Errorf("drained %t, looks again in %s; want %s", over, left, c.left)
 			}
 			if !c.both {
 				side := pod.Spec.Containers[0]
 				side.Name, side.RestartPolicy = "mesh", new(corev1.ContainerRestartPolicyAlways)
 				pod.Spec.InitContainers, s.Containers = []corev1.Container{side}, fixture.Reimaged("mesh", "m2").Containers
-				if found := turns.DrainState(&s, endpoints, drain, fixture.Start); found.Over != (c.left == 0) || found.Left != c.left {
-					t.Errorf("a sidecar: drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
+				if over, left := s.Drained(endpoints, drain, fixture.Start); over != (c.left == 0) || left != c.left {
+					t.Errorf("a sidecar: drained %t, looks again in %s; want %s", over, left, c.left)
 				}
 			}
 			s.Removing = true
-			if turns.DrainState(&s, endpoints, drain, fixture.Start).Over {
+			if over, _ := s.Drained(endpoints, drain, fixture.Start); over {
 				t.Error("a surge pod is deleted before its drain is over")
 			}
 		})
@@ -171,7 +171,7 @@ func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 	}{
 		"when the drain ends":  {podstate.Endpoint{OutSince: fixture.Start.Add(-500 * time.Millisecond)}, 1500 * time.Millisecond},
 		"when the bound ends":  {podstate.Endpoint{Listed: true}, 31 * time.Second},
-		"to see whether it is": {podstate.Endpoint{}, podstate.UnseenAgain},
+		"to see whether it is": {podstate.Endpoint{}, inplace.LookAgain},
 	} {
 		r.Seen.Endpoints = podstate.Endpoints{pod.UID: c.endpoint}
 		if plan := r.Plan(); plan.After != c.after || len(resized(plan)) > 0 {
@@ -195,7 +195,7 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 		want     []string
 	}{
 		{podstate.Endpoint{Listed: true}, 31 * time.Second, nil},
-		{podstate.Endpoint{}, podstate.UnseenAgain, nil},
+		{podstate.Endpoint{}, inplace.LookAgain, nil},
 		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, 2 * time.Second, nil},
 		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, time.Second, nil},
 		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, 54 * time.Second, []string{"p1 is 2 app=v2"}}, // until the next renewal

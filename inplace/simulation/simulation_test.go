@@ -73,7 +73,7 @@ func newStayput(w *world) *stayput {
 		stale: true, running: true, scaled: map[string]bool{}}
 }
 
-// leaseDuration is observe.HoldPatience.
+// leaseDuration is inplace.LeaderPatience.
 const leaseDuration = time.Minute
 
 func (s *stayput) deliver(watch, n int) {
@@ -483,8 +483,13 @@ func (w *world) dated(pod *corev1.Pod) []string {
 
 // check demands what must be true at every moment. Label and owner of every pod agree. The images of a pod agree with them, too, except
 // those of auxiliary containers, and unless the pod was patched while it served. No more serving pods are uncounted than may be
-// unavailable, because they would be deleted if Stayput died, except pods that began to serve after replicas were lowered.
+// unavailable, because they would be deleted if Stayput died, except pods that began to serve after replicas were lowered. All that depends
+// on what is stored, and on time only so far as pods become available.
 func (w *world) check() {
+	if w.checkedAt == w.version {
+		return
+	}
+	w.checkedAt = w.version
 	w.checkRisk()
 	w.checkSurge()
 	for _, pod := range w.pods.objects {
@@ -1205,13 +1210,7 @@ func (o outcome) story() string {
 // runSeeds runs the seeds that the environment asks for, or 150, and shows the events before the first failures.
 func runSeeds(t *testing.T, simulate func(seed int64, tracing bool) outcome) {
 	t.Helper()
-	runSeedsOr(t, 150, simulate)
-}
-
-// runSeedsOr is runSeeds with another number of seeds, for simulations whose seeds take long.
-func runSeedsOr(t *testing.T, seeds int64, simulate func(seed int64, tracing bool) outcome) {
-	t.Helper()
-	first := int64(0)
+	first, seeds := int64(0), int64(150)
 	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEED"), 10, 64); err == nil {
 		first, seeds = n, 1
 	}

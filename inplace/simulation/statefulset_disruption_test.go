@@ -118,7 +118,7 @@ func (p *protection) allows(step steps.Step) bool {
 		return true
 	}
 	live := disruption.Seen{Budgets: []*policyv1.PodDisruptionBudget{p.stored}, Pods: p.pods()}
-	if refused := live.Of(p.Fleet.Seen.Pods, p.Fleet.Seen.Now).Take(live, pod, p.Fleet.Seen.Now); refused != (disruption.Refusal{}) {
+	if refused := live.Of(p.Fleet.Seen.Pods, p.Fleet.Seen.Now).Wait(pod, nil, p.Fleet.Seen.Now); refused != nil {
 		p.trace("not now: %s: %s", step.Describe(), refused)
 		return false
 	}

@@ -99,7 +99,7 @@ func simulateWaiting(t testing.TB, seed int64, tracing bool) *world {
 
 // TestNoPodIsReplaced checks that at every moment, for a closed window and for the mode in-place-only.
 func TestNoPodIsReplaced(t *testing.T) {
-	runSeedsOr(t, 50, func(seed int64, tracing bool) outcome { // each takes half a second
+	runSeeds(t, func(seed int64, tracing bool) outcome {
 		w := simulateWaiting(t, seed, tracing)
 		return outcome{w.failed, w.describe(), w.trace}
 	})

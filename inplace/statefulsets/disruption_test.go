@@ -154,7 +154,7 @@ func TestLimitsKeepTheOrder(t *testing.T) {
 	highest := m.Member(2).Spec.NodeName
 	rollout := m.Of()
 	rollout.Seen.Share = concurrency.Limits{{Flag: concurrency.FlagPerNode, Most: 1}}.Share(concurrency.Pod{UID: "other", Node: highest})
-	if plan := rollout.Plan(); len(disrupted(plan.Steps)) > 0 || plan.Phase != steps.PhaseLimit || plan.AwaitsLimit.Count() != 1 {
-		t.Errorf("%v are taken: %s %s, %d wait", disrupted(plan.Steps), plan.Phase, plan.Message, plan.AwaitsLimit.Count())
+	if plan := rollout.Plan(); len(disrupted(plan.Steps)) > 0 || plan.Phase != steps.PhaseLimit || len(plan.WaitsFor(steps.FilterLimit)) != 1 {
+		t.Errorf("%v are taken: %s %s, %d wait", disrupted(plan.Steps), plan.Phase, plan.Message, len(plan.WaitsFor(steps.FilterLimit)))
 	}
 }

@@ -57,8 +57,13 @@ func TestHoldsDeletion(t *testing.T) {
 			m.Fleet.Seen.Fallback = revisions.Fallback{Hash: m.StatefulSet.Spec.Template.Hash(), Code: inplace.CodeRefused}
 		}, inplace.CodeFellBack},
 		"held for too long": {func(m *fixture.Members, _ *corev1.Pod) {
-			m.HeldSince = m.Of().Seen.Now.Add(-2 * revisions.StartWithin)
+			m.HeldSince = m.Of().Seen.Now.Add(-2 * inplace.LeaderPatience)
 		}, inplace.CodeHoldExpired},
+		"edited in the middle of an update": {func(m *fixture.Members, _ *corev1.Pod) {
+			m.Fleet.Revisions[1].Labels = map[string]string{inplace.LabelUpdating: inplace.FormatTime(fixture.Start)}
+			m.StatefulSet.Spec.Template = fixture.App{Image: "v3"}.Template()
+			m.HeldSince = m.Of().Seen.Now.Add(-2 * inplace.LeaderPatience)
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := fixture.NewMembers(t, 3)

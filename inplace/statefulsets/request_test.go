@@ -53,7 +53,7 @@ func TestRequestsOfTwoPods(t *testing.T) {
 			t.Errorf("%s says %q and has %+v", pod.Name, pod.Annotations[inplace.AnnotationRestarted], pod.Status.Conditions)
 		}
 	}
-	if took := m.Fleet.Seen.Now.Sub(began); took > readiness.KillMargin+readiness.GracePeriod(m.Member(0)) {
+	if took := m.Fleet.Seen.Now.Sub(began); took > readiness.KubeletMargin+readiness.GracePeriod(m.Member(0)) {
 		t.Errorf("it took %s", took)
 	}
 }

@@ -16,9 +16,6 @@ import (
 // BatchWindow is how long something may be put off so that more of its kind can be done together with it.
 const BatchWindow = 100 * time.Millisecond
 
-// StatusBatchWindow is how long a status may be put off that has nothing urgent.
-const StatusBatchWindow = 500 * time.Millisecond
-
 // Deferral is something that a plan may put off.
 type Deferral string
 

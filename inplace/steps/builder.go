@@ -15,7 +15,7 @@ import (
 // PlanBuilder is a plan as it is built.
 type PlanBuilder struct {
 	Result Plan
-	// Waiting says for which image, PodDisruptionBudget, hooks or limit no further pod restarts, one clause; empty if for none.
+	// Waiting is what the update waits for, in place of what its pods wait for, one clause; empty for nothing else.
 	Waiting string
 	Batches Batches
 }
@@ -75,42 +75,13 @@ func (d *PlanBuilder) Again(after time.Duration) {
 	d.Result.After = inplace.Sooner(d.Result.After, after)
 }
 
-// refusedLook is after what time to look again at a PodDisruptionBudget: the events of its pods, which the budget counts, start no look
-// where they are those of another workload.
-const refusedLook = 2 * time.Second
-
-// Refuse notes that the PodDisruptionBudget does not allow that one more pod is taken out of service. Why is what the update waits for, one
-// clause. After is when to look again if that is sooner than usual.
-func (d *PlanBuilder) Refuse(budget, why string, after time.Duration) {
-	d.Result.AwaitsBudget = cmp.Or(d.Result.AwaitsBudget, budget)
-	d.Waiting = cmp.Or(d.Waiting, why)
-	d.Again(inplace.Sooner(after, refusedLook))
-}
-
-// limitedLook is after what time to look again at pods that a limit keeps in service. Usually the leader starts a look as soon as there is
-// room for them.
-const limitedLook = 10 * time.Second
-
-// AwaitLimit notes that the limit of that flag keeps a pod in service. Why is what the pod waits for, one clause.
-func (d *PlanBuilder) AwaitLimit(pod *corev1.Pod, flag, why string) {
-	awaits := &d.Result.AwaitsLimit
-	if awaits.Pods++; awaits.Pods == 1 {
-		awaits.Flag, awaits.Why, awaits.First = flag, why, pod
-	}
-	d.Waiting = cmp.Or(d.Waiting, "waiting for "+why)
-	d.Again(limitedLook)
-}
-
-// MayStart notes how many of the pods could restart now that a limit keeps in service.
-func (d *PlanBuilder) MayStart(most int) { d.Result.AwaitsLimit.Most = max(0, most) }
-
 // Progress returns the progress of the update, and what it waits for.
 func (d *PlanBuilder) Progress() string {
 	progress := d.Result.Images.After(d.Result.Progress.String())
-	if d.Waiting == "" {
-		return progress
+	if waiting := cmp.Or(d.Waiting, d.Awaits()); waiting != "" {
+		progress += "; " + waiting
 	}
-	return progress + "; " + d.Waiting
+	return progress
 }
 
 // Phase sets what the update is doing, in place of what was set before.
@@ -118,14 +89,11 @@ func (d *PlanBuilder) Phase(phase Phase, message string) {
 	d.Result.Phase, d.Result.Message = phase, message
 }
 
-// fallbackLook is how long after a persisted fallback has changed to look at the result: no event of the ConfigMap starts a look.
-const fallbackLook = time.Second
-
-// PersistFallback adds the step that persists a fallback.
+// PersistFallback adds the step that persists a fallback. No event of the ConfigMap starts a look.
 func (d *PlanBuilder) PersistFallback(workload metav1.Object, hash string, why inplace.Reason) {
 	if why.Persisted() {
 		d.Step(PersistFallback{Workload: workload, Fallback: revisions.Fallback{Hash: hash, Code: why.Code}})
-		d.Again(fallbackLook)
+		d.Again(inplace.LookAgain)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -30,9 +29,9 @@ const (
 	// PhaseWindow: pods that the partition would let move wait for the maintenance window to open.
 	PhaseWindow Phase = "Window"
 	// PhaseBudget: no pod is in progress, and a PodDisruptionBudget allows no disruption.
-	PhaseBudget Phase = "Budget"
+	PhaseBudget Phase = FilterBudget
 	// PhaseLimit: no pod is in progress, and a limit on how many pods of all workloads restart at a time keeps all others in service.
-	PhaseLimit Phase = "Limit"
+	PhaseLimit Phase = FilterLimit
 )
 
 // Plan is what to do now.
@@ -58,15 +57,10 @@ type Plan struct {
 	NotPulled string
 	// PullFailures are about images that cannot be pulled. Each is one sentence that stays the same while the kubelet tries again.
 	PullFailures []string
-	// AwaitsBudget is the name of the PodDisruptionBudget that does not allow that one more pod is taken out of service; empty if none refused
-	// it.
-	AwaitsBudget string
-	// HookWaits are about pods that are out of service and still have annotations of pre-restart hooks.
-	HookWaits []HookWait
+	// Waits are why pods do not go on now. An image that cannot be pulled comes first.
+	Waits []Wait
 	// OnRequest: pods are taken out of service because their own annotations ask for restarts, and not for an update.
 	OnRequest bool
-	// AwaitsLimit are the pods that only a limit on how many pods restart at a time keeps in service.
-	AwaitsLimit AwaitsLimit
 	// Overtaken: the plan takes pods out of service for which a limit or a PodDisruptionBudget has left no room since.
 	Overtaken bool
 	// Bypassed is about a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
@@ -75,25 +69,20 @@ type Plan struct {
 	Obstacle inplace.Obstacle
 }
 
-// AwaitsLimit are pods of a workload that only a limit on how many pods of all workloads restart at a time keeps in service.
-type AwaitsLimit struct {
-	// Flag is the flag that sets the limit; empty if there are no such pods. Why is what they wait for, one clause.
-	Flag, Why string
-	// First is the one that is to restart first.
-	First *corev1.Pod
-	// Pods is how many there are, Most how many of them could restart now.
-	Pods, Most int
-}
-
-// Count returns how many pods wait for the limit.
-func (a AwaitsLimit) Count() int { return min(a.Pods, a.Most) }
-
 // Confirmed reports whether the steps that take pods out of service are confirmed before they are carried out: those of an update in place,
 // and those that pods ask for.
 func (p Plan) Confirmed() bool { return p.Decision.Held || p.OnRequest }
 
-// Refused reports whether a PodDisruptionBudget or a limit keeps a pod in service that would be next.
-func (p Plan) Refused() bool { return p.AwaitsBudget != "" || p.AwaitsLimit.Flag != "" }
+// Refused returns the phase of an update of which a PodDisruptionBudget or a limit keeps a pod in service that would be next; empty if none
+// does.
+func (p Plan) Refused() Phase {
+	for _, wait := range p.Waits {
+		if wait.Shared {
+			return Phase(wait.Filter)
+		}
+	}
+	return ""
+}
 
 // NativePlan returns the plan for a workload on which Stayput has left nothing.
 func NativePlan(m inplace.Mode) Plan {
@@ -112,14 +101,6 @@ type Progress struct {
 // String returns the progress in one clause.
 func (p Progress) String() string {
 	return fmt.Sprintf("%d of %d pods updated, %d in progress", p.Moved, p.Replicas, p.Moving)
-}
-
-// PhaseAtPartition returns the phase of an update that waits for the partition alone, or for the window that is closed.
-func PhaseAtPartition(byWindow bool) Phase {
-	if byWindow {
-		return PhaseWindow
-	}
-	return PhasePartition
 }
 
 // Stage is how far the partition lets an update go.

@@ -55,6 +55,8 @@ type PatchPod struct {
 	// Drained: containers of a pod stop that is out of service. podstate.Endpoint.Drained must hold for what the API server returns just
 	// before the write, too.
 	Drained bool
+	// TimedOut is about pre-restart hooks that have held the pod for too long, one clause; empty if there are none.
+	TimedOut string
 	// Stops: containers of the pod stop for the patch.
 	Stops bool
 	// Resizes: the patch changes only CPU and memory, in subresource resize.

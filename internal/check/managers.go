@@ -15,7 +15,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/internal/observe"
 )
 
 func (r *run) readManager(ctx context.Context) (string, error) {
@@ -117,9 +116,9 @@ func (r *run) failing(ctx context.Context, pod *corev1.Pod) string {
 func (r *run) leader(ctx context.Context) error {
 	var lease coordinationv1.Lease
 	_, err := r.find(ctx, r.Namespace, inplace.Lease, &lease)
-	if err == nil && (lease.Spec.RenewTime == nil || time.Since(lease.Spec.RenewTime.Time) > observe.HoldPatience) {
+	if err == nil && (lease.Spec.RenewTime == nil || time.Since(lease.Spec.RenewTime.Time) > inplace.LeaderPatience) {
 		r.add(Error, fmt.Sprintf("no manager leads, so every update is native: Lease %s/%s was not renewed in the last %s",
-			r.Namespace, inplace.Lease, observe.HoldPatience), fmt.Sprintf("look at the managers' log: kubectl -n %s logs deployment/%s "+
+			r.Namespace, inplace.Lease, inplace.LeaderPatience), fmt.Sprintf("look at the managers' log: kubectl -n %s logs deployment/%s "+
 			"--all-pods. The clocks of nodes must not differ by more than that time", r.Namespace, Deployment))
 	}
 	return err

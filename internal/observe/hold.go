@@ -20,20 +20,16 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// HoldPatience is for how long after the leader's last renewal of its Lease native writes are still held. It bounds how
-// long Stayput can delay a rollout that it no longer carries out. It is long enough for a process that lost the Lease on
-// a slow machine to start again.
-const HoldPatience = time.Minute
-
-// Hold reads whether a leader renews its Lease, whether the webhooks are registered, and which fallbacks are persisted. It compares renewals with the local
-// clock. Where the clocks of nodes differ by more than HoldPatience, nothing is held and rollouts are native.
+// Hold reads whether a leader renews its Lease, whether the webhooks are registered, and which fallbacks are persisted. It compares
+// renewals with the local clock. Where the clocks of nodes differ by more than inplace.LeaderPatience, nothing is held and rollouts are
+// native.
 type Hold struct {
 	client.Reader
 	// Namespace is Stayput's own namespace. The Lease and the ConfigMap with the persisted fallbacks are there.
 	Namespace string
 }
 
-// Alive reports whether the leader renewed its Lease within HoldPatience. If not, the reason says why, as a clause.
+// Alive reports whether the leader renewed its Lease within inplace.LeaderPatience. If not, the reason says why, as a clause.
 func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) {
 	lease, err := leaseIn(ctx, h.Reader, h.Namespace)
 	if apierrors.IsNotFound(err) {
@@ -122,15 +118,15 @@ func (h Hold) FallbacksOfGone(ctx context.Context, workloads client.Reader) ([]t
 	return gone, nil
 }
 
-// renewed reports whether the Lease was renewed within HoldPatience, and if not, why. It looks at the time only, not at
+// renewed reports whether the Lease was renewed within inplace.LeaderPatience, and if not, why. It looks at the time only, not at
 // the holder. A leader that steps down leaves a fresh Lease without a holder (client-go/tools/leaderelection:
 // ReleaseOnCancel), which the next leader takes within seconds. The hold spans that gap.
 func renewed(lease coordinationv1.LeaseSpec, now time.Time) (bool, string) {
 	if lease.RenewTime == nil {
 		return false, "no leader has held the Lease yet"
 	}
-	if age := now.Sub(lease.RenewTime.Time); age > HoldPatience {
-		return false, fmt.Sprintf("the leader renewed its Lease %s ago, more than %s", age.Round(time.Second), HoldPatience)
+	if age := now.Sub(lease.RenewTime.Time); age > inplace.LeaderPatience {
+		return false, fmt.Sprintf("the leader renewed its Lease %s ago, more than %s", age.Round(time.Second), inplace.LeaderPatience)
 	}
 	return true, ""
 }

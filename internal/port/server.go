@@ -29,8 +29,6 @@ const (
 	idle = 2 * time.Minute
 	// mostHeader is the largest size of a header. API servers send a few hundred bytes.
 	mostHeader = 16 << 10
-	// probePatience is how long the port may take to answer StartedChecker.
-	probePatience = 2 * time.Second
 )
 
 // Server serves webhooks over TLS, within limits. It uses the host, the port and the TLS settings of the options.
@@ -111,7 +109,7 @@ func (s *Server) StartedChecker() healthz.Checker {
 		if address == "" {
 			return errors.New("the webhook server has not been started yet")
 		}
-		dialer := &net.Dialer{Timeout: probePatience}
+		dialer := &net.Dialer{Timeout: Patience}
 		connection, err := tls.DialWithDialer(dialer, "tcp", address, &tls.Config{InsecureSkipVerify: true}) // only whether it answers
 		if err != nil {
 			return fmt.Errorf("the webhook port does not answer: %w", err)

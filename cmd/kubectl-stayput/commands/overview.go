@@ -99,7 +99,7 @@ func (s overview) printLeader(ctx context.Context, out io.Writer) error {
 	switch {
 	case holder == nil || *holder == "" || renewed == nil:
 		fmt.Fprintln(out, "No manager leads at this moment.")
-	case s.now.Sub(renewed.Time) > observe.HoldPatience:
+	case s.now.Sub(renewed.Time) > inplace.LeaderPatience:
 		fmt.Fprintf(out, "No manager leads, so every update is native: %s last renewed the Lease %s ago.\n",
 			*holder, s.now.Sub(renewed.Time).Round(time.Second))
 	default:
