@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 var (
@@ -24,7 +24,7 @@ func native(code string) steps.Plan {
 }
 
 func (s *story) bypasses() float64 {
-	return testutil.ToFloat64(s.metrics.bypassed.WithLabelValues(shop, kinds.Deployments.Workload.Name))
+	return testutil.ToFloat64(s.metrics.bypassed.WithLabelValues(shop, observe.Deployments.Workload.Name))
 }
 
 // sees reports the plans one by one, each later than the one before.
