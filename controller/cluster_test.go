@@ -9,7 +9,6 @@ import (
 
 	"github.com/stayput/stayput/controller/drain"
 	"github.com/stayput/stayput/controller/internal/fixture"
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace/deployments"
@@ -42,15 +41,15 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 		cached = live
 	}
 	return &Reconciler{
-		cached:     kinds.DeploymentsBy(cached.Rollout),
-		live:       kinds.DeploymentsBy(live.WithoutNodes().Rollout),
+		cached:     observe.SourceOf(cached.Rollout),
+		live:       observe.SourceOf(live.WithoutNodes().Rollout),
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
 		leadership: c.leadership(),
 		hold:       c.hold(),
 		gone:       func(ctx context.Context) ([]types.UID, error) { return live.Hold.FallbacksOfGone(ctx, live) },
 		writer:     c.writer(),
-		Reporter:   report.New(kinds.Deployments, c.Recorder, c.metrics),
+		Reporter:   report.New(observe.Deployments, c.Recorder, c.metrics),
 	}
 }
 

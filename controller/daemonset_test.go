@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -75,13 +74,13 @@ const controllerRevisionJSON = `{
 func (c *cluster) daemonReconciler() *Reconciler {
 	live := c.Observer()
 	return &Reconciler{
-		cached: kinds.DaemonSets.Source(live), live: kinds.DaemonSets.Source(live),
+		cached: observe.DaemonSets.Source(live), live: observe.DaemonSets.Source(live),
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
 		leadership: c.leadership(),
 		hold:       c.hold(),
 		writer:     write.Writer{Client: c, Live: c, Fallbacks: fixture.Fallbacks},
-		Reporter:   report.New(kinds.DaemonSets, c.Recorder, c.metrics),
+		Reporter:   report.New(observe.DaemonSets, c.Recorder, c.metrics),
 	}
 }
 
@@ -156,7 +155,7 @@ func TestUninstallFallsBackForDaemonSets(t *testing.T) {
 
 func TestRouterOfDaemonSets(t *testing.T) {
 	c := newCluster(t).withDaemons()
-	route := router{observe.Reader{Reader: c}, kinds.DaemonSets}
+	route := router{observe.Reader{Reader: c}, observe.DaemonSets}
 	pod := &corev1.Pod{}
 	if err := c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "agent-one"}, pod); err != nil {
 		t.Fatal(err)

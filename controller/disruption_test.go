@@ -12,7 +12,6 @@ import (
 
 	"github.com/stayput/stayput/controller/allowance"
 	"github.com/stayput/stayput/controller/internal/fixture"
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/observe"
@@ -105,7 +104,7 @@ func (b behind) DisruptionBudgets(context.Context, string) ([]*policyv1.PodDisru
 // TestBudgetsConcernUpdates checks that a PodDisruptionBudget enqueues the workloads of its namespace that are being updated.
 func TestBudgetsConcernUpdates(t *testing.T) {
 	c := protected(t, 3)
-	route := router{observe.Reader{Reader: c}, kinds.Deployments}
+	route := router{observe.Reader{Reader: c}, observe.Deployments}
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "any"}}
 	if got := route.budget(t.Context(), budget); len(got) > 0 {
 		t.Errorf("%v are enqueued, and none is being updated", got)
@@ -116,7 +115,7 @@ func TestBudgetsConcernUpdates(t *testing.T) {
 	if got := route.budget(t.Context(), budget); !slices.Equal(got, []reconcile.Request{fixture.Request}) {
 		t.Errorf("%v are enqueued", got)
 	}
-	if got := (router{observe.Reader{Reader: c}, kinds.DaemonSets}).budget(t.Context(), budget); len(got) > 0 {
+	if got := (router{observe.Reader{Reader: c}, observe.DaemonSets}).budget(t.Context(), budget); len(got) > 0 {
 		t.Errorf("%v are enqueued as DaemonSets", got)
 	}
 	c.unlabel()
@@ -131,7 +130,7 @@ func TestPlanSaysWhichBudget(t *testing.T) {
 	r := c.budgeting(c.Observer(), c.Observer())
 	c.start(r)
 	c.reconcile(r)
-	rollout := kinds.Deployment{Rollout: c.Snapshot().Read}
+	rollout := c.Snapshot().Read
 	plan, err := r.planOf(t.Context(), fixture.Web, rollout)
 	want := "waiting for PodDisruptionBudget web, which allows no disruption: 3 of 3 required pods are healthy"
 	if err != nil || plan.Phase != steps.PhaseBudget || !strings.HasSuffix(plan.Message, want) {

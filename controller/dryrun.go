@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
@@ -30,7 +29,7 @@ const dryRunTimeout = 5 * time.Second
 
 // planWithDryRun returns a plan. If the plan needs a dry run, planWithDryRun makes it and plans again with the result.
 // A result is used for one update only, and no longer than engine.Memory says. Policies may have changed since.
-func (r *Reconciler) planWithDryRun(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) steps.Plan {
+func (r *Reconciler) planWithDryRun(ctx context.Context, workload types.NamespacedName, rollout engine.Rollout) steps.Plan {
 	remembered, seen := r.memories.recall(workload), rollout.Snapshot()
 	seen.DryRun, seen.OldDryRun = remembered.NewPods(seen.Settings.Partition, time.Now()), remembered.RefusedOld.Result
 	plan := rollout.Plan()

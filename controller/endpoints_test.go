@@ -10,7 +10,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/internal/observe"
@@ -67,7 +66,7 @@ func (c *cluster) outPods() []string {
 
 func TestRouterOfEndpoints(t *testing.T) {
 	c := draining(t)
-	route := router{observe.Reader{Reader: c}, kinds.Deployments}
+	route := router{observe.Reader{Reader: c}, observe.Deployments}
 	slice := &discoveryv1.EndpointSlice{}
 	if err := c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "web-1"}, slice); err != nil {
 		t.Fatal(err)

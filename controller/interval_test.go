@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -83,7 +83,7 @@ func TestNoIntervalIsKeptAfterAFailure(t *testing.T) {
 	c := newCluster(t)
 	seen := c.withPods(400)
 	r := c.reconciler(seen)
-	r.live = func(context.Context, types.NamespacedName) (kinds.Rollout, error) {
+	r.live = func(context.Context, types.NamespacedName) (engine.Rollout, error) {
 		return nil, fixture.ErrText("down")
 	}
 	for range 2 {

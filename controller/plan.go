@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 // planOf returns a plan. If the plan needs a dry run, planOf plans again with its result. If pods are to be created, it
 // plans again with the quotas.
-func (r *Reconciler) planOf(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
+func (r *Reconciler) planOf(ctx context.Context, workload types.NamespacedName, rollout engine.Rollout) (steps.Plan, error) {
 	remembered := r.memories.recall(workload)
 	endpoints, err := r.drains.Endpoints(ctx, remembered, rollout)
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *Reconciler) wake(workload client.Object) {
 	}
 }
 
-func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
+func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.NamespacedName, rollout engine.Rollout) (steps.Plan, error) {
 	pull := &rollout.Snapshot().Pull
 	pull.Refused = r.memories.recall(workload).PrePullRefused
 	plan := r.planWithDryRun(ctx, workload, rollout)
@@ -62,7 +62,7 @@ func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.Namespac
 // noteRefusal notes that no images are pulled in advance for an update revision, and reports whether it did. If there are
 // pre-pull pods already, a refusal of one more only says that a quota is full, and is not noted. But if another pod has the
 // name of a pre-pull pod, it is noted, because that does not change.
-func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout kinds.Rollout, done write.Outcome) (noted bool) {
+func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout engine.Rollout, done write.Outcome) (noted bool) {
 	created := slices.ContainsFunc(done.Writes, func(w write.Done) bool { return write.CreatesPrePullPod(w.Step) })
 	enough := created || len(rollout.Snapshot().Pull.PrePullPods) > 0
 	if done.Unpulled.Why == "" || enough && !done.Taken {

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -70,7 +69,7 @@ func (c *cluster) pullingReconciler() *Reconciler { return c.reconciler(c.reader
 
 func (c *cluster) pullingDaemonReconciler() *Reconciler {
 	r := c.daemonReconciler()
-	r.cached, r.live = kinds.DaemonSets.Source(c.reader()), kinds.DaemonSets.Source(c.reader())
+	r.cached, r.live = observe.DaemonSets.Source(c.reader()), observe.DaemonSets.Source(c.reader())
 	return r
 }
 
@@ -239,11 +238,11 @@ func TestDaemonSetPullsFirst(t *testing.T) {
 		if owner := metav1.GetControllerOf(prePullPod); owner.Kind != "ControllerRevision" || owner.Name != "web-new" {
 			t.Errorf("%s is controlled by %+v", prePullPod.Name, owner)
 		}
-		enqueued := router{c.reader(), kinds.DaemonSets}.pod(t.Context(), prePullPod)
+		enqueued := router{c.reader(), observe.DaemonSets}.pod(t.Context(), prePullPod)
 		if len(enqueued) != 1 || enqueued[0] != (reconcile.Request{NamespacedName: fixture.Web}) {
 			t.Errorf("the pre-pull pod enqueues %v", enqueued)
 		}
-		if enqueued := (router{c.reader(), kinds.Deployments}).pod(t.Context(), prePullPod); len(enqueued) > 0 {
+		if enqueued := (router{c.reader(), observe.Deployments}).pod(t.Context(), prePullPod); len(enqueued) > 0 {
 			t.Errorf("the pre-pull pod of a DaemonSet enqueues Deployments %v", enqueued)
 		}
 	}
@@ -261,7 +260,7 @@ func TestPrePullPodsEnqueueTheirDeploymentAnywhere(t *testing.T) {
 	c.reconcileTimes(c.pullingReconciler(), 4)
 	c.unlabel()
 	for _, prePullPod := range c.prePullPods() {
-		enqueued := router{c.reader(), kinds.Deployments}.pod(t.Context(), prePullPod)
+		enqueued := router{c.reader(), observe.Deployments}.pod(t.Context(), prePullPod)
 		if len(enqueued) != 1 || enqueued[0] != fixture.Request {
 			t.Errorf("the pre-pull pod enqueues %v", enqueued)
 		}

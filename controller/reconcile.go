@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
@@ -30,7 +29,7 @@ import (
 type Reconciler struct {
 	kind observe.Kind
 	// cached reads the cache, live the API server itself. Rollouts that live returns need not have nodes.
-	cached, live kinds.Source
+	cached, live observe.Source
 	drains       *drain.Drains
 	broker       *allowance.Broker
 	// woken are workloads whose pods wait no longer for others.
@@ -88,7 +87,7 @@ func (r *Reconciler) forgetFallbacks(ctx context.Context) error {
 }
 
 // look carries out the steps that are due. An update that has failed for too long falls back.
-func (r *Reconciler) look(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (reconcile.Result, error) {
+func (r *Reconciler) look(ctx context.Context, workload types.NamespacedName, rollout engine.Rollout) (reconcile.Result, error) {
 	result, err := r.advance(ctx, workload, rollout)
 	if err != nil && r.memories.recall(workload).Failed(time.Now()) && rollout.Decision().Held {
 		why := fmt.Sprintf("it has failed for %s: %v", engine.FailingPatience, err)
@@ -98,7 +97,7 @@ func (r *Reconciler) look(ctx context.Context, workload types.NamespacedName, ro
 }
 
 // advance makes a plan and carries it out, unless the cache is older than what is known.
-func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (reconcile.Result, error) {
+func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName, rollout engine.Rollout) (reconcile.Result, error) {
 	if r.isStale(ctx, workload, rollout) {
 		return reconcile.Result{RequeueAfter: inplace.LookAgain}, nil
 	}
@@ -113,8 +112,8 @@ func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName,
 }
 
 // isStale reports whether the cache shows an older version of an object than is known to exist.
-func (r *Reconciler) isStale(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) bool {
-	late := r.memories.recall(workload).Versions.Lagging(kinds.Objects(rollout))
+func (r *Reconciler) isStale(ctx context.Context, workload types.NamespacedName, rollout engine.Rollout) bool {
+	late := r.memories.recall(workload).Versions.Lagging(engine.Objects(rollout))
 	if late == nil {
 		return false
 	}
@@ -133,7 +132,7 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 	if current == nil {
 		return reconcile.Result{RequeueAfter: inplace.LookAgain}, nil
 	}
-	r.memories.recall(workload).Versions.Remember(kinds.Objects(current)...)
+	r.memories.recall(workload).Versions.Remember(engine.Objects(current)...)
 	return reconcile.Result{RequeueAfter: retryFirst}, nil
 }
 
@@ -141,7 +140,7 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 // falls back. If there is no update, a refusal is an error like any other. Where pods ask for restarts, the pods' turns are
 // confirmed as in an update.
 func (r *Reconciler) execute(
-	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan steps.Plan,
+	ctx context.Context, workload types.NamespacedName, rollout engine.Rollout, plan steps.Plan,
 ) (reconcile.Result, error) {
 	if !plan.Confirmed() {
 		return r.finish(ctx, workload, rollout, plan, r.carryOut(ctx, workload, plan.Steps))
@@ -176,7 +175,7 @@ func (r *Reconciler) execute(
 
 // fallBack leaves the update to the native controller for good, unless it waits while the user wants no pod to be replaced.
 func (r *Reconciler) fallBack(
-	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, why inplace.Reason,
+	ctx context.Context, workload types.NamespacedName, rollout engine.Rollout, why inplace.Reason,
 ) (reconcile.Result, error) {
 	fallback := rollout.FallBack(why)
 	done := r.carryOut(ctx, workload, fallback.Steps)
@@ -203,7 +202,7 @@ func (r *Reconciler) carryOut(ctx context.Context, workload types.NamespacedName
 // overtaken reports whether the workload was edited since it was read, or whether Stayput no longer manages it. It asks
 // the API server only if the plan takes pods out of service. In these cases the native controller may already be
 // working, and counts on these pods.
-func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan steps.Plan) (bool, error) {
+func (r *Reconciler) overtaken(ctx context.Context, rollout engine.Rollout, plan steps.Plan) (bool, error) {
 	if !slices.ContainsFunc(plan.Steps, steps.TakesOut) {
 		return false, nil
 	}
@@ -243,7 +242,7 @@ func (r *Reconciler) term(ctx context.Context, plan steps.Plan) (term context.Co
 
 // finish reports what was done, and returns when to look again.
 func (r *Reconciler) finish(
-	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan steps.Plan, done write.Outcome,
+	ctx context.Context, workload types.NamespacedName, rollout engine.Rollout, plan steps.Plan, done write.Outcome,
 ) (reconcile.Result, error) {
 	r.Reporter.Report(rollout, plan, done.Writes)
 	log.FromContext(ctx).V(1).Info("Reconciled",

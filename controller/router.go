@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -47,7 +46,7 @@ var relabelled = predicate.Funcs{
 // router logs the error.
 type router struct {
 	reader observe.Reader
-	kind   kinds.Kind
+	kind   observe.Kind
 }
 
 func (r router) workload(ctx context.Context, object client.Object) []reconcile.Request {
@@ -117,7 +116,7 @@ func (r router) pod(ctx context.Context, object client.Object) []reconcile.Reque
 	if !ok || !readiness.Out(pod) && !podstate.MayAnswer(pod, inplace.ModeNone) && !r.labelled(ctx, pod.Namespace) {
 		return nil
 	}
-	owned, err := r.kind.Owned(ctx, r.reader, pod)
+	owned, err := r.kind.Holder(ctx, r.reader, pod)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Finding the "+r.kind.Revision.Name+" of a pod", "pod", client.ObjectKeyFromObject(pod))
 		return nil

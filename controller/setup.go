@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/stayput/stayput/controller/allowance"
@@ -26,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/internal/observe"
@@ -90,7 +90,7 @@ func setupKinds(
 		}
 	}
 	broker := &allowance.Broker{Limits: limits, Cached: cached, Live: live(m, cached)}
-	for _, kind := range kinds.All {
+	for _, kind := range observe.Kinds {
 		updates := newReconciler(m, kind, cached, leading, seen, metrics)
 		updates.tracer, updates.broker = tracer, broker
 		if err := setupUpdates(m, kind, cached, updates, dog); err != nil {
@@ -109,15 +109,15 @@ func setupOrphans(m manager.Manager, cached observe.Reader, dog *watchdog.Watchd
 }
 
 // setupUpdates adds the controller for the workloads of one kind, on the leader.
-func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, updates *Reconciler, dog *watchdog.Watchdog) error {
+func setupUpdates(m manager.Manager, kind observe.Kind, cached observe.Reader, updates *Reconciler, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: kind}
-	return builder.ControllerManagedBy(m).Named(kind.Controller).
+	return builder.ControllerManagedBy(m).Named(strings.ToLower(kind.Workload.Name)+"-updates").
 		Watches(kind.Workload.Object(), handler.EnqueueRequestsFromMapFunc(route.workload)).
 		Watches(kind.Revision.Object(), handler.EnqueueRequestsFromMapFunc(route.revision)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(route.pod)).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints)).
 		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(route.budget)).
-		Watches(&corev1.Node{}, gathered(route.node), builder.WithPredicates(kind.Nodes)).
+		Watches(&corev1.Node{}, gathered(route.node), builder.WithPredicates(nodesOf(kind))).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WatchesRawSource(source.Channel(updates.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(options()).
@@ -136,10 +136,10 @@ func newWriter(m manager.Manager, cached observe.Reader) write.Writer {
 }
 
 func newReconciler(
-	m manager.Manager, kind kinds.Kind, cached observe.Reader, leading observe.Leadership, seen *drain.Listings, metrics *report.Metrics,
+	m manager.Manager, kind observe.Kind, cached observe.Reader, leading observe.Leadership, seen *drain.Listings, metrics *report.Metrics,
 ) *Reconciler {
 	return &Reconciler{
-		kind:       kind.Kind,
+		kind:       kind,
 		woken:      make(chan event.GenericEvent, mostWoken),
 		cached:     kind.Source(cached),
 		live:       kind.Source(live(m, cached).WithoutNodes()),

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -28,7 +27,7 @@ import (
 
 func TestRouter(t *testing.T) {
 	c := newCluster(t)
-	route := router{observe.Reader{Reader: c}, kinds.Deployments}
+	route := router{observe.Reader{Reader: c}, observe.Deployments}
 	rollout := c.Snapshot().Read
 	old, pod := c.ReplicaSet("web-old"), rollout.Seen.Pods[0]
 	marked := c.ReplicaSet("web-old")
@@ -138,10 +137,10 @@ func TestNodesConcernTheDeploymentsOnThem(t *testing.T) {
 	agent := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: fixture.Web.Namespace, Name: "agent"}}
 	for node, want := range map[string][]reconcile.Request{"one": {fixture.Request}, "two": {fixture.Request}, "three": nil} {
 		object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-		if got := (router{observe.Reader{Reader: c}, kinds.Deployments}).node(t.Context(), object); !slices.Equal(got, want) {
+		if got := (router{observe.Reader{Reader: c}, observe.Deployments}).node(t.Context(), object); !slices.Equal(got, want) {
 			t.Errorf("node %s concerns %v, want %v", node, got, want)
 		}
-		got := (router{observe.Reader{Reader: c}, kinds.DaemonSets}).node(t.Context(), object)
+		got := (router{observe.Reader{Reader: c}, observe.DaemonSets}).node(t.Context(), object)
 		if !slices.Equal(got, []reconcile.Request{agent}) {
 			t.Errorf("node %s concerns %v, want %v", node, got, agent)
 		}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/tracing"
 )
@@ -24,7 +24,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // snapshot reads a workload from the cache; nil if it is gone.
-func (r *Reconciler) snapshot(ctx context.Context, workload types.NamespacedName) (kinds.Rollout, error) {
+func (r *Reconciler) snapshot(ctx context.Context, workload types.NamespacedName) (engine.Rollout, error) {
 	ctx, span := tracing.Within(ctx, "snapshot")
 	rollout, err := r.cached(ctx, workload)
 	if span.IsRecording() && rollout != nil {
@@ -35,7 +35,7 @@ func (r *Reconciler) snapshot(ctx context.Context, workload types.NamespacedName
 }
 
 // plan makes a plan. Dry runs and reads that the plan needs are part of its span.
-func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
+func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout engine.Rollout) (steps.Plan, error) {
 	ctx, span := tracing.Within(ctx, "plan")
 	plan, err := r.planOf(ctx, workload, rollout)
 	if span.IsRecording() {

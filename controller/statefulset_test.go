@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 const statefulSetJSON = `{
@@ -61,14 +61,14 @@ func (c *cluster) withMembers(labels string) *cluster {
 func (c *cluster) memberReconciler() *Reconciler {
 	live := c.Observer()
 	return &Reconciler{
-		kind:   kinds.StatefulSets.Kind,
-		cached: kinds.StatefulSets.Source(live), live: kinds.StatefulSets.Source(live),
+		kind:   observe.StatefulSets,
+		cached: observe.StatefulSets.Source(live), live: observe.StatefulSets.Source(live),
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
 		leadership: c.leadership(),
 		hold:       c.hold(),
 		writer:     write.Writer{Client: c, Live: c, Fallbacks: fixture.Fallbacks},
-		Reporter:   report.New(kinds.StatefulSets, c.Recorder, c.metrics),
+		Reporter:   report.New(observe.StatefulSets, c.Recorder, c.metrics),
 	}
 }
 

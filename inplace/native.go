@@ -24,3 +24,6 @@ const (
 	AnnotationMax      = "deployment.kubernetes.io/max-replicas"
 	AnnotationRevision = "deployment.kubernetes.io/revision"
 )
+
+// NativeController returns the user that the native controller of that name has.
+func NativeController(name string) string { return "system:serviceaccount:kube-system:" + name }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/internal/observe"
 	"github.com/stayput/stayput/webhook"
 )
@@ -60,7 +61,7 @@ func kindsBehind(resources []string) []string {
 func pluralsOf(kinds []string) []string {
 	var plurals []string
 	for _, kind := range kinds {
-		plural, _ := meta.UnsafeGuessKindToResource(observe.GroupVersion.WithKind(kind))
+		plural, _ := meta.UnsafeGuessKindToResource(apps.GroupVersion.WithKind(kind))
 		plurals = append(plurals, plural.Resource)
 	}
 	return plurals
@@ -80,7 +81,7 @@ func TestKindsMayBeWatched(t *testing.T) {
 	for _, verb := range []string{"get", "list", "watch"} {
 		var may []string
 		for _, rule := range clusterRole(t, "base/rbac.yaml", "stayput").Rules {
-			if slices.Contains(rule.APIGroups, observe.GroupVersion.Group) && slices.Contains(rule.Verbs, verb) {
+			if slices.Contains(rule.APIGroups, apps.GroupVersion.Group) && slices.Contains(rule.Verbs, verb) {
 				may = append(may, rule.Resources...)
 			}
 		}

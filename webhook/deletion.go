@@ -26,7 +26,7 @@ func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (a
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
-	refuse, err := kind.refusePod(h.holding, ctx, pod)
+	refuse, err := h.refusePod(ctx, *kind, pod)
 	return deletion(req, refuse), err
 }
 
@@ -35,7 +35,7 @@ func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (a
 // pkg/controller/statefulset/stateful_set_control.go): all else is done by then, and they retry by themselves.
 func (h nativeWrites) validateRevision(ctx context.Context, req admission.Request) (answer, error) {
 	kind := kindBy(req)
-	if kind == nil || kind.keepsRevision == nil {
+	if kind == nil || kind.Of == nil {
 		return allow(), nil
 	}
 	revision, err := decode[apps.ControllerRevision](req.OldObject)
@@ -46,7 +46,7 @@ func (h nativeWrites) validateRevision(ctx context.Context, req admission.Reques
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
-	stays, err := h.either(func(reader observe.Reader) (bool, error) { return kind.keepsRevision(h.holding, ctx, reader, revision) })
+	stays, err := h.either(func(reader observe.Reader) (bool, error) { return h.keepsRevision(ctx, *kind, reader, revision) })
 	if !stays || err != nil {
 		return allow(), err
 	}
@@ -63,7 +63,7 @@ func (h nativeWrites) throttleDeletion(ctx context.Context, req admission.Reques
 	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || deployments.MayBeDeleted(pod) {
 		return allow(), err
 	}
-	h.throttled[kind.podsBy].wait(ctx, ownerOf(pod), kind.futile(h.holding, pod))
+	h.throttled[kind.PodsBy].wait(ctx, ownerOf(pod), h.futile(*kind, pod))
 	return allow(), nil
 }
 

@@ -10,25 +10,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/patches"
-	"github.com/stayput/stayput/internal/observe"
 )
-
-// The users of the native controllers of Deployments and of ReplicaSets.
-const (
-	deploymentController = "system:serviceaccount:kube-system:deployment-controller"
-	replicaSetController = "system:serviceaccount:kube-system:replicaset-controller"
-)
-
-// deploymentKind: the Deployment controller scales ReplicaSets, deletes old ones and reports the status. The ReplicaSet controller
-// creates and deletes pods.
-var deploymentKind = kind{
-	Kind:       observe.Deployments,
-	podsBy:     replicaSetController,
-	decideEdit: templateEdits.decideDeployment,
-	refusePod:  holding.refuseUpdating,
-	futile:     holding.surplusPasses,
-	throttle:   throttling{throttle, throttleTwo},
-}
 
 func (h templateEdits) decideDeployment(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
 	deployment, err := decode[apps.Deployment](req.Object)

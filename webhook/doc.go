@@ -13,7 +13,8 @@
 // # What an answer rests on
 //
 // The table of what is held, and of what the native controllers then do, is in docs/architecture.md. A native controller repeats a write
-// that was refused with a Conflict, so the cache may deny it. An allowed write cannot be taken back, so only live reads allow one (hold.go).
+// that was refused with a Conflict, so the cache may deny it. An allowed write cannot be taken back, so only live reads allow one
+// (hold.go).
 // A deletion that was refused with NotFound does not come again, so the denial rests on live reads, and so does that of a status that says
 // that all is done. The exception is the deletion of a DaemonSet's pod that is out of service: its return makes the controller look again
 // (daemonset.go). Where a live read fails or takes too long, the cache may deny with a Conflict (hold.go).

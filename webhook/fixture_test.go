@@ -33,6 +33,12 @@ import (
 	"github.com/stayput/stayput/internal/watchdog"
 )
 
+// The users of the native controllers of DaemonSets and of StatefulSets.
+var (
+	daemonSetController   = observe.DaemonSets.PodsBy
+	statefulSetController = observe.StatefulSets.PodsBy
+)
+
 const (
 	space = "shop"
 	own   = "stayput-system"

@@ -1,27 +1,71 @@
 package webhook
 
 import (
+	"context"
+
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/internal/observe"
 )
 
-// kinds are the kinds of workloads whose edits and native writes the webhooks decide on.
-var kinds = []kind{deploymentKind, daemonSetKind, statefulSetKind}
+// The users of the native controllers of Deployments and of ReplicaSets.
+var (
+	deploymentController = inplace.NativeController("deployment-controller")
+	replicaSetController = observe.Deployments.PodsBy
+)
 
 // kindBy returns the kind of workload whose native controller deletes the object; nil if another client does.
-func kindBy(req admission.Request) *kind {
-	for _, kind := range kinds {
-		if by(req, kind.podsBy, admissionv1.Delete) {
+func kindBy(req admission.Request) *observe.Kind {
+	for _, kind := range observe.Kinds {
+		if by(req, kind.PodsBy, admissionv1.Delete) {
 			return &kind
 		}
 	}
 	return nil
 }
 
+// decide decides what the edit of a template of that kind will do.
+func (h templateEdits) decide(ctx context.Context, kind observe.Kind, req admission.Request, before *workload) (editDecision, error) {
+	if kind.Of == nil {
+		return h.decideDeployment(ctx, req, before)
+	}
+	return h.decideRevised(ctx, kind, req, before)
+}
+
+// refusePod returns the error with which a deletion of the pod by the kind's native controller is refused; nil if the pod does not stay.
+func (h holding) refusePod(ctx context.Context, kind observe.Kind, pod *corev1.Pod) (refusal, error) {
+	if kind.Of == nil {
+		return h.refuseUpdating(ctx, pod)
+	}
+	return h.refuseControlled(ctx, kind, pod)
+}
+
+// futile returns a function that reports whether the kind's native controller achieves nothing by deleting the pod: see throttle.go.
+func (h holding) futile(kind observe.Kind, pod *corev1.Pod) func(context.Context) bool {
+	if kind.Of == nil {
+		return h.surplusPasses(pod)
+	}
+	return h.sameState(kind, pod)
+}
+
 func throttledByUser() map[string]*throttled {
 	by := map[string]*throttled{deploymentController: newThrottled(throttling{throttle, 1})}
-	for _, kind := range kinds {
-		by[kind.podsBy] = newThrottled(kind.throttle)
+	for _, kind := range observe.Kinds {
+		by[kind.PodsBy] = newThrottled(throttlingOf(kind))
 	}
 	return by
+}
+
+// throttlingOf returns how long the kind's native controller waits for an answer.
+func throttlingOf(kind observe.Kind) throttling {
+	switch {
+	case kind.Of == nil:
+		return throttling{throttle, throttleTwo}
+	case kind.FewWorkers:
+		return throttling{throttleFew, 1}
+	}
+	return throttling{throttle, 1}
 }

@@ -9,29 +9,13 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/controllerrevisions"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/observe"
 )
 
-// revised returns what the webhooks do for a kind whose revisions are ControllerRevisions, besides what is special about it. Its native
-// controller creates and deletes the pods, and deletes revisions. As long as the state of a workload stays the same, it deletes the same
-// pods in vain.
-func revised(k observe.Revised, state func(controllerrevisions.Rollout) string, special kind) kind {
-	special.Kind = k.Kind
-	special.decideEdit = func(h templateEdits, ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
-		return h.decideRevised(ctx, k, req, before)
-	}
-	special.keepsRevision = func(
-		h holding, ctx context.Context, reader observe.Reader, revision *apps.ControllerRevision,
-	) (bool, error) {
-		return h.keepsRevisionOf(ctx, k, reader, revision)
-	}
-	special.futile = func(h holding, pod *corev1.Pod) func(context.Context) bool { return h.sameState(k, state, pod) }
-	return special
-}
-
 func (h templateEdits) decideRevised(
-	ctx context.Context, k observe.Revised, req admission.Request, before *workload,
+	ctx context.Context, k observe.Kind, req admission.Request, before *workload,
 ) (editDecision, error) {
 	edited := k.Workload.Object()
 	if err := decodeInto(edited, req.Object); err != nil {
@@ -45,21 +29,25 @@ func (h templateEdits) decideRevised(
 	return editDecisionOf(rollout.DecideEdit(before.Spec.Template)), nil
 }
 
-// refuseControlled refuses the deletion of a pod that is updated in place with a Conflict, after which the native controller tries again.
-// A pod without a controller was orphaned on purpose after the deletion was decided.
-func (h holding) refuseControlled(ctx context.Context, k observe.Revised, pod *corev1.Pod) (refusal, error) {
-	if metav1.GetControllerOfNoCopy(pod) == nil {
-		return conflict, nil
+// refuseControlled refuses the deletion of a pod that is updated in place with a Conflict, after which the native controller tries again. A
+// pod without a controller was orphaned on purpose after the deletion was decided. Where the controller takes a pod as gone after NotFound,
+// it looks again only after an event. Such an event comes, even if all managers die, only for a pod that is out of service: its kubelet
+// puts it back.
+func (h holding) refuseControlled(ctx context.Context, k observe.Kind, pod *corev1.Pod) (refusal, error) {
+	if metav1.GetControllerOfNoCopy(pod) != nil {
+		held, err := h.either(func(reader observe.Reader) (bool, error) { return h.holdsDeletion(ctx, k, reader, pod) })
+		if !held || err != nil {
+			return nil, err
+		}
 	}
-	held, err := h.either(func(reader observe.Reader) (bool, error) { return h.holdsDeletion(ctx, k, reader, pod) })
-	if !held || err != nil {
-		return nil, err
+	if k.GoneIfNotFound && readiness.Out(pod) {
+		return notFound, nil
 	}
 	return conflict, nil
 }
 
 // holdsDeletion reports whether the deletion of the pod is held by what the reader reads.
-func (h holding) holdsDeletion(ctx context.Context, k observe.Revised, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+func (h holding) holdsDeletion(ctx context.Context, k observe.Kind, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	rollout, err := k.Deletion(ctx, reader, pod, h.Cached)
 	if rollout == nil || err != nil {
 		return false, err
@@ -71,8 +59,9 @@ func (h holding) holdsDeletion(ctx context.Context, k observe.Revised, reader ob
 	return stay, nil
 }
 
-func (h holding) keepsRevisionOf(
-	ctx context.Context, k observe.Revised, reader observe.Reader, revision *apps.ControllerRevision,
+// keepsRevision reports whether a ControllerRevision that the native controller deletes is to stay.
+func (h holding) keepsRevision(
+	ctx context.Context, k observe.Kind, reader observe.Reader, revision *apps.ControllerRevision,
 ) (bool, error) {
 	rollout, err := k.RolloutOfControlled(ctx, reader, revision)
 	if rollout == nil || err != nil {
@@ -92,11 +81,13 @@ func (h holding) holdsSince(rollout *controllerrevisions.Rollout) {
 		workload.Object, workload.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Seen.Now)
 }
 
-// sameState returns a function that reports whether the pod stays, and the state of its workload is the same as at the first call.
-func (h holding) sameState(
-	k observe.Revised, state func(controllerrevisions.Rollout) string, pod *corev1.Pod,
-) func(context.Context) bool {
-	before := ""
+// sameState returns a function that reports whether the pod stays, and the state of its workload is the same as at the first call. As long
+// as it is, the native controller deletes the same pods in vain.
+func (h holding) sameState(k observe.Kind, pod *corev1.Pod) func(context.Context) bool {
+	before, state := "", controllerrevisions.Rollout.Progress
+	if k.GoneIfNotFound {
+		state = controllerrevisions.Rollout.OutOfService
+	}
 	return func(ctx context.Context) bool {
 		if before == "" {
 			if stays, err := h.holdsDeletion(ctx, k, h.Cached, pod); !stays || err != nil {

@@ -2,6 +2,8 @@ package webhook
 
 import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // Register adds each webhook to the server at its path. The server limits how many requests there are and how long each may take. The
@@ -39,10 +41,10 @@ type route struct {
 // routes returns all webhooks by path. The package documentation says what the API server calls them for.
 func (h Handlers) routes() map[string]route {
 	var workloads, podsBy, revisionsBy []string
-	for _, kind := range kinds {
-		workloads, podsBy = append(workloads, kind.Workload.Name), append(podsBy, kind.podsBy)
-		if kind.keepsRevision != nil {
-			revisionsBy = append(revisionsBy, kind.podsBy)
+	for _, kind := range observe.Kinds {
+		workloads, podsBy = append(workloads, kind.Workload.Name), append(podsBy, kind.PodsBy)
+		if kind.Of != nil {
+			revisionsBy = append(revisionsBy, kind.PodsBy)
 		}
 	}
 	pods, byDeployment := []string{"Pod"}, []string{deploymentController}

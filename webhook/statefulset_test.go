@@ -15,6 +15,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // statefulSet returns a StatefulSet that is updated in place.
@@ -208,7 +209,7 @@ func TestMemberDeletionWaitsForStayput(t *testing.T) {
 					return now.List(ctx, into, options...)
 				},
 			})
-			futile := statefulSetKind.futile(handlers(t, changing, changing).holding(), member("db-1", "db-a"))
+			futile := handlers(t, changing, changing).holding().futile(observe.StatefulSets, member("db-1", "db-a"))
 			first := futile(t.Context())
 			now = test.then
 			if waits := [2]bool{first, futile(t.Context())}; waits != test.waits {

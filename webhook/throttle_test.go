@@ -14,6 +14,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 func TestThrottleWaits(t *testing.T) {
@@ -76,13 +77,13 @@ func TestWhatEndsThrottling(t *testing.T) {
 			markUpdating(revision(t, "web-1", v1Template, "1"))},
 		"a pod is taken out of service": {
 			func(h Handlers) func(context.Context) bool {
-				return daemonSetKind.futile(h.holding(), daemon("agent-x", "1"))
+				return h.holding().futile(observe.DaemonSets, daemon("agent-x", "1"))
 			},
 			outOfService(daemon("agent-x", "1")),
 		},
 		"another template": {
 			func(h Handlers) func(context.Context) bool {
-				return daemonSetKind.futile(h.holding(), daemon("agent-x", "1"))
+				return h.holding().futile(observe.DaemonSets, daemon("agent-x", "1"))
 			},
 			newer(daemonSet(t, v2Template)),
 		},

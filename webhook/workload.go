@@ -121,17 +121,18 @@ func edits(req admission.Request, now, before *workload) bool {
 // namespace and edit at once. It lists what the stored workload selects and controls, whatever the request says. The decision has no text
 // if the workload is not managed: then only its namespace was read, so that nothing else can fail.
 func (h templateEdits) decideEdit(ctx context.Context, req admission.Request, now, before *workload) (editDecision, error) {
-	at := slices.IndexFunc(kinds, func(kind kind) bool { return kind.Workload.Name == req.Kind.Kind })
+	at := slices.IndexFunc(observe.Kinds, func(kind observe.Kind) bool { return kind.Workload.Name == req.Kind.Kind })
 	if at < 0 {
 		return editDecision{}, nil
 	}
-	mode, err := h.Live.Mode(ctx, kinds[at].Kind, req.Namespace, now.Labels)
+	kind := observe.Kinds[at]
+	mode, err := h.Live.Mode(ctx, kind, req.Namespace, now.Labels)
 	if err != nil || !mode.Manages() {
 		return editDecision{mode: mode}, err
 	}
-	decided, err := kinds[at].decideEdit(h, ctx, req, before)
+	decided, err := h.decide(ctx, kind, req, before)
 	if err == nil {
-		decided.Autoscaler = h.aboutAutoscalers(ctx, kinds[at].Kind, req, decided)
+		decided.Autoscaler = h.aboutAutoscalers(ctx, kind, req, decided)
 	}
 	return decided, err
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/disruption"
@@ -49,7 +48,7 @@ type Broker struct {
 }
 
 // See has the snapshot of a workload say what limits and PodDisruptionBudgets leave for it.
-func (b *Broker) See(ctx context.Context, rollout kinds.Rollout) error {
+func (b *Broker) See(ctx context.Context, rollout engine.Rollout) error {
 	if !b.concerns(rollout) {
 		return nil
 	}
@@ -71,12 +70,12 @@ func (b *Broker) See(ctx context.Context, rollout kinds.Rollout) error {
 }
 
 // concerns reports whether the workload's pods need room.
-func (b *Broker) concerns(rollout kinds.Rollout) bool {
+func (b *Broker) concerns(rollout engine.Rollout) bool {
 	return b != nil && (len(b.Limits) > 0 || rollout.Snapshot().Settings.DisruptionBudgets)
 }
 
 // budgetsOf returns the PodDisruptionBudgets that count for the workload; none if its settings do not ask for them.
-func budgetsOf(ctx context.Context, from reader, rollout kinds.Rollout) ([]*policyv1.PodDisruptionBudget, error) {
+func budgetsOf(ctx context.Context, from reader, rollout engine.Rollout) ([]*policyv1.PodDisruptionBudget, error) {
 	if !rollout.Snapshot().Settings.DisruptionBudgets {
 		return nil, nil
 	}
@@ -85,7 +84,7 @@ func budgetsOf(ctx context.Context, from reader, rollout kinds.Rollout) ([]*poli
 
 // Planned notes that a limit keeps pods of the workload in service, if its plan says so. Wake has the workload planned again: it is called
 // when there is room for them.
-func (b *Broker) Planned(ctx context.Context, rollout kinds.Rollout, plan steps.Plan, wake func()) error {
+func (b *Broker) Planned(ctx context.Context, rollout engine.Rollout, plan steps.Plan, wake func()) error {
 	waits := plan.WaitsFor(steps.FilterLimit)
 	if b == nil || len(waits) == 0 {
 		return nil
@@ -103,7 +102,7 @@ func (b *Broker) Planned(ctx context.Context, rollout kinds.Rollout, plan steps.
 // others have their room until settle is called with what became of them. If pods or PodDisruptionBudgets cannot be read, there is no room:
 // an update waits, since a native rollout would ask neither.
 func (b *Broker) Reserve(
-	ctx context.Context, rollout kinds.Rollout, todo []steps.Step,
+	ctx context.Context, rollout engine.Rollout, todo []steps.Step,
 ) (kept []steps.Step, settle func(write.Outcome), all bool) {
 	disrupts := func(step steps.Step) bool { return steps.Disrupted(step) != nil }
 	if !b.concerns(rollout) || !slices.ContainsFunc(todo, disrupts) {
@@ -118,7 +117,7 @@ func (b *Broker) Reserve(
 }
 
 // reserve returns the steps that are kept, and what was reserved for their pods before.
-func (b *Broker) reserve(ctx context.Context, rollout kinds.Rollout, todo []steps.Step) ([]steps.Step, reservations, error) {
+func (b *Broker) reserve(ctx context.Context, rollout engine.Rollout, todo []steps.Step) ([]steps.Step, reservations, error) {
 	budgets, err := budgetsOf(ctx, b.Live, rollout)
 	if err != nil {
 		return nil, nil, err
@@ -145,7 +144,7 @@ func (b *Broker) reserve(ctx context.Context, rollout kinds.Rollout, todo []step
 
 // take reserves room for the pods, as far as those that count them leave room. The caller has the lock.
 func (b *Broker) take(
-	rollout kinds.Rollout, todo []steps.Step, shared []engine.Reserver, limits bool,
+	rollout engine.Rollout, todo []steps.Step, shared []engine.Reserver, limits bool,
 ) (kept []steps.Step, before reservations) {
 	nodes, now, before := readiness.NodesByName(rollout.Snapshot().Nodes), time.Now(), reservations{}
 	young := now.Sub(b.since) < settling
@@ -192,7 +191,7 @@ func (b *Broker) settle(ctx context.Context, before reservations, done write.Out
 
 // disruption returns what is known about the PodDisruptionBudgets.
 func (b *Broker) disruption(
-	ctx context.Context, rollout kinds.Rollout, budgets []*policyv1.PodDisruptionBudget,
+	ctx context.Context, rollout engine.Rollout, budgets []*policyv1.PodDisruptionBudget,
 ) (disruption.Seen, error) {
 	if len(budgets) == 0 {
 		return disruption.Seen{}, nil

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -104,10 +103,10 @@ func allowing(required int32, pods []*corev1.Pod) []*policyv1.PodDisruptionBudge
 }
 
 // workload returns the rollout of a Deployment with these pods, in the namespace of the first, that asks for PodDisruptionBudgets.
-func workload(name string, pods ...*corev1.Pod) kinds.Rollout {
-	return kinds.Deployment{Rollout: &deployments.Rollout{
+func workload(name string, pods ...*corev1.Pod) engine.Rollout {
+	return &deployments.Rollout{
 		Deployment: &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: pods[0].Namespace, Name: name, UID: types.UID(name)}},
-		Seen:       engine.Snapshot{Pods: pods, Settings: inplace.Settings{DisruptionBudgets: true}}}}
+		Seen:       engine.Snapshot{Pods: pods, Settings: inplace.Settings{DisruptionBudgets: true}}}
 }
 
 func taking(pods ...*corev1.Pod) (todo []steps.Step) {
@@ -135,7 +134,7 @@ func budgeted(allowed int, pods ...*corev1.Pod) (*shop, *Broker) {
 }
 
 // reserve returns the names of the pods that may be taken.
-func reserve(t *testing.T, b *Broker, rollout kinds.Rollout, todo []steps.Step) ([]string, func(write.Outcome)) {
+func reserve(t *testing.T, b *Broker, rollout engine.Rollout, todo []steps.Step) ([]string, func(write.Outcome)) {
 	t.Helper()
 	kept, settle, all := b.Reserve(t.Context(), rollout, todo)
 	if all != (len(kept) == len(todo)) {
@@ -334,7 +333,7 @@ func TestAPodThatIsGoneCountsNoMore(t *testing.T) {
 }
 
 // seen is the snapshot of a workload with what the Broker says about it.
-func seen(t *testing.T, b *Broker, rollout kinds.Rollout) *engine.Snapshot {
+func seen(t *testing.T, b *Broker, rollout engine.Rollout) *engine.Snapshot {
 	t.Helper()
 	if err := b.See(t.Context(), rollout); err != nil {
 		t.Fatal(err)

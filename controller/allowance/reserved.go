@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace/concurrency"
+	"github.com/stayput/stayput/inplace/engine"
 )
 
 // doubtful is for how long a reservation counts of which it is not known whether the pod was written, or whether the cache shows it.
@@ -118,7 +118,7 @@ func (b *Broker) lockOf(name string) *namespace {
 
 // catchUp reads the pods of a namespace with PodDisruptionBudgets from the API server, once. Room counts as reserved for those of which the
 // cache is older: the leader before this one may have written them. The caller has the lock of the namespace.
-func (b *Broker) catchUp(ctx context.Context, rollout kinds.Rollout, there *namespace, budgets []*policyv1.PodDisruptionBudget) error {
+func (b *Broker) catchUp(ctx context.Context, rollout engine.Rollout, there *namespace, budgets []*policyv1.PodDisruptionBudget) error {
 	if there.known || len(budgets) == 0 {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
@@ -35,9 +34,9 @@ type Drains struct {
 
 // Endpoints returns what a plan has to know of endpoints: whether a pod that serves is the last one of a Service, and since when pods that
 // are out of service drain. It reads nothing, and returns nil, while no pod is updated.
-func (d *Drains) Endpoints(ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout) (podstate.Endpoints, error) {
+func (d *Drains) Endpoints(ctx context.Context, remembered *engine.Memory, rollout engine.Rollout) (podstate.Endpoints, error) {
 	seen := rollout.Snapshot()
-	if !kinds.Marked(rollout) && !slices.ContainsFunc(seen.Pods, isOutOrAsks) {
+	if !engine.Marked(rollout) && !slices.ContainsFunc(seen.Pods, isOutOrAsks) {
 		remembered.Drains = nil
 		return nil, nil
 	}
@@ -66,7 +65,7 @@ func isOutOrAsks(pod *corev1.Pod) bool {
 // Confirm asks the API server once more, right before containers stop. It leaves out the steps for which it is too
 // early. It returns false if there are such steps.
 func (d *Drains) Confirm(
-	ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout, todo []steps.Step,
+	ctx context.Context, remembered *engine.Memory, rollout engine.Rollout, todo []steps.Step,
 ) (kept []steps.Step, confirmed bool) {
 	seen := rollout.Snapshot()
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(todo, restartsDrained) {
@@ -93,7 +92,7 @@ func restartsDrained(step steps.Step) bool {
 
 // ask asks the API server about the pods that are out of service, and remembers which of them no slice offers. An error does not end the
 // reconcile. Then nothing is known of the endpoints, and the plan waits for at most as long as a drain may take altogether.
-func (d *Drains) ask(ctx context.Context, remembered *engine.Memory, rollout kinds.Rollout) podstate.Endpoints {
+func (d *Drains) ask(ctx context.Context, remembered *engine.Memory, rollout engine.Rollout) podstate.Endpoints {
 	seen := rollout.Snapshot()
 	current, err := d.Live.Endpoints(ctx, rollout.Workload().GetNamespace(), seen.Pods)
 	if err != nil {

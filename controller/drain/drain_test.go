@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
@@ -30,10 +29,10 @@ func (c *cluster) endpointsNow() podstate.Endpoints {
 	return endpoints
 }
 
-func (c *cluster) draining() kinds.Rollout {
+func (c *cluster) draining() engine.Rollout {
 	rollout := c.Snapshot().Read
 	rollout.Seen.Settings.Drain = drain
-	return kinds.Deployment{Rollout: rollout}
+	return rollout
 }
 
 // unreadable is an API server that cannot be reached.
@@ -120,7 +119,7 @@ func TestEndpointsAreReadWherePodsAreUpdated(t *testing.T) {
 			rollout.Seen.Settings.Drain = drain
 			test.change(rollout)
 			d := &Drains{Cached: observe.Reader{Reader: c}, Live: unreadable{}}
-			endpoints, err := d.Endpoints(t.Context(), &engine.Memory{}, kinds.Deployment{Rollout: rollout})
+			endpoints, err := d.Endpoints(t.Context(), &engine.Memory{}, rollout)
 			if err != nil || (endpoints != nil) != test.read {
 				t.Fatalf("read %v, %v", endpoints, err)
 			}

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 var (
@@ -27,7 +27,7 @@ func native(code string) steps.Plan {
 }
 
 func (s *story) bypasses() float64 {
-	return testutil.ToFloat64(s.metrics.bypassed.WithLabelValues(shop, kinds.Deployments.Workload.Name))
+	return testutil.ToFloat64(s.metrics.bypassed.WithLabelValues(shop, observe.Deployments.Workload.Name))
 }
 
 // sees reports the plans one by one, each later than the one before.

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/internal/bynamespace"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // Metrics has the metrics of updates in place. Durations are in seconds. Each metric has the label bynamespace.Label, unless it is about
@@ -80,7 +80,7 @@ func (m *Metrics) begin(namespace string) {
 	for _, vector := range []*prometheus.HistogramVec{m.duration, m.unavailable} {
 		vector.WithLabelValues(namespace)
 	}
-	for _, kind := range kinds.All {
+	for _, kind := range observe.Kinds {
 		m.bypassed.WithLabelValues(namespace, kind.Workload.Name)
 	}
 	for _, mode := range inplace.NamespaceModes {

@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // counted are metrics of each kind: a counter with its sum of all namespaces, and two that say what is in progress.
@@ -89,7 +89,7 @@ func TestMetricsOfANamespace(t *testing.T) {
 func TestMetricsOfAllKinds(t *testing.T) {
 	s := newStory(t)
 	s.begin()
-	daemonSets := New(kinds.DaemonSets, s.Recorder, s.metrics)
+	daemonSets := New(observe.DaemonSets, s.Recorder, s.metrics)
 	daemonSets.Updates[types.NamespacedName{Namespace: shop, Name: "agent"}] = &update{still: true}
 	s.wantsOf("two updates", `
 		stayput_updates_in_flight{workload_namespace=""} 0

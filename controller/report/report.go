@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
@@ -26,6 +25,7 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // These are the reasons of the events that Stayput records: on workloads, and the last four on pods. docs/reference/events.md
@@ -94,7 +94,7 @@ const longestNote = 1024
 // transitions that it sees in the objects. What it remembers only keeps it from reporting them twice, and no decision
 // depends on it. A process that finds an update in progress does not report its start again.
 type Reporter struct {
-	kind     kinds.Kind
+	kind     observe.Kind
 	recorder events.EventRecorder
 	metrics  *Metrics
 
@@ -121,7 +121,7 @@ type update struct {
 }
 
 // New returns a Reporter for one kind of workload.
-func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Reporter {
+func New(kind observe.Kind, recorder events.EventRecorder, metrics *Metrics) *Reporter {
 	r := &Reporter{
 		kind:      kind,
 		recorder:  recorder,
@@ -138,7 +138,7 @@ func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Repo
 func (r *Reporter) Kind() string { return r.kind.Workload.Name }
 
 // Report reports what the writes have changed and what the plan has found out.
-func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write.Done) {
+func (r *Reporter) Report(rollout engine.Rollout, plan steps.Plan, writes []write.Done) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	n := news{Reporter: r, key: client.ObjectKeyFromObject(rollout.Workload()), rollout: rollout, seen: rollout.Snapshot(),
@@ -217,7 +217,7 @@ type news struct {
 	*Reporter
 	key       types.NamespacedName
 	namespace string // for metrics
-	rollout   kinds.Rollout
+	rollout   engine.Rollout
 	seen      *engine.Snapshot
 	plan      steps.Plan
 	writes    []write.Done
@@ -559,7 +559,7 @@ func (n news) recreated() {
 func (n news) completed() {
 	known, updateRevision := n.current(), n.updateRevision()
 	if known == nil || updateRevision == nil || updateRevision.GetUID() != known.updateRevision ||
-		kinds.Marked(n.rollout) || !n.rollout.Done() {
+		engine.Marked(n.rollout) || !n.rollout.Done() {
 		return
 	}
 	took := n.seen.Now.Sub(known.started)

@@ -14,12 +14,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // shop is the namespace of the Deployment.
@@ -39,7 +39,7 @@ func newStory(t *testing.T) *story {
 	metrics := NewMetrics(c.Registry)
 	metrics.Namespaces.Add(shop)
 	metrics.Namespaces.Begin()
-	return &story{cluster: c, reporter: New(kinds.Deployments, c.Recorder, metrics), metrics: metrics, Frozen: c.Snapshot()}
+	return &story{cluster: c, reporter: New(observe.Deployments, c.Recorder, metrics), metrics: metrics, Frozen: c.Snapshot()}
 }
 
 func (s *story) replicaSetOf(name string) *apps.ReplicaSet {
@@ -79,7 +79,7 @@ func (s *story) report(plan steps.Plan, writes ...write.Done) {
 	if plan.Decision.UpdateRevision == nil {
 		plan.Decision.UpdateRevision = steps.RevisionOf(s.Read.UpdateRevision())
 	}
-	s.reporter.Report(kinds.Deployment{Rollout: s.Read}, plan, writes)
+	s.reporter.Report(s.Read, plan, writes)
 	s.apply(writes)
 }
 

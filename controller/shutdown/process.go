@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/observe"
 )
@@ -32,7 +31,7 @@ func OfProcess(ctx context.Context, c client.Client, live observe.Reader) error 
 func (r runner) concerned(ctx context.Context) ([]string, error) {
 	first := sets.New[string]()
 	var failed []error
-	for _, kind := range kinds.All {
+	for _, kind := range observe.Kinds {
 		workloads, err := r.marked(ctx, kind)
 		failed = append(failed, err)
 		for workload := range workloads {

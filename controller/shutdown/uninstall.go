@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/observe"
 )
@@ -41,14 +41,14 @@ type runner struct {
 // fallBackUpdates has the updates in progress fall back. It returns false if an object changed at the same time.
 func (r runner) fallBackUpdates(ctx context.Context) (done bool, err error) {
 	done = true
-	for _, kind := range kinds.All {
+	for _, kind := range observe.Kinds {
 		fellBack, fallBackErr := r.fallBackKind(ctx, kind)
 		done, err = done && fellBack, errors.Join(err, fallBackErr)
 	}
 	return done, err
 }
 
-func (r runner) fallBackKind(ctx context.Context, kind kinds.Kind) (done bool, err error) {
+func (r runner) fallBackKind(ctx context.Context, kind observe.Kind) (done bool, err error) {
 	workloads, err := r.updating(ctx, kind)
 	if err != nil {
 		return false, err
@@ -67,7 +67,7 @@ func (r runner) fallBackKind(ctx context.Context, kind kinds.Kind) (done bool, e
 
 // updating returns the workloads that may have to fall back: those with a marked revision, and the unfinished ones in
 // labelled namespaces, whose native writes may be held although no revision is marked yet.
-func (r runner) updating(ctx context.Context, kind kinds.Kind) (map[types.NamespacedName]bool, error) {
+func (r runner) updating(ctx context.Context, kind observe.Kind) (map[types.NamespacedName]bool, error) {
 	workloads, err := r.marked(ctx, kind)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (r runner) updating(ctx context.Context, kind kinds.Kind) (map[types.Namesp
 }
 
 // marked returns the workloads with a marked revision.
-func (r runner) marked(ctx context.Context, kind kinds.Kind) (map[types.NamespacedName]bool, error) {
+func (r runner) marked(ctx context.Context, kind observe.Kind) (map[types.NamespacedName]bool, error) {
 	workloads := map[types.NamespacedName]bool{}
 	err := r.each(ctx, kind.Revision.List(), func(revision client.Object) {
 		if name := kind.NameOf(revision); name != "" {
@@ -124,12 +124,12 @@ func (r runner) each(ctx context.Context, list client.ObjectList, visit func(cli
 }
 
 // fallBack has the update of one workload fall back, if Stayput holds it or has left a mark on it.
-func (r runner) fallBack(ctx context.Context, workload types.NamespacedName, read kinds.Source) (outdated bool, err error) {
+func (r runner) fallBack(ctx context.Context, workload types.NamespacedName, read observe.Source) (outdated bool, err error) {
 	rollout, err := read(ctx, workload)
 	if err != nil || rollout == nil {
 		return false, err
 	}
-	if !rollout.Decision().Held && !kinds.Marked(rollout) {
+	if !rollout.Decision().Held && !engine.Marked(rollout) {
 		return false, nil
 	}
 	plan := rollout.FallBack(inplace.Reason{Code: inplace.CodeUninstalled, Message: "Stayput is being uninstalled"})

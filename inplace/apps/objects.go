@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Deployment is apps/v1 Deployment with its template kept raw.
@@ -181,20 +182,83 @@ type ControllerRevisionList struct {
 	Items           []ControllerRevision `json:"items"`
 }
 
-// ControllerRef returns a reference that makes the object of that kind the controller of another.
-func ControllerRef(owner metav1.Object, kind string) *metav1.OwnerReference {
-	return metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))
+// GroupVersion is that of the native workloads and of the objects that hold revisions, those of other workloads, too.
+var GroupVersion = appsv1.SchemeGroupVersion
+
+// APIObject is an object of the API server.
+type APIObject interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Workload is a workload of any kind.
+type Workload interface {
+	APIObject
+	// PodTemplate returns its template, which the caller may set.
+	PodTemplate() *Template
+	// PodSelector returns the selector of its pods.
+	PodSelector() *metav1.LabelSelector
+}
+
+// PodTemplate implements Workload.
+func (d *Deployment) PodTemplate() *Template { return &d.Spec.Template }
+
+// PodSelector implements Workload.
+func (d *Deployment) PodSelector() *metav1.LabelSelector { return d.Spec.Selector }
+
+// PodTemplate implements Workload.
+func (d *DaemonSet) PodTemplate() *Template { return &d.Spec.Template }
+
+// PodSelector implements Workload.
+func (d *DaemonSet) PodSelector() *metav1.LabelSelector { return d.Spec.Selector }
+
+// PodTemplate implements Workload.
+func (s *StatefulSet) PodTemplate() *Template { return &s.Spec.Template }
+
+// PodSelector implements Workload.
+func (s *StatefulSet) PodSelector() *metav1.LabelSelector { return s.Spec.Selector }
+
+// known is the scheme that says of which group, version and kind each of these types is.
+var known = runtime.NewScheme()
+
+func init() {
+	if err := AddToScheme(known); err != nil {
+		panic(err) // two types of one kind
+	}
+}
+
+// KindOf returns the group, version and kind of an object, or of a list, of this package.
+func KindOf(object runtime.Object) schema.GroupVersionKind {
+	kinds, _, err := known.ObjectKinds(object)
+	if err != nil {
+		panic(err) // AddToScheme lacks the type
+	}
+	return kinds[0]
+}
+
+// ListOf returns an empty list of objects of that kind, which must be one of this package.
+func ListOf(kind schema.GroupVersionKind) runtime.Object {
+	list, err := known.New(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err != nil {
+		panic(err) // AddToScheme lacks the type
+	}
+	return list
+}
+
+// ControllerRef returns a reference that makes the object the controller of another.
+func ControllerRef(owner APIObject) *metav1.OwnerReference {
+	return metav1.NewControllerRef(owner, KindOf(owner))
 }
 
 // AddToScheme registers these types as the apps/v1 kinds, instead of the types of k8s.io/api/apps/v1: a scheme can have only one of
 // the two. Clients must ask for JSON (rest.Config.ContentType), because these types have no protobuf form.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(appsv1.SchemeGroupVersion,
+	scheme.AddKnownTypes(GroupVersion,
 		&Deployment{}, &DeploymentList{},
 		&ReplicaSet{}, &ReplicaSetList{},
 		&DaemonSet{}, &DaemonSetList{},
 		&StatefulSet{}, &StatefulSetList{},
 		&ControllerRevision{}, &ControllerRevisionList{})
-	metav1.AddToGroupVersion(scheme, appsv1.SchemeGroupVersion)
+	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

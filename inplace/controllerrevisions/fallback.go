@@ -45,7 +45,7 @@ func (p planner) abandoned() bool { return p.updating() && p.unfinished() && p.s
 
 // withdraws reports whether the plan gives an update back to a native controller that does not notice when marks go.
 func (p planner) withdraws() bool {
-	return !p.kind.WatchesRevisions() && p.owned.began() != "" && p.unfinished()
+	return !p.kind.Traits().WatchesRevisions && p.owned.began() != "" && p.unfinished()
 }
 
 // putBackResizeNoted puts pods back into service whose resize was noted and will never be written.

@@ -2,6 +2,8 @@ package controllerrevisions
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,16 +15,36 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Kind is a workload, and what differs between the kinds of workloads whose pods name their revision in a label.
+// Kind is a workload, and all that differs between the kinds of workloads whose pods name their revision in a label. A kind embeds Base,
+// and has no method of Special where Base is right.
 type Kind interface {
-	// Workload returns what every plan needs of the workload, without the number of its pods: see Native.
+	// Traits returns what is the same for all workloads of the kind, even of an empty one.
+	Traits() engine.Traits
+	// Workload returns what every plan needs of the workload, without the number of its pods: see Replicas.
 	Workload() engine.Workload
-	// Native returns what the native controller does with the pods and nodes of the snapshot.
-	Native(seen *engine.Snapshot) Native
+	// Finished reports whether the native controller is done with the workload, as `kubectl rollout status` does
+	// (kubectl/pkg/polymorphichelpers/rollout_status.go), and all pods are available.
+	Finished() bool
 	// Strategy returns why the workload's own strategy excludes updates in place; nil if it does not.
 	Strategy() *inplace.Reason
-	// Partition returns the partition budget where the label stayput.dev/partition has that value.
-	Partition(label inplace.Partition) inplace.Partition
+	// Replicas returns how many pods the native controller wants.
+	Replicas() int
+	// Housekeeping returns why it deletes the pod whatever its revision is; empty if it does not.
+	Housekeeping(pod *corev1.Pod) string
+	// Budget returns how many more of these pods may become unavailable, if those that serves reports are available.
+	Budget(pods []*Pod, serves func(*podstate.State) bool) int
+	// NewPod returns what it would create in place of the pod, as JSON.
+	NewPod(updateRevision *apps.ControllerRevision, instead *corev1.Pod) json.RawMessage
+	// Preview returns how many pods the workload wants, how many of them that partition budget keeps, and how many may be unavailable. It
+	// needs neither pods nor nodes.
+	Preview(partition inplace.Partition) steps.Preview
+	Special
+}
+
+// Special is what is usually as Base has it.
+type Special interface {
+	// Partition returns the partition budget where that is the partition of the settings. The spec may have its own.
+	Partition(setting inplace.Partition) inplace.Partition
 	// PodLabel returns the value of the label controller-revision-hash on pods of the revision.
 	PodLabel(revision *apps.ControllerRevision) string
 	// Compare orders pods, as slices.SortFunc does. No event may change the order.
@@ -37,27 +59,69 @@ type Kind interface {
 	ReplacementWaits(r Replacement) string
 	// Beside returns the part of the snapshot on which a deletion of the pod depends, unless the pod must be replaced.
 	Beside(pod *corev1.Pod, seen engine.Snapshot) engine.Snapshot
-	// WatchesRevisions reports whether an event of a ControllerRevision makes the native controller look at its workload. If not, an event of
-	// a pod does.
-	WatchesRevisions() bool
 	// ReachingPods returns the part of a template's change that new pods show, where the native controller does not pass on the template as
 	// it is.
 	ReachingPods(change edit.Change) edit.Change
 	// Lacks returns what the workload gives its new pods besides the template, and the pod does not have; nil if it has all.
 	Lacks(pod *corev1.Pod) *inplace.Reason
-	// NewPod returns what the native controller would create in place of the pod, as JSON.
-	NewPod(updateRevision *apps.ControllerRevision, instead *corev1.Pod) json.RawMessage
-	// Preview returns how many pods the workload wants, how many of them that partition keeps, and how many may be unavailable. It needs
-	// neither pods nor nodes.
-	Preview(partition inplace.Partition) steps.Preview
 }
 
-// Native is what the native controller does with the pods and nodes that were observed.
-type Native interface {
-	// Replicas returns how many pods it wants.
-	Replicas() int
-	// Housekeeping returns why it deletes the pod whatever its revision is; empty if it does not.
-	Housekeeping(pod *corev1.Pod) string
-	// Budget returns how many more of these pods may become unavailable, if those that serves reports are available.
-	Budget(pods []*Pod, serves func(*podstate.State) bool) int
+// onNodes is a Kind whose native controller looks at pods and nodes before it knows how many pods it wants, and where.
+type onNodes interface {
+	// On returns the kind with what follows from the snapshot.
+	On(seen *engine.Snapshot) Kind
 }
+
+// on returns the kind with what follows from the snapshot.
+func on(kind Kind, seen *engine.Snapshot) Kind {
+	if looking, looks := kind.(onNodes); looks {
+		return looking.On(seen)
+	}
+	return kind
+}
+
+// Base is what is usual of a Kind.
+type Base struct{}
+
+// Partition implements Special: the label counts.
+func (Base) Partition(setting inplace.Partition) inplace.Partition { return setting }
+
+// PodLabel implements Special: the revision's name.
+func (Base) PodLabel(revision *apps.ControllerRevision) string { return revision.Name }
+
+// Compare implements Special: by name.
+func (Base) Compare(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }
+
+// Kept implements Special.
+func (Base) Kept(*corev1.Pod) bool { return false }
+
+// Next implements Special. Pods that do not serve use up the partition first.
+func (Base) Next(pending []*Pod, _ podstate.Budget) []*Pod {
+	return slices.SortedStableFunc(slices.Values(pending), func(a, b *Pod) int { return podstate.ByCost(&a.State, &b.State) })
+}
+
+// InOrder implements Special.
+func (Base) InOrder() bool { return false }
+
+// ReplacementWaits implements Special. The replacement waits for the pods that need not be replaced: see Replacement.OthersFirst. The
+// replacement of a pod that is not available does not wait, since such a pod uses up the budget of the pods that it would wait for. It may
+// be Ready, and on its way to a revision that is gone.
+func (Base) ReplacementWaits(r Replacement) string {
+	switch {
+	case r.Held() && r.AtPartition():
+		return "the pod stays at the partition"
+	case !r.Available:
+	case r.OthersFirst():
+		return "other pods of the " + r.among.update.Workload.Kind + " are updated in place first"
+	}
+	return ""
+}
+
+// Beside implements Special: it depends on all pods.
+func (Base) Beside(_ *corev1.Pod, seen engine.Snapshot) engine.Snapshot { return seen }
+
+// ReachingPods implements Special.
+func (Base) ReachingPods(change edit.Change) edit.Change { return change }
+
+// Lacks implements Special.
+func (Base) Lacks(*corev1.Pod) *inplace.Reason { return nil }

@@ -24,7 +24,7 @@ func (n nudger) replaces() bool { return n.update.Workload.Kept == nil }
 func (n nudger) nudge(marks marking, left bool) {
 	switch {
 	case !left || !n.replaces():
-	case !n.kind.WatchesRevisions():
+	case !n.kind.Traits().WatchesRevisions:
 		n.byPod()
 	case len(n.owned) > 0:
 		newest := n.newest()
@@ -35,7 +35,7 @@ func (n nudger) nudge(marks marking, left bool) {
 // nudgeInVain nudges the native controller by a pod, which it watches too (updatePod), where writes to its revisions are refused or fail.
 func (n nudger) nudgeInVain(left bool) {
 	fails := len(n.owned) == 0 || n.seen.Fallback.NudgesFail(n.newest().Labels, revisions.NudgeUnretriedEvery, n.seen.Now)
-	if left && fails && n.kind.WatchesRevisions() {
+	if left && fails && n.kind.Traits().WatchesRevisions {
 		n.byPod()
 	}
 }
@@ -44,7 +44,7 @@ func (n nudger) nudgeInVain(left bool) {
 // again by itself. One that watches its revisions is nudged with every renewal.
 func (n nudger) nudgeToReplace(next []*Pod) {
 	replaced := func(m *Pod) bool { return m.WhyReplaced() != nil }
-	if !n.kind.WatchesRevisions() && slices.ContainsFunc(next, replaced) {
+	if !n.kind.Traits().WatchesRevisions && slices.ContainsFunc(next, replaced) {
 		n.byPod()
 	}
 }
@@ -70,7 +70,7 @@ func (n nudger) once() []steps.Step {
 	if !n.unfinished() || len(n.owned) == 0 || !n.replaces() {
 		return nil
 	}
-	if !n.kind.WatchesRevisions() {
+	if !n.kind.Traits().WatchesRevisions {
 		return []steps.Step{n.pending[0].Nudged(n.seen.Now)}
 	}
 	first := n.owned[0]

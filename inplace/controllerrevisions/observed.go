@@ -21,7 +21,6 @@ import (
 // observed is what a plan derives from a Rollout, once. The stages of the plan only read it, and add their steps to the plan of the update.
 type observed struct {
 	kind   Kind
-	native Native
 	seen   *engine.Snapshot
 	update engine.Update
 	// updateRevision is nil as long as the native controller has not created it.
@@ -45,10 +44,10 @@ type Pod struct {
 
 // observed looks at everything once, in the order in which one fact depends on another.
 func (r Rollout) observed() *observed {
-	r.Seen.Settings.Partition = r.Kind.Partition(r.Seen.Settings.Partition)
-	o := &observed{kind: r.Kind, native: r.Kind.Native(&r.Seen), seen: &r.Seen, owned: r.Revisions, updateRevision: r.UpdateRevision()}
+	r.Seen.Settings.Partition = r.partition()
+	o := &observed{kind: on(r.Kind, &r.Seen), seen: &r.Seen, owned: r.Revisions, updateRevision: r.UpdateRevision()}
 	workload := r.Kind.Workload()
-	workload.Replicas = o.native.Replicas()
+	workload.Replicas = o.kind.Replicas()
 	o.revisions = reader{owned: o.owned, kind: r.Kind, wanted: workload.Template, rules: r.Seen.Rules, read: map[string]*revision{}}
 	o.update = engine.NewUpdate(workload, o.seen)
 	o.update.NewPods = o.seen.DryRun.Of(o.updateUID(), workload.Template, edit.Living(&workload.Template.Decoded().Spec))
@@ -83,7 +82,7 @@ func (o *observed) addPods() {
 
 // pod returns the pod as the plan sees it, whether it is one of the snapshot or not.
 func (o *observed) pod(pod *corev1.Pod) *Pod {
-	m := &Pod{revision: o.revisions.of(pod), Housekeeping: o.native.Housekeeping(pod)}
+	m := &Pod{revision: o.revisions.of(pod), Housekeeping: o.kind.Housekeeping(pod)}
 	m.State = o.update.StateOf(pod, o.origin(pod, m.revision))
 	m.Kept = !m.Begun() && o.kind.Kept(pod)
 	return m
@@ -162,7 +161,7 @@ func (o *observed) next() []*Pod {
 }
 
 func (o *observed) budget() podstate.Budget {
-	return podstate.BudgetOf(func(serves func(*podstate.State) bool) int { return o.native.Budget(o.live, serves) })
+	return podstate.BudgetOf(func(serves func(*podstate.State) bool) int { return o.kind.Budget(o.live, serves) })
 }
 
 // stays reports whether the pod, which cannot be updated in place, keeps its revision: no pod is replaced.

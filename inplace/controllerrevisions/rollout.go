@@ -70,9 +70,12 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 	return r.observed().update.PodProgress(slices.ContainsFunc(r.Revisions, revisions.Updating))
 }
 
+// partition returns the partition budget.
+func (r Rollout) partition() inplace.Partition { return r.Kind.Partition(r.Seen.Settings.Partition) }
+
 // Stage returns how far the partition lets the update go, and whether it is there.
 func (r Rollout) Stage() steps.Stage {
-	preview, o := r.Kind.Preview(r.Seen.Settings.Partition.Alone()), r.observed()
+	preview, o := r.Kind.Preview(r.partition().Alone()), r.observed()
 	phase, _ := o.update.AtStage(true)
 	return steps.Stage{Kept: preview.AtPartition, Pods: preview.Pods, Reached: phase == steps.PhasePartition}
 }
@@ -92,12 +95,27 @@ func (r Rollout) Stalled() string {
 // Images counts the nodes that have the new images, where a partition keeps all pods.
 func (r Rollout) Images() steps.Images { return r.observed().prePull().Images() }
 
+// Workload implements engine.Rollout.
+func (r Rollout) Workload() engine.Object { return r.Kind.Workload().Object }
+
+// Holders implements engine.Rollout.
+func (r Rollout) Holders() []engine.Object { return engine.ObjectsOf(r.Revisions) }
+
+// Snapshot implements engine.Rollout.
+func (r *Rollout) Snapshot() *engine.Snapshot { return &r.Seen }
+
 // Unfinished reports whether some pod that stays where it is does not have the update revision's identity yet.
 func (r Rollout) Unfinished() bool { return r.observed().unfinished() }
 
-// Started reports whether some pod has the update revision's identity already.
-func (r Rollout) Started() bool {
-	return slices.ContainsFunc(r.observed().live, func(m *Pod) bool { return m.Updated })
+// Done implements engine.Rollout.
+func (r Rollout) Done() bool { return !r.Unfinished() && r.Kind.Finished() }
+
+// Overdue implements engine.Rollout. These workloads have no progress deadline.
+func (r Rollout) Overdue() bool { return false }
+
+// Fresh implements engine.Rollout.
+func (r Rollout) Fresh() bool {
+	return !slices.ContainsFunc(r.observed().live, func(m *Pod) bool { return m.Updated })
 }
 
 // WhyNative returns why no update of the workload is made in place, whatever its templates and pods are; nil if one may be.
@@ -108,7 +126,7 @@ func (r Rollout) TemplateHash() string { return r.Kind.Workload().Template.Hash(
 
 // DecideEdit returns what an edit of the template does to pods. The template before is the one before the edit.
 func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
-	r.Seen.Settings.Partition = r.Kind.Partition(r.Seen.Settings.Partition)
+	r.Seen.Settings.Partition = r.partition()
 	decided := r.Seen.DecideEdit(before, r.Kind.Workload().Template, 0, r.Decision)
 	if r.Seen.Mode.Manages() && !decided.Change.InPlace() {
 		decided.Reasons = r.Kind.Workload().NotInPlace(decided.Reasons)
@@ -124,7 +142,7 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 // Preview returns what happens to the pods if the workload, which is not stored yet, replaces the one with the template before. It needs
 // neither pods nor nodes.
 func (r Rollout) Preview(before apps.Template) steps.Preview {
-	preview := r.Kind.Preview(r.Seen.Settings.Partition)
+	preview := r.Kind.Preview(r.partition())
 	preview.EditDecision = r.DecideEdit(before)
 	preview.AtATime = min(preview.AtATime, preview.Moving())
 	return preview

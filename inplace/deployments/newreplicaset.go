@@ -44,7 +44,7 @@ func NewReplicaSet(d *apps.Deployment, existing []*apps.ReplicaSet) (steps.Creat
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "ReplicaSet"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: d.Namespace, Labels: typed.Labels, Annotations: newAnnotations(d, existing),
-			OwnerReferences: []metav1.OwnerReference{*apps.ControllerRef(d, "Deployment")},
+			OwnerReferences: []metav1.OwnerReference{*apps.ControllerRef(d)},
 		},
 		Spec: appsv1.ReplicaSetSpec{Replicas: &none, MinReadySeconds: d.Spec.MinReadySeconds, Selector: selector, Template: typed},
 	})

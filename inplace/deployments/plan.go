@@ -117,7 +117,7 @@ func (p planner) rest() {
 }
 
 func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
-	return &steps.DryRun{UpdateRevision: rs.UID, Pod: dryrun.NewPod(rs.Spec.Template.Tree(), rs, "ReplicaSet")}
+	return &steps.DryRun{UpdateRevision: rs.UID, Pod: dryrun.NewPod(rs.Spec.Template.Tree(), rs)}
 }
 
 // Proceed implements engine.Planner.

@@ -293,10 +293,10 @@ func (r NewPods) addsTheSame(a, b *corev1.Container) bool {
 const Asking = "ask what admission makes of a new pod"
 
 // NewPod returns what GetPodFromTemplate in pkg/controller/controller_utils.go returns, for a template that is not decoded.
-func NewPod(template map[string]any, controller metav1.Object, kind string) json.RawMessage {
+func NewPod(template map[string]any, controller apps.APIObject) json.RawMessage {
 	metadata := map[string]any{
 		"namespace": controller.GetNamespace(), "generateName": controller.GetName() + "-",
-		"ownerReferences": []metav1.OwnerReference{*apps.ControllerRef(controller, kind)},
+		"ownerReferences": []metav1.OwnerReference{*apps.ControllerRef(controller)},
 	}
 	for _, copied := range []string{"labels", "annotations", "finalizers"} {
 		metadata[copied] = apps.Object(template, "metadata")[copied]

@@ -80,8 +80,8 @@ func (w Workload) NotInPlace(reasons inplace.Reasons) inplace.Reasons {
 }
 
 // accepted reports whether the last edit of the template was accepted as one in place. No webhook was asked, or Stayput did not manage the
-// workload, if nothing is recorded. Of which template it is does not count: the native controller may create a revision of an edit while the
-// next one is recorded already.
+// workload, if nothing is recorded. Of which template it is does not count: the native controller may create a revision of an edit while
+// the next one is recorded already.
 func (w Workload) accepted() bool {
 	decided := w.GetAnnotations()[inplace.AnnotationDecision]
 	return decided != "" && !strings.HasPrefix(decided, edit.RecreatePrefix)

@@ -53,7 +53,7 @@ type PodOwner struct {
 // OwnedBy returns an owner whose pre-pull pods are for that revision and are controlled by that object, which must be one whose native
 // controller does not take them for pods of its own.
 func OwnedBy(workload metav1.Object, updateRevision types.UID, kind string, controller metav1.Object) PodOwner {
-	reference := apps.ControllerRef(controller, kind)
+	reference := metav1.NewControllerRef(controller, apps.GroupVersion.WithKind(kind))
 	reference.BlockOwnerDeletion = nil // the garbage collector need not wait for a pre-pull pod
 	return PodOwner{workload, updateRevision, *reference}
 }

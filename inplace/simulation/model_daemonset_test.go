@@ -95,7 +95,7 @@ func (h *daemonHook) deliver(watch, n int) {
 	}
 }
 
-// stays is holdsDaemonPod in webhook/daemonset.go. For a pod that is out of service the cache is enough to hold its deletion. Otherwise all
+// stays is refuseControlled in webhook/revised.go. For a pod that is out of service the cache is enough to hold its deletion. Otherwise all
 // is read live, except pods on other nodes.
 func (h *daemonHook) stays(pod *corev1.Pod) bool {
 	cached := h.daemonRollout(h.sets.objects["agent"], h.revs.list(), h.pods.list())
@@ -114,7 +114,7 @@ func (h *daemonHook) holds(r controllerrevisions.Rollout, pod *corev1.Pod) bool 
 	return held
 }
 
-// keeps is keepsRevisionOf in webhook/revised.go.
+// keeps is keepsRevision in webhook/revised.go.
 func (h *daemonHook) keeps(revision *apps.ControllerRevision) bool {
 	cached := h.daemonRollout(h.sets.objects["agent"], h.revs.list(), h.pods.list())
 	byCache, _ := h.since(cached).HoldsCleanup(revision)
@@ -244,7 +244,7 @@ func (c *daemonSetController) snapshot(d *apps.DaemonSet, revision int64) (*apps
 	made := &apps.ControllerRevision{Revision: revision, ObjectMeta: metav1.ObjectMeta{Name: "agent-" + hash, Namespace: d.Namespace,
 		UID: types.UID(fmt.Sprint(hash, "-", c.made)), Labels: map[string]string{inplace.LabelRevisionHash: hash},
 		CreationTimestamp: metav1.NewTime(c.now),
-		OwnerReferences:   []metav1.OwnerReference{*apps.ControllerRef(d, "DaemonSet")}},
+		OwnerReferences:   []metav1.OwnerReference{*apps.ControllerRef(d)}},
 		Data: json.RawMessage(`{"spec":{"template":{"$patch":"replace",` + strings.TrimPrefix(raw, "{") + `}}`)}
 	return put(c.world, c.revisions, made), nil
 }
@@ -371,7 +371,7 @@ func (c *daemonSetController) create(d *apps.DaemonSet, node, hash string) {
 	pod.Name, pod.Namespace, pod.UID, pod.Generation, pod.CreationTimestamp = name, d.Namespace, types.UID(name), 1, metav1.NewTime(c.now)
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, inplace.LabelRevisionHash, hash)
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, inplace.LabelTemplateGeneration, d.Annotations[appsv1.DeprecatedTemplateGeneration])
-	pod.OwnerReferences = []metav1.OwnerReference{*apps.ControllerRef(d, "DaemonSet")}
+	pod.OwnerReferences = []metav1.OwnerReference{*apps.ControllerRef(d)}
 	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodPending
 	c.logf("native: create %s of %s", name, hash)
 	c.creations[name] = true

@@ -96,7 +96,7 @@ func TestKeptIsWhatTheControllerKeeps(t *testing.T) {
 		for _, pod := range pods {
 			pod.Spec.NodeName = "n1"
 			_, ordinal, _ := strings.Cut(pod.Name, "-")
-			if kind.Kept(pod) && kind.Native(nil).Housekeeping(pod) == "" && slices.Contains(s.Deletes, ordinal) {
+			if kind.Kept(pod) && kind.Housekeeping(pod) == "" && slices.Contains(s.Deletes, ordinal) {
 				t.Errorf("line %d: the controller deletes %s", i+1, pod.Name)
 			}
 		}

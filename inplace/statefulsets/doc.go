@@ -7,7 +7,7 @@
 //     an update.
 //   - With strategy OnDelete and the label stayput.dev/on-delete, one pod is updated at a time, and nothing is held: the controller deletes
 //     no pod for an update. A pod that cannot be updated in place keeps its revision.
-//   - A refused DELETE is no success to the controller: it tries again, later and later (webhook/statefulset.go). It watches pods, and no
+//   - A refused DELETE is no success to the controller: it tries again, later and later (webhook/revised.go). It watches pods, and no
 //     ControllerRevisions, so a nudge is an annotation of a pod.
 //   - A pod's label has the name of its revision. Each ordinal has its own name and claims (dryrun.go).
 //

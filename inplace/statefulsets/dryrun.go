@@ -25,7 +25,7 @@ func (k kind) NewPod(updateRevision *apps.ControllerRevision, instead *corev1.Po
 		spec["subdomain"] = k.StatefulSet.Spec.ServiceName
 	}
 	k.claim(spec, instead)
-	return dryrun.NewPod(tree, k.StatefulSet, "StatefulSet")
+	return dryrun.NewPod(tree, k.StatefulSet)
 }
 
 // claim gives the pod the claims of that ordinal. A claim takes the place of a volume with the same name.

@@ -11,17 +11,29 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/controllerrevisions"
-	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// kind says what is special about a StatefulSet. What its controller does depends on no node, so this is a controllerrevisions.Native, too.
-type kind struct{ StatefulSet *apps.StatefulSet }
+// kind says what is special about a StatefulSet.
+type kind struct {
+	controllerrevisions.Base
+	StatefulSet *apps.StatefulSet
+}
 
 // Of returns the StatefulSet as a controllerrevisions.Kind.
-func Of(s *apps.StatefulSet) controllerrevisions.Kind { return kind{s} }
+func Of(s *apps.StatefulSet) controllerrevisions.Kind { return kind{StatefulSet: s} }
+
+// Traits implements controllerrevisions.Kind. After NotFound the controller would count a pod as deleted in its status, would record
+// SuccessfulDelete, and would not try again. After any other error it writes the status as it is, records FailedDelete with the message,
+// and tries again later (performUpdate in pkg/controller/statefulset/stateful_set_control.go, recordPodEvent in stateful_pod_control.go).
+// It watches no revisions (NewStatefulSetController in stateful_set.go).
+func (kind) Traits() engine.Traits {
+	return engine.Traits{ShortName: "sts", PodsBy: inplace.NativeController("statefulset-controller"), Scaled: true,
+		OwnPartition: "/spec/updateStrategy/rollingUpdate/partition",
+		OptedIn:      func(settings inplace.Settings) bool { return settings.StatefulSets }}
+}
 
 // Workload implements controllerrevisions.Kind.
 func (k kind) Workload() engine.Workload {
@@ -30,14 +42,8 @@ func (k kind) Workload() engine.Workload {
 		Kept:            inplace.KeptOnDelete(k.StatefulSet.Spec.UpdateStrategy.Type, k.StatefulSet.Labels)}
 }
 
-// Native implements controllerrevisions.Kind.
-func (k kind) Native(*engine.Snapshot) controllerrevisions.Native { return k }
-
-// Replicas implements controllerrevisions.Native.
+// Replicas implements controllerrevisions.Kind.
 func (k kind) Replicas() int { return k.StatefulSet.Replicas() }
-
-// PodLabel implements controllerrevisions.Kind: setPodRevision of pkg/controller/statefulset/stateful_set_utils.go.
-func (kind) PodLabel(revision *apps.ControllerRevision) string { return revision.Name }
 
 // Strategy implements controllerrevisions.Kind. The API server sets RollingUpdate where a manifest names none.
 func (k kind) Strategy() *inplace.Reason {
@@ -52,7 +58,7 @@ func (k kind) Strategy() *inplace.Reason {
 	}
 }
 
-// Housekeeping implements controllerrevisions.Native: it returns why the StatefulSet controller deletes the pod whatever its revision is
+// Housekeeping implements controllerrevisions.Kind: it returns why the StatefulSet controller deletes the pod whatever its revision is
 // (processReplica and processCondemned in pkg/controller/statefulset/stateful_set_control.go). A pod without a node cannot be updated in
 // place.
 func (k kind) Housekeeping(pod *corev1.Pod) string {
@@ -72,30 +78,21 @@ func (k kind) Kept(pod *corev1.Pod) bool {
 	return k.StatefulSet.Keeps(k.StatefulSet.Ordinal(pod))
 }
 
-// Partition implements controllerrevisions.Kind: the label says nothing of a StatefulSet, but a maintenance window does.
-func (kind) Partition(partition inplace.Partition) inplace.Partition {
-	partition.Value = ""
-	return partition
+// Partition implements controllerrevisions.Special: the label says nothing of a StatefulSet, but a maintenance window does.
+func (kind) Partition(setting inplace.Partition) inplace.Partition {
+	setting.Value = ""
+	return setting
 }
 
 // Preview implements controllerrevisions.Kind. The partition is the spec's own.
 func (k kind) Preview(partition inplace.Partition) steps.Preview {
 	pods := k.StatefulSet.Replicas()
-	kept := min(max(k.StatefulSet.Partition(), k.Partition(partition).Keeps(pods)), pods)
+	kept := min(max(k.StatefulSet.Partition(), partition.Keeps(pods)), pods)
 	return steps.Preview{Pods: pods, AtPartition: kept, AtATime: k.StatefulSet.MaxUnavailable()}
 }
 
-// Beside implements controllerrevisions.Kind: one pod begins after the other, so a deletion depends on all.
-func (kind) Beside(_ *corev1.Pod, seen engine.Snapshot) engine.Snapshot { return seen }
-
 // InOrder implements controllerrevisions.Kind: the highest ordinal comes first.
 func (kind) InOrder() bool { return true }
-
-// WatchesRevisions implements controllerrevisions.Kind: NewStatefulSetController in pkg/controller/statefulset/stateful_set.go.
-func (kind) WatchesRevisions() bool { return false }
-
-// ReachingPods implements controllerrevisions.Kind.
-func (kind) ReachingPods(change edit.Change) edit.Change { return change }
 
 // Lacks implements controllerrevisions.Kind: storageMatches of pkg/controller/statefulset/stateful_set_utils.go. Claim templates do not
 // change, but a StatefulSet may be created anew with others, over the pods of the last one. Its controller then updates nothing.
@@ -116,4 +113,11 @@ func (k kind) Lacks(pod *corev1.Pod) *inplace.Reason {
 // Compare implements controllerrevisions.Kind: the highest ordinal comes first.
 func (k kind) Compare(a, b *corev1.Pod) int {
 	return cmp.Or(k.StatefulSet.Ordinal(b)-k.StatefulSet.Ordinal(a), cmp.Compare(a.Name, b.Name))
+}
+
+// Finished implements controllerrevisions.Kind.
+func (k kind) Finished() bool {
+	s, status, wanted := k.StatefulSet, k.StatefulSet.Status, k.StatefulSet.Replicas()
+	return status.ObservedGeneration >= s.Generation && int(status.AvailableReplicas) >= wanted &&
+		(int(status.UpdatedReplicas) >= wanted-s.Partition() || status.CurrentRevision == status.UpdateRevision)
 }

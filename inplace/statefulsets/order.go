@@ -11,7 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// Budget implements controllerrevisions.Native: updateStatefulSetAfterInvariantEstablished in
+// Budget implements controllerrevisions.Kind: updateStatefulSetAfterInvariantEstablished in
 // pkg/controller/statefulset/stateful_set_control.go, which counts the ordinals of terminating pods, and of pods that do not exist, as
 // unavailable. Under OrderedReady nothing begins while a pod is unavailable that is not just restarting for the update.
 func (k kind) Budget(pods []*controllerrevisions.Pod, serves func(*podstate.State) bool) int {

@@ -34,13 +34,13 @@ func (r *run) controllers(ctx context.Context) (string, error) {
 		return r.prove(ctx)
 	}
 	var wrong []string
-	for _, name := range nativeControllers {
-		found, err := r.find(ctx, kubeSystem, name, &corev1.ServiceAccount{})
+	for _, account := range nativeControllers() {
+		found, err := r.find(ctx, account.Namespace, account.Name, &corev1.ServiceAccount{})
 		if err != nil {
 			return "", err
 		}
 		if !found {
-			wrong = append(wrong, "kube-system has no service account "+name)
+			wrong = append(wrong, account.Namespace+" has no service account "+account.Name)
 		}
 	}
 	var pods corev1.PodList // kubeadm labels its static pods so

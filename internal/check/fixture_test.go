@@ -159,8 +159,8 @@ func sound(t *testing.T) *cluster {
 			[]client.Object{manifest[corev1.ConfigMap](t, "ConfigMap"), node("one", "containerd://2.1.4"), labelled("shop", "in-place"),
 				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}})}
 	c.manager.Status = appsv1.DeploymentStatus{AvailableReplicas: 2, UpdatedReplicas: 2}
-	for _, name := range nativeControllers {
-		c.others = append(c.others, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: kubeSystem, Name: name}})
+	for _, account := range nativeControllers() {
+		c.others = append(c.others, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}})
 	}
 	return c
 }

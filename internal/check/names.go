@@ -1,6 +1,14 @@
 package check
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/internal/observe"
+)
 
 // Deployment is the name of the managers' Deployment in manifests.
 const Deployment = "stayput"
@@ -21,14 +29,24 @@ var hookNames = []string{mutating + "edits.stayput.dev", mutating + "new-replica
 
 const mutating, validating = "mutating webhook ", "validating webhook "
 
-// nativeControllers are the service accounts by which the webhooks know the native controllers.
-var nativeControllers = []string{"deployment-controller", "replicaset-controller", "daemon-set-controller", "statefulset-controller"}
+// nativeControllers returns the service accounts by which the webhooks know the native controllers.
+func nativeControllers() (accounts []types.NamespacedName) {
+	users := []string{inplace.NativeController("deployment-controller")}
+	for _, kind := range observe.Kinds {
+		users = append(users, kind.PodsBy)
+	}
+	for _, user := range users {
+		parts := strings.Split(user, ":") // system:serviceaccount:NAMESPACE:NAME
+		accounts = append(accounts, types.NamespacedName{Namespace: parts[2], Name: parts[3]})
+	}
+	return accounts
+}
 
 // rule has rights of the managers' service account: in the whole cluster, or for the object of that name in Stayput's own namespace. The
 // name "*" means any object there.
 type rule struct{ verbs, group, resources, own string }
 
-// rules are those of manifests/base/rbac.yaml.
+// rules are those of manifests/base/rbac.yaml that are the same whatever kinds there are.
 var rules = []rule{
 	{"get list watch", "", "namespaces nodes pods", ""},
 	{"patch", "", "pods pods/resize pods/status", ""},
@@ -36,22 +54,29 @@ var rules = []rule{
 	{"list watch", "", "services", ""},
 	{"list", "", "resourcequotas", ""},
 	{"get", "", "persistentvolumeclaims", ""},
-	{"get list watch", "apps", "deployments replicasets daemonsets statefulsets controllerrevisions", ""},
 	{"patch", "apps", "deployments/status replicasets controllerrevisions", ""},
 	{"create", "apps", "replicasets", ""},
-	{"update", "apps", "deployments/finalizers replicasets/finalizers daemonsets/finalizers statefulsets/finalizers", ""},
 	{"list watch", "discovery.k8s.io", "endpointslices", ""},
 	{"list watch", "policy", "poddisruptionbudgets", ""},
 	{"list", "autoscaling", "horizontalpodautoscalers", ""},
 	{"create patch", "events.k8s.io", "events", ""},
 	{"create", "coordination.k8s.io", "leases", "*"},
 	{"get list watch update", "coordination.k8s.io", "leases", "stayput"},
+	{"get list watch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "stayput"},
 	{"get list watch update", "", "configmaps", "stayput-fallbacks"},
 }
 
 // needed returns the rights one by one.
 func needed() (all []rule) {
-	for _, each := range rules {
+	wanted := slices.Clone(rules)
+	for _, of := range observe.Types() {
+		resource := of.Resource()
+		wanted = append(wanted, rule{"get list watch", resource.Group, resource.Resource, ""})
+		if of.Name != "ControllerRevision" { // it has no pods
+			wanted = append(wanted, rule{"update", resource.Group, resource.Resource + "/finalizers", ""})
+		}
+	}
+	for _, each := range wanted {
 		for resource := range strings.FieldsSeq(each.resources) {
 			for verb := range strings.FieldsSeq(each.verbs) {
 				all = append(all, rule{verb, each.group, resource, each.own})

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	polling "k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
 )
 
 const (
@@ -143,7 +146,7 @@ func (p *proof) inForce(ctx context.Context, r *run) error {
 		return last != nil && created.MatchString(last.Error()), nil
 	})
 	if err != nil {
-		return fmt.Errorf("the policy refuses no pod, and the last one got this answer: %v (%w)", last, err)
+		return fmt.Errorf("the policy refuses no pod, and the last one got this answer: %w", errors.Join(last, err))
 	}
 	time.Sleep(4 * proofPause)
 	return nil
@@ -182,10 +185,12 @@ var provenKinds = []string{"Deployment", "ReplicaSet", "DaemonSet", "StatefulSet
 
 // verdict judges the answers.
 func (r *run) verdict(p *proof) (string, error) {
-	var wrong, silent []string
-	for i, controller := range nativeControllers {
+	var all, wrong, silent []string
+	for i, account := range nativeControllers() {
+		controller := account.Name
+		all = append(all, controller)
 		switch user := p.user(provenKinds[i]); user {
-		case "system:serviceaccount:" + kubeSystem + ":" + controller:
+		case inplace.NativeController(controller):
 		case "":
 			silent = append(silent, fmt.Sprintf("%s (its event: %s)", controller, cmp.Or(p.said[provenKinds[i]], "none")))
 		default:
@@ -202,7 +207,7 @@ func (r *run) verdict(p *proof) (string, error) {
 			"mend what the event says and prove it again; a DaemonSet needs a node")
 	}
 	return fmt.Sprintf("proved: %s are users of their own, so Kubernetes %s on this platform is right for updates in place",
-		strings.Join(nativeControllers, ", "), r.version), nil
+		strings.Join(all, ", "), r.version), nil
 }
 
 // clean deletes what was created, also after an interrupt: first the namespace, so that nothing is created without the policy.

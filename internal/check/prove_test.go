@@ -30,7 +30,7 @@ type controlPlane struct {
 const deniedBy = `pods "x" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: created by "%s"`
 
 // prove runs a proof, and returns what it finds and which objects it has left.
-func (c controlPlane) prove(t *testing.T) (*run, string, error, []string) {
+func (c controlPlane) prove(t *testing.T) (r *run, says string, left []string, err error) {
 	t.Helper()
 	known := runtime.NewScheme()
 	if err := addKinds(known); err != nil {
@@ -62,20 +62,20 @@ func (c controlPlane) prove(t *testing.T) (*run, string, error, []string) {
 			return to.Delete(ctx, object, options...)
 		},
 	}).Build()
-	r := &run{Checker: Checker{Client: fakes}, about: "native controllers", version: "v1.36.3"}
-	says, err := r.prove(ctx)
-	return r, says, err, leftIn(t, fakes)
+	r = &run{Checker: Checker{Client: fakes}, about: "native controllers", version: "v1.36.3"}
+	says, err = r.prove(ctx)
+	return r, says, leftIn(t, fakes), err
 }
 
 // answers records the event that the workload's controller records.
 func (c controlPlane) answers(ctx context.Context, to client.Client, kind string, object client.Object) error {
 	at := slices.Index(provenKinds, kind)
-	if at < 0 || c.user(nativeControllers[at]) == "" {
+	if at < 0 || c.user(nativeControllers()[at].Name) == "" {
 		return nil
 	}
 	return to.Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: "of-" + strings.ToLower(kind)},
 		InvolvedObject: corev1.ObjectReference{Kind: kind, Name: object.GetName()},
-		Message:        "Error creating: " + fmt.Sprintf(deniedBy, c.user(nativeControllers[at]))})
+		Message:        "Error creating: " + fmt.Sprintf(deniedBy, c.user(nativeControllers()[at].Name))})
 }
 
 // leftIn returns the kinds of the objects of the cluster that are not in a namespace.
@@ -127,7 +127,7 @@ func TestProof(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, says, err, left := test.of.prove(t)
+			r, says, left, err := test.of.prove(t)
 			var found string
 			for _, each := range r.Findings {
 				found += string(each.Level) + ": " + each.Problem

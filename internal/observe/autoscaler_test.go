@@ -40,8 +40,8 @@ func TestAutoscalersComeInPages(t *testing.T) {
 		pages     int
 	}{
 		"the first":            {Deployments, "shop", 0, image, true, 1},
-		"of a StatefulSet":     {StatefulSets.Kind, "shop", 0, image, true, 1},
-		"of a DaemonSet":       {DaemonSets.Kind, "shop", 0, image, false, 0},
+		"of a StatefulSet":     {StatefulSets, "shop", 0, image, true, 1},
+		"of a DaemonSet":       {DaemonSets, "shop", 0, image, false, 0},
 		"on the third page":    {Deployments, "shop", 2 * othersAtATime, image, true, 3},
 		"behind too many":      {Deployments, "shop", mostScalers, image, false, mostScalers / othersAtATime},
 		"in another namespace": {Deployments, "other", 0, image, false, 1},

@@ -6,33 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
-	"github.com/stayput/stayput/inplace/engine"
 )
-
-// Deployments is the kind whose revisions are ReplicaSets.
-var Deployments = Kind{
-	Workload: typeOf("Deployment", func() client.ObjectList { return &apps.DeploymentList{} },
-		func(_ *apps.Deployment, form metav1.ObjectMeta) *apps.Deployment {
-			return &apps.Deployment{ObjectMeta: form}
-		}),
-	Revision: typeOf("ReplicaSet", func() client.ObjectList { return &apps.ReplicaSetList{} },
-		outlineOfReplicaSet),
-	Scaled:  true,
-	nudgers: nudgersOfDeployments,
-}
-
-// outlineOfReplicaSet returns an outline that has the numbers of replicas, in spec and status.
-func outlineOfReplicaSet(rs *apps.ReplicaSet, meta metav1.ObjectMeta) *apps.ReplicaSet {
-	form := &apps.ReplicaSet{ObjectMeta: meta, Status: rs.Status}
-	form.Spec.Replicas, form.Status.Conditions = rs.Spec.Replicas, nil
-	return form
-}
 
 // Rollout returns the Deployment with its ReplicaSets and pods, the nodes of these pods, and its pre-pull pods. It
 // returns nil if there is no such Deployment.
@@ -77,13 +55,13 @@ func (r Reader) ReplicaSet(ctx context.Context, key types.NamespacedName) (*apps
 // DeploymentOf returns the Deployment that controls the ReplicaSet. It returns nil if there is none with the UID in the
 // owner reference.
 func (r Reader) DeploymentOf(ctx context.Context, rs *apps.ReplicaSet) (*apps.Deployment, error) {
-	return findController[apps.Deployment](ctx, r, rs, "Deployment")
+	return as[*apps.Deployment](Deployments.Workload.controllerOf(ctx, r, rs))
 }
 
 // ReplicaSetOf returns the ReplicaSet that controls the pod. It returns nil if there is none with the UID in the owner
 // reference.
 func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet, error) {
-	return findController[apps.ReplicaSet](ctx, r, pod, "ReplicaSet")
+	return as[*apps.ReplicaSet](replicaSets.controllerOf(ctx, r, pod))
 }
 
 // RolloutOf returns the rollout of the given Deployment, without nodes and pre-pull pods. The Deployment need not be
@@ -109,30 +87,4 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*de
 	}
 	rollout.Seen.Now = time.Now()
 	return rollout, nil
-}
-
-// nudgersOfDeployments returns the rollouts of the Deployments of a namespace.
-func nudgersOfDeployments(ctx context.Context, r Reader, of namespaced) ([]Nudger, error) {
-	var (
-		list        apps.DeploymentList
-		replicaSets apps.ReplicaSetList
-	)
-	if err := of.list(ctx, r, &list, &replicaSets); err != nil {
-		return nil, err
-	}
-	replicaSetsOf := byController(replicaSets.Items)
-	var all []Nudger
-	for i := range list.Items {
-		deployment := &list.Items[i]
-		rollout := &deployments.Rollout{
-			Deployment:  deployment,
-			ReplicaSets: replicaSetsOf[deployment.UID],
-			Seen:        engine.Snapshot{Mode: of.modeOf(deployment), Now: of.now},
-		}
-		for _, replicaSet := range rollout.ReplicaSets {
-			rollout.Seen.Pods = append(rollout.Seen.Pods, of.pods[replicaSet.UID]...)
-		}
-		all = append(all, rollout)
-	}
-	return all, nil
 }

@@ -14,6 +14,9 @@ import (
 // indexController is the cache's index of revisions by the UID of their controller. For pods see Stores.
 const indexController = "metadata.controller"
 
+// fieldNode is the only field besides name and namespace that Stayput uses to select pods at the API server.
+const fieldNode = "spec.nodeName"
+
 // Index registers the indexes by which a Reader with Stores lists. The caller must call it before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, of := range revisionTypes() {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,37 +15,108 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/controllerrevisions"
+	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/inplace/statefulsets"
 )
 
-// GroupVersion is the group and version of all workloads and of the objects that hold their revisions.
-var GroupVersion = appsv1.SchemeGroupVersion
+// Kinds has the kinds of workloads that are updated in place. From it follows what Stayput watches, caches and indexes, which edits and
+// native writes its webhooks decide on, which events enqueue which workload, which updates fall back when Stayput is uninstalled, what
+// metrics count, and what the plugin reads.
+var Kinds = []Kind{Deployments, DaemonSets, StatefulSets}
 
-// Kinds has the kinds of workloads that are updated in place. What Stayput watches, caches and indexes follows from it.
-var Kinds = []Kind{Deployments, DaemonSets.Kind, StatefulSets.Kind}
+// The kinds.
+var (
+	Deployments  = Kind{Traits: deployments.Traits, Workload: typeOf(&apps.Deployment{}, nil), Revision: replicaSets}
+	DaemonSets   = revised(daemonsets.Of)
+	StatefulSets = revised(statefulsets.Of)
+)
 
-// Kind is a kind of workload.
+// Kind is a kind of workload, with how it is read.
 type Kind struct {
+	engine.Traits
 	// Workload is the type of the workload, Revision the type of the objects that hold its revisions.
 	Workload, Revision Type
-	// OnEveryNode: an update depends on all nodes, and not only on those of the workload's pods.
-	OnEveryNode bool
-	// Scaled: the workload has the subresource scale, so an autoscaler may scale it.
-	Scaled bool
-	// optedIn reports whether the user asked for updates in place of this kind; nil if the kind needs no opt-in.
-	optedIn func(inplace.Settings) bool
-	// nudgers returns the rollouts of all workloads of this kind in a namespace, with what Nudge needs.
-	nudgers func(ctx context.Context, r Reader, of namespaced) ([]Nudger, error)
+	// Of returns all that is special about a workload of this kind, if its revisions are ControllerRevisions. Workloads of such a kind control
+	// their pods themselves. It is nil for Deployments.
+	Of func(workload client.Object) controllerrevisions.Kind
+}
+
+// revised returns the kind whose revisions are ControllerRevisions.
+func revised[T any, P interface {
+	*T
+	apps.Workload
+}](of func(P) controllerrevisions.Kind) Kind {
+	empty := P(new(T))
+	return Kind{Traits: of(empty).Traits(), Workload: typeOf(empty, nil), Revision: controllerRevisions,
+		Of: func(workload client.Object) controllerrevisions.Kind { return of(workload.(P)) }}
+}
+
+// Finished reports whether the native controller is done with the workload.
+func (k Kind) Finished(workload client.Object) bool {
+	if k.Of != nil {
+		return k.Of(workload).Finished()
+	}
+	deployment, is := workload.(*apps.Deployment)
+	return is && deployments.Complete(deployment, deployment.Status)
+}
+
+// Source returns one workload with everything that belongs to it; nil if it is gone.
+type Source func(ctx context.Context, key types.NamespacedName) (engine.Rollout, error)
+
+// Source returns a Source that reads workloads of the kind through the reader.
+func (k Kind) Source(r Reader) Source {
+	if k.Of == nil {
+		return SourceOf(r.Rollout)
+	}
+	return SourceOf(func(ctx context.Context, key types.NamespacedName) (*controllerrevisions.Rollout, error) {
+		return k.Rollout(ctx, r, key)
+	})
+}
+
+// SourceOf returns a Source that reads with that function.
+func SourceOf[P interface {
+	comparable
+	engine.Rollout
+}](read func(context.Context, types.NamespacedName) (P, error)) Source {
+	return func(ctx context.Context, key types.NamespacedName) (engine.Rollout, error) {
+		var none P
+		found, err := read(ctx, key)
+		if found == none || err != nil { // an interface that holds a nil pointer would not be nil
+			return nil, err
+		}
+		return found, nil
+	}
+}
+
+// Edited returns the rollout of a workload as an edit would leave it, with what a preview needs: pods of a Deployment are not among it.
+func (k Kind) Edited(ctx context.Context, r Reader, workload client.Object) (engine.Rollout, error) {
+	if deployment, is := workload.(*apps.Deployment); is {
+		return r.WithoutPods().RolloutOf(ctx, deployment)
+	}
+	return k.RolloutOf(ctx, r, workload)
+}
+
+// Holder returns the object that links a pod to its workload: its revision, or the pod itself. It returns nil if the object is not there
+// (yet).
+func (k Kind) Holder(ctx context.Context, r Reader, pod *corev1.Pod) (client.Object, error) {
+	if k.Of != nil {
+		return pod, nil
+	}
+	return k.Revision.controllerOf(ctx, r, pod)
 }
 
 // ModeOf returns the mode of a workload of this kind with these labels, in a namespace with those.
 func (k Kind) ModeOf(namespaceLabels, workloadLabels map[string]string) inplace.Mode {
 	mode := inplace.ModeOf(namespaceLabels, workloadLabels)
-	return mode.IfOptedIn(k.optedIn == nil || k.optedIn(inplace.SettingsOf(namespaceLabels, workloadLabels)))
+	return mode.IfOptedIn(k.OptedIn == nil || k.OptedIn(inplace.SettingsOf(namespaceLabels, workloadLabels)))
 }
 
 // NameOf returns the name of the object's controller if the controller is of this kind; "" if not.
 func (k Kind) NameOf(object metav1.Object) string {
-	owner := controllerOfKind(object, k.Workload.Name)
+	owner := k.Workload.owner(object)
 	if owner == nil {
 		return ""
 	}
@@ -56,60 +127,81 @@ func (k Kind) NameOf(object metav1.Object) string {
 type Type struct {
 	// Name is the kind in owner references.
 	Name string
-	// Object returns an empty object of the type, List an empty list.
-	Object func() client.Object
-	List   func() client.ObjectList
 
-	is           func(client.Object) bool
-	outlineOf    func(object client.Object, size int) client.Object
-	controllerOf func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error)
-	find         func(ctx context.Context, r Reader, key types.NamespacedName) (client.Object, error)
+	kind  schema.GroupVersionKind
+	empty client.Object
+	// keep sets in an outline what it has of the object besides its metadata; nil if that is nothing.
+	keep func(outline, of client.Object)
 }
+
+// typeOf returns the type of the empty object.
+func typeOf(empty client.Object, keep func(outline, of client.Object)) Type {
+	kind := apps.KindOf(empty)
+	return Type{Name: kind.Kind, kind: kind, empty: empty, keep: keep}
+}
+
+// Object returns an empty object of the type.
+func (t Type) Object() client.Object { return copyOf(t.empty) }
+
+// List returns an empty list of objects of the type.
+func (t Type) List() client.ObjectList { return apps.ListOf(t.kind).(client.ObjectList) }
 
 // Resource returns the API resource of the type.
 func (t Type) Resource() schema.GroupVersionResource {
-	resource, _ := apimeta.UnsafeGuessKindToResource(GroupVersion.WithKind(t.Name))
+	resource, _ := apimeta.UnsafeGuessKindToResource(t.kind)
 	return resource
 }
 
-// typeOf returns the type of group apps with that name. form returns the outline of an object with that metadata.
-func typeOf[T any, P object[T]](
-	name string, list func() client.ObjectList, form func(of P, form metav1.ObjectMeta) P,
-) Type {
-	return Type{
-		Name:   name,
-		Object: func() client.Object { return P(new(T)) },
-		List:   list,
-		is: func(object client.Object) bool {
-			_, is := object.(P)
-			return is
-		},
-		outlineOf: func(object client.Object, size int) client.Object {
-			of := object.(P)
-			return form(of, outlineMeta(of, size))
-		},
-		controllerOf: func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error) {
-			return orNil(findController[T, P](ctx, r, controlled, name))
-		},
-		find: func(ctx context.Context, r Reader, key types.NamespacedName) (client.Object, error) {
-			return orNil(find[T, P](ctx, r, key))
-		},
+func (t Type) is(object client.Object) bool { return reflect.TypeOf(object) == reflect.TypeOf(t.empty) }
+
+// outlineOf returns the outline of an object of that size.
+func (t Type) outlineOf(object client.Object, size int) client.Object {
+	outline := t.Object()
+	*outline.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta) = outlineMeta(object, size)
+	if t.keep != nil {
+		t.keep(outline, object)
 	}
+	return outline
 }
 
-// orNil returns the object, or nil. An interface that holds a nil pointer would not be nil.
-func orNil[T any, P object[T]](found P, err error) (client.Object, error) {
-	if found == nil || err != nil {
+// owner returns the owner reference to the object's controller if the controller is of the type; nil if not.
+func (t Type) owner(object metav1.Object) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != t.kind.GroupKind() {
+		return nil
+	}
+	return owner
+}
+
+// controllerOf returns the controller of an object if it is of the type. It returns nil if it is not, or if the controller is gone.
+func (t Type) controllerOf(ctx context.Context, r Reader, of client.Object) (client.Object, error) {
+	owner := t.owner(of)
+	if owner == nil {
+		return nil, nil
+	}
+	found, err := t.find(ctx, r, types.NamespacedName{Namespace: of.GetNamespace(), Name: owner.Name})
+	if err != nil || found == nil || found.GetUID() != owner.UID {
 		return nil, err
 	}
 	return found, nil
 }
 
-// controllerRevisions is a type that holds the revisions of several kinds of workloads.
-var controllerRevisions = typeOf("ControllerRevision", func() client.ObjectList { return &apps.ControllerRevisionList{} },
-	func(revision *apps.ControllerRevision, form metav1.ObjectMeta) *apps.ControllerRevision {
-		return &apps.ControllerRevision{ObjectMeta: form, Revision: revision.Revision}
+// find returns one object of the type, whole; nil if there is none.
+func (t Type) find(ctx context.Context, r Reader, key types.NamespacedName) (client.Object, error) {
+	return r.find(ctx, key, t.Object())
+}
+
+// The types of objects that hold revisions. Their outlines have the numbers of replicas, in spec and status, and the revision's number.
+var (
+	replicaSets = typeOf(&apps.ReplicaSet{}, func(outline, of client.Object) {
+		form, rs := outline.(*apps.ReplicaSet), of.(*apps.ReplicaSet)
+		form.Spec.Replicas, form.Status = rs.Spec.Replicas, rs.Status
+		form.Status.Conditions = nil
 	})
+	controllerRevisions = typeOf(&apps.ControllerRevision{}, func(outline, of client.Object) {
+		outline.(*apps.ControllerRevision).Revision = of.(*apps.ControllerRevision).Revision
+	})
+)
 
 // Types returns the types of workloads and of the objects that hold their revisions.
 func Types() []Type {
@@ -124,7 +216,7 @@ func Types() []Type {
 func revisionTypes() []Type {
 	var all []Type
 	for _, kind := range Kinds {
-		if !slices.ContainsFunc(all, func(known Type) bool { return known.Name == kind.Revision.Name }) {
+		if !slices.ContainsFunc(all, func(known Type) bool { return known.kind == kind.Revision.kind }) {
 			all = append(all, kind.Revision)
 		}
 	}

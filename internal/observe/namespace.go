@@ -6,70 +6,86 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/controllerrevisions"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/engine"
 )
 
-// Nudger is the rollout of a workload whose native controller may need a nudge.
-type Nudger interface{ Nudge() []steps.Step }
-
-// namespaced is what all rollouts of one kind in a namespace have in common.
+// namespaced is what all rollouts in a namespace have in common.
 type namespaced struct {
-	kind     Kind
-	name     string
-	labels   map[string]string
+	metav1.ObjectMeta
 	excluded Excluded
-	pods     map[types.UID][]*corev1.Pod // by the UID of their controller
-	// revisions are the ControllerRevisions by the UID of their controller. Several kinds have them, so they are listed once.
-	revisions map[types.UID][]*apps.ControllerRevision
-	now       time.Time
+	// What follows is by the UID of its controller.
+	pods        map[types.UID][]*corev1.Pod
+	replicaSets map[types.UID][]*apps.ReplicaSet
+	revisions   map[types.UID][]*apps.ControllerRevision
+	now         time.Time
 }
 
-func (of namespaced) modeOf(workload client.Object) inplace.Mode {
-	return of.excluded.modeOf(of.kind, &metav1.ObjectMeta{Name: of.name, Labels: of.labels}, workload.GetLabels())
+// Nudgers returns the rollouts of the workloads of a namespace. They have revisions and pods, and nothing else: Nudge
+// needs nothing else. It makes one list of each type, no matter how many workloads there are.
+func (r Reader) Nudgers(ctx context.Context, name string) ([]engine.Rollout, error) {
+	var namespace corev1.Namespace
+	if err := r.Get(ctx, types.NamespacedName{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	var (
+		pods        corev1.PodList
+		replicaSets apps.ReplicaSetList
+		revisions   apps.ControllerRevisionList
+	)
+	if err := r.listIn(ctx, name, &pods, &replicaSets, &revisions); err != nil {
+		return nil, err
+	}
+	of := namespaced{metav1.ObjectMeta{Name: name, Labels: namespace.Labels}, r.ExcludedNamespaces,
+		byController(pods.Items), byController(replicaSets.Items), byController(revisions.Items), time.Now()}
+	var all []engine.Rollout
+	for _, kind := range Kinds {
+		list := kind.Workload.List()
+		if err := r.listIn(ctx, name, list); err != nil {
+			return nil, err
+		}
+		if err := apimeta.EachListItem(list, func(item runtime.Object) error {
+			if workload, is := item.(client.Object); is {
+				all = append(all, of.rollout(kind, workload))
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
-// list fills the lists with the objects of the namespace.
-func (of namespaced) list(ctx context.Context, r Reader, lists ...client.ObjectList) error {
+// listIn fills the lists with the objects of the namespace.
+func (r Reader) listIn(ctx context.Context, namespace string, lists ...client.ObjectList) error {
 	for _, list := range lists {
-		if err := r.List(ctx, list, client.InNamespace(of.name)); err != nil {
-			return fmt.Errorf("list %ss of namespace %s: %w", kindOf(list), of.name, err)
+		if err := r.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list %ss of namespace %s: %w", kindOf(list), namespace, err)
 		}
 	}
 	return nil
 }
 
-// Nudgers returns the rollouts of the workloads of a namespace. They have revisions and pods, and nothing else: Nudge
-// needs nothing else. It makes one list of each type, no matter how many workloads there are.
-func (r Reader) Nudgers(ctx context.Context, name string) ([]Nudger, error) {
-	var namespace corev1.Namespace
-	if err := r.Get(ctx, types.NamespacedName{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read namespace %s: %w", name, err)
+func (of namespaced) rollout(kind Kind, workload client.Object) engine.Rollout {
+	seen := engine.Snapshot{Mode: of.excluded.modeOf(kind, &of, workload.GetLabels()), Now: of.now}
+	deployment, is := workload.(*apps.Deployment)
+	if !is {
+		seen.Pods = of.pods[workload.GetUID()]
+		return &controllerrevisions.Rollout{Kind: kind.Of(workload), Revisions: of.revisions[workload.GetUID()], Seen: seen}
 	}
-	of := namespaced{name: name, labels: namespace.Labels, excluded: r.ExcludedNamespaces}
-	var (
-		pods      corev1.PodList
-		revisions apps.ControllerRevisionList
-	)
-	if err := of.list(ctx, r, &pods, &revisions); err != nil {
-		return nil, err
+	replicaSets := of.replicaSets[deployment.UID]
+	for _, replicaSet := range replicaSets {
+		seen.Pods = append(seen.Pods, of.pods[replicaSet.UID]...)
 	}
-	of.pods, of.revisions, of.now = byController(pods.Items), byController(revisions.Items), time.Now()
-	var all []Nudger
-	for _, kind := range Kinds {
-		of.kind = kind
-		rollouts, err := kind.nudgers(ctx, r, of)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, rollouts...)
-	}
-	return all, nil
+	return &deployments.Rollout{Deployment: deployment, ReplicaSets: replicaSets, Seen: seen}
 }
 
 // byController returns the items by the UID of their controller.

@@ -70,10 +70,26 @@ func (r Reader) NodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node
 	return nodes, nil
 }
 
+// nodes returns all nodes. The result is never nil: a cluster without nodes has an empty list.
+func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
+	if r.Stores.present() {
+		return r.Stores.nodes.all()
+	}
+	var list corev1.NodeList
+	if err := r.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	nodes := make([]*corev1.Node, 0, len(list.Items))
+	for i := range list.Items {
+		nodes = append(nodes, &list.Items[i])
+	}
+	return nodes, nil
+}
+
 // RevisionOf returns the ControllerRevision that controls the pod, if the pod is a pre-pull pod of a DaemonSet or StatefulSet. It
 // returns nil if there is none with the UID in the owner reference.
 func (r Reader) RevisionOf(ctx context.Context, pod *corev1.Pod) (*apps.ControllerRevision, error) {
-	return findController[apps.ControllerRevision](ctx, r, pod, "ControllerRevision")
+	return as[*apps.ControllerRevision](controllerRevisions.controllerOf(ctx, r, pod))
 }
 
 // Quotas returns the ResourceQuotas of a namespace; never nil. They are in no cache.

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -144,33 +143,19 @@ type object[T any] interface {
 	client.Object
 }
 
-// controllerOfKind returns the owner reference to the object's controller if the controller is of that kind of group
-// apps; nil if not.
-func controllerOfKind(object metav1.Object, kind string) *metav1.OwnerReference {
-	owner := metav1.GetControllerOfNoCopy(object)
-	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != GroupVersion.WithKind(kind).GroupKind() {
-		return nil
-	}
-	return owner
-}
-
-// findController returns the controller of an object if it is of that kind of group apps. It returns nil if it is not,
-// or if the controller is gone.
-func findController[T any, P object[T]](ctx context.Context, r Reader, of client.Object, kind string) (P, error) {
-	owner := controllerOfKind(of, kind)
-	if owner == nil {
-		return nil, nil
-	}
-	found, err := find[T, P](ctx, r, types.NamespacedName{Namespace: of.GetNamespace(), Name: owner.Name})
-	if err != nil || found == nil || found.GetUID() != owner.UID {
-		return nil, err
-	}
-	return found, nil
+// as returns the object as its type, which it has; nil if there is none.
+func as[P client.Object](found client.Object, err error) (P, error) {
+	typed, _ := found.(P)
+	return typed, err
 }
 
 // find returns one object, whole; nil if there is none.
 func find[T any, P object[T]](ctx context.Context, r Reader, key types.NamespacedName) (P, error) {
-	found := P(new(T))
+	return as[P](r.find(ctx, key, P(new(T))))
+}
+
+// find reads one object into the empty one, and returns it whole; nil if there is none.
+func (r Reader) find(ctx context.Context, key types.NamespacedName, found client.Object) (client.Object, error) {
 	err := r.Get(ctx, key, found)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -178,5 +163,5 @@ func find[T any, P object[T]](ctx context.Context, r Reader, key types.Namespace
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", kindOf(found), key, err)
 	}
-	return whole[T](ctx, r, found)
+	return r.whole(ctx, found)
 }

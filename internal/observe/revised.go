@@ -7,41 +7,22 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/controllerrevisions"
-	"github.com/stayput/stayput/inplace/engine"
 )
 
-// Revised is a kind whose revisions are ControllerRevisions. Workloads of such a kind control their pods themselves.
-type Revised struct {
-	Kind
-	// Of returns what is special about a workload of this kind.
-	Of         func(workload client.Object) controllerrevisions.Kind
-	selectorOf func(workload client.Object) *metav1.LabelSelector
-}
-
-// revised returns the kind, with functions for its type.
-func revised[T any, P object[T]](
-	kind Kind, of func(P) controllerrevisions.Kind, selectorOf func(P) *metav1.LabelSelector,
-) Revised {
-	k := Revised{
-		Kind:       kind,
-		Of:         func(workload client.Object) controllerrevisions.Kind { return of(workload.(P)) },
-		selectorOf: func(workload client.Object) *metav1.LabelSelector { return selectorOf(workload.(P)) },
-	}
-	k.Revision, k.nudgers = controllerRevisions, k.nudgersOf
-	return k
+// selectorOf returns the selector of the workload's pods.
+func selectorOf(workload client.Object) *metav1.LabelSelector {
+	return workload.(apps.Workload).PodSelector()
 }
 
 // Rollout returns the workload with its revisions and pods, the nodes on which its update depends, and its pre-pull pods. It
 // returns nil if there is no such workload.
-func (k Revised) Rollout(ctx context.Context, r Reader, key types.NamespacedName) (*controllerrevisions.Rollout, error) {
+func (k Kind) Rollout(ctx context.Context, r Reader, key types.NamespacedName) (*controllerrevisions.Rollout, error) {
 	workload, err := k.Workload.find(ctx, r, key)
 	if workload == nil || err != nil {
 		return nil, err
@@ -61,7 +42,7 @@ func (k Revised) Rollout(ctx context.Context, r Reader, key types.NamespacedName
 
 // RolloutOfControlled returns the rollout of the workload that controls the pod or revision, as RolloutOf does. It returns nil
 // if there is none with the UID in the owner reference.
-func (k Revised) RolloutOfControlled(ctx context.Context, r Reader, of client.Object) (*controllerrevisions.Rollout, error) {
+func (k Kind) RolloutOfControlled(ctx context.Context, r Reader, of client.Object) (*controllerrevisions.Rollout, error) {
 	workload, err := k.Workload.controllerOf(ctx, r, of)
 	if workload == nil || err != nil {
 		return nil, err
@@ -71,7 +52,7 @@ func (k Revised) RolloutOfControlled(ctx context.Context, r Reader, of client.Ob
 
 // RolloutOfEdited returns the rollout of the stored workload as the edit leaves it, with what the stored one selects and
 // controls, whatever the edit says. It returns nil if no such workload is stored.
-func (k Revised) RolloutOfEdited(
+func (k Kind) RolloutOfEdited(
 	ctx context.Context, r Reader, edited client.Object, key types.NamespacedName,
 ) (*controllerrevisions.Rollout, error) {
 	stored, err := k.Workload.find(ctx, r, key)
@@ -80,17 +61,17 @@ func (k Revised) RolloutOfEdited(
 	}
 	edited.SetNamespace(stored.GetNamespace())
 	edited.SetUID(stored.GetUID())
-	return k.rolloutOf(ctx, r, selected{edited, k.selectorOf(stored)})
+	return k.rolloutOf(ctx, r, selected{edited, selectorOf(stored)})
 }
 
 // RolloutOf returns the rollout of the given workload, without pre-pull pods, and without nodes if it depends on all of them.
 // The workload need not be stored yet.
-func (k Revised) RolloutOf(ctx context.Context, r Reader, workload client.Object) (*controllerrevisions.Rollout, error) {
-	return k.rolloutOf(ctx, r, selected{workload, k.selectorOf(workload)})
+func (k Kind) RolloutOf(ctx context.Context, r Reader, workload client.Object) (*controllerrevisions.Rollout, error) {
+	return k.rolloutOf(ctx, r, selected{workload, selectorOf(workload)})
 }
 
-func (k Revised) rolloutOf(ctx context.Context, r Reader, of selected) (*controllerrevisions.Rollout, error) {
-	seen, err := r.snapshotOf(ctx, k.Kind, of.Object)
+func (k Kind) rolloutOf(ctx context.Context, r Reader, of selected) (*controllerrevisions.Rollout, error) {
+	seen, err := r.snapshotOf(ctx, k, of.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +92,7 @@ func (k Revised) rolloutOf(ctx context.Context, r Reader, of selected) (*control
 }
 
 // addPods reads the pods of the rollout, and their nodes unless it depends on all nodes.
-func (k Revised) addPods(ctx context.Context, r Reader, rollout *controllerrevisions.Rollout, of selected) error {
+func (k Kind) addPods(ctx context.Context, r Reader, rollout *controllerrevisions.Rollout, of selected) error {
 	err := addPods(ctx, r, rollout, of)
 	if err != nil || k.OnEveryNode || r.nodeless {
 		return err
@@ -129,7 +110,7 @@ func addPods(ctx context.Context, r Reader, rollout *controllerrevisions.Rollout
 
 // Deletion returns the rollout that a decision on the deletion of a pod depends on. It returns nil if the pod's workload is
 // gone. The workload and its revisions come from r. If r is a cache, everything comes from it.
-func (k Revised) Deletion(ctx context.Context, r Reader, pod *corev1.Pod, cached Reader) (*controllerrevisions.Rollout, error) {
+func (k Kind) Deletion(ctx context.Context, r Reader, pod *corev1.Pod, cached Reader) (*controllerrevisions.Rollout, error) {
 	workload, err := k.Workload.controllerOf(ctx, r, pod)
 	if workload == nil || err != nil {
 		return nil, err
@@ -138,7 +119,7 @@ func (k Revised) Deletion(ctx context.Context, r Reader, pod *corev1.Pod, cached
 	if err != nil || !rollout.Seen.Mode.Manages() {
 		return rollout, err
 	}
-	d := deletion{Rollout: rollout, of: selected{workload, k.selectorOf(workload)}, pod: pod, cached: cached}
+	d := deletion{Rollout: rollout, of: selected{workload, selectorOf(workload)}, pod: pod, cached: cached}
 	if k.OnEveryNode {
 		return rollout, d.readNode(ctx, r)
 	}
@@ -194,24 +175,4 @@ func (d deletion) refresh(ctx context.Context, r Reader, name string) error {
 	pods = append(pods, elsewhere...)
 	d.Seen.Pods, d.Seen.Nodes, d.Seen.Unread = pods, nodes, cmp.Or(d.Seen.Unread, load.unread())
 	return nil
-}
-
-// nudgersOf returns the rollouts of the workloads of a namespace.
-func (k Revised) nudgersOf(ctx context.Context, r Reader, of namespaced) ([]Nudger, error) {
-	list := k.Workload.List()
-	if err := of.list(ctx, r, list); err != nil {
-		return nil, err
-	}
-	var all []Nudger
-	err := apimeta.EachListItem(list, func(item runtime.Object) error {
-		if workload, is := item.(client.Object); is {
-			all = append(all, &controllerrevisions.Rollout{
-				Kind:      k.Of(workload),
-				Revisions: of.revisions[workload.GetUID()],
-				Seen:      engine.Snapshot{Pods: of.pods[workload.GetUID()], Mode: of.modeOf(workload), Now: of.now},
-			})
-		}
-		return nil
-	})
-	return all, err
 }

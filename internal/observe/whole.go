@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,28 +62,25 @@ func (w *Whole) remember(object client.Object, size int) {
 
 // whole returns the whole object for an outline, and any other object itself. It returns nil if the whole object is
 // gone.
-func whole[T any, P object[T]](ctx context.Context, r Reader, found P) (P, error) {
+func (r Reader) whole(ctx context.Context, found client.Object) (client.Object, error) {
 	size, isOutline := outlineSize(found)
 	if !r.Stores.present() || !isOutline {
 		return found, nil
 	}
-	if known, ok := r.Whole.recall(found).(P); ok {
-		return copyOf[T](known), nil
+	if known := r.Whole.recall(found); known != nil {
+		return copyOf(known), nil
 	}
-	live := Reader{Reader: r.Whole.live}
-	current, err := find[T, P](ctx, live, client.ObjectKeyFromObject(found))
+	live, empty := Reader{Reader: r.Whole.live}, reflect.New(reflect.TypeOf(found).Elem()).Interface().(client.Object)
+	current, err := live.find(ctx, client.ObjectKeyFromObject(found), empty)
 	if current == nil || err != nil {
 		return nil, err
 	}
 	trim(current)
 	r.Whole.remember(current, size)
-	return copyOf[T](current), nil
+	return copyOf(current), nil
 }
 
-func copyOf[T any, P object[T]](original P) P {
-	copied, _ := original.DeepCopyObject().(P) // a copy is of the same type
-	return copied
-}
+func copyOf(original client.Object) client.Object { return original.DeepCopyObject().(client.Object) }
 
 // load is how many revisions and pods there are of one rollout, and how large they are. If it is too much, large
 // objects are kept as outlines, and the rollout is left to the native controller.
@@ -155,7 +153,7 @@ func wholes[T any, P object[T]](ctx context.Context, r Reader, found []P) ([]P, 
 	}
 	var read []P
 	for _, each := range found {
-		current, err := whole(ctx, r, each)
+		current, err := as[P](r.whole(ctx, each))
 		if err != nil {
 			return nil, all, err
 		}

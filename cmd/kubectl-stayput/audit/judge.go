@@ -11,24 +11,19 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/controllerrevisions"
-	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/inplace/statefulsets"
 	"github.com/stayput/stayput/internal/observe"
 )
 
-// workload is a Deployment, DaemonSet or StatefulSet without its template.
+// workload is a workload without its template.
 type workload struct {
 	kind            observe.Kind
 	namespace, name string
 	// labels and annotations are the workload's own.
 	namespaceLabels, labels, annotations map[string]string
-	reasons                              reasonsOf
+	object                               apps.Workload
 }
-
-// reasonsOf returns why an edit from one template to the other is not made in place; none if it is.
-type reasonsOf func(from, to apps.Template, seen engine.Snapshot) inplace.Reasons
 
 // history has the templates of a workload by the number of their revision.
 type history map[int64]apps.Template
@@ -166,48 +161,35 @@ func listable(reasons inplace.Reasons) []string {
 
 const annotationsPath = "/metadata/annotations/"
 
+// reasons returns why an edit of the workload from one template to the other is not made in place; none if it is.
+func (w workload) reasons(from, to apps.Template, seen engine.Snapshot) inplace.Reasons {
+	edited := w.object.DeepCopyObject().(apps.Workload)
+	*edited.PodTemplate() = to
+	if w.kind.Of == nil {
+		return reasonsOfDeployment(edited.(*apps.Deployment), from, seen)
+	}
+	return reasonsOfRevised(w.kind.Of(edited), from, seen)
+}
+
 // reasonsOfDeployment returns why an edit of the Deployment's template is native. It makes two ReplicaSets of the templates, as the
 // Deployment controller would.
-func reasonsOfDeployment(of *apps.Deployment) reasonsOf {
-	return func(from, to apps.Template, seen engine.Snapshot) inplace.Reasons {
-		edited, before, after := *of, &apps.ReplicaSet{}, &apps.ReplicaSet{}
-		before.Name, before.Spec.Template, before.Spec.Replicas = "before", from, ptr.To[int32](1)
-		after.Name, after.Spec.Template, after.Spec.Replicas = "after", to, ptr.To[int32](0)
-		edited.Spec.Template = to
-		rollout := deployments.Rollout{Deployment: &edited, ReplicaSets: []*apps.ReplicaSet{before, after}, Seen: seen}
-		return rollout.DecideEdit(from).Reasons
+func reasonsOfDeployment(edited *apps.Deployment, from apps.Template, seen engine.Snapshot) inplace.Reasons {
+	before, after := &apps.ReplicaSet{}, &apps.ReplicaSet{}
+	before.Name, before.Spec.Template, before.Spec.Replicas = "before", from, ptr.To[int32](1)
+	after.Name, after.Spec.Template, after.Spec.Replicas = "after", edited.Spec.Template, ptr.To[int32](0)
+	rollout := deployments.Rollout{Deployment: edited, ReplicaSets: []*apps.ReplicaSet{before, after}, Seen: seen}
+	return rollout.DecideEdit(from).Reasons
+}
+
+// reasonsOfRevised returns why an edit is native, of a workload whose revisions are ControllerRevisions. Without pods, such a workload has
+// nothing to decide, so its strategy is asked for besides.
+func reasonsOfRevised(edited controllerrevisions.Kind, from apps.Template, seen engine.Snapshot) inplace.Reasons {
+	rollout := controllerrevisions.Rollout{Kind: edited, Seen: seen}
+	reasons := rollout.DecideEdit(from).Reasons
+	if why := rollout.WhyNative(); len(reasons) == 0 && why != nil {
+		reasons = inplace.Reasons{*why}
 	}
-}
-
-// reasonsOfDaemonSet returns why an edit of the DaemonSet's template is native.
-func reasonsOfDaemonSet(of *apps.DaemonSet) reasonsOf {
-	return reasonsOfRevised(func(to apps.Template) controllerrevisions.Kind {
-		edited := *of
-		edited.Spec.Template = to
-		return daemonsets.Of(&edited)
-	})
-}
-
-// reasonsOfStatefulSet returns the same of a StatefulSet.
-func reasonsOfStatefulSet(of *apps.StatefulSet) reasonsOf {
-	return reasonsOfRevised(func(to apps.Template) controllerrevisions.Kind {
-		edited := *of
-		edited.Spec.Template = to
-		return statefulsets.Of(&edited)
-	})
-}
-
-// reasonsOfRevised returns why an edit is native, of a workload whose revisions are ControllerRevisions. Edited returns the workload with
-// another template. Without pods, such a workload has nothing to decide, so its strategy is asked for besides.
-func reasonsOfRevised(edited func(to apps.Template) controllerrevisions.Kind) reasonsOf {
-	return func(from, to apps.Template, seen engine.Snapshot) inplace.Reasons {
-		rollout := controllerrevisions.Rollout{Kind: edited(to), Seen: seen}
-		reasons := rollout.DecideEdit(from).Reasons
-		if why := rollout.WhyNative(); len(reasons) == 0 && why != nil {
-			reasons = inplace.Reasons{*why}
-		}
-		return reasons
-	}
+	return reasons
 }
 
 // place is where in the template or workload a reason is, without the index of a list and no deeper than four steps: so that the same

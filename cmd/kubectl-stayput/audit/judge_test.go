@@ -87,7 +87,7 @@ func TestWhatAnEditWouldHaveBeen(t *testing.T) {
 			reasons: `not updated in place: label stayput.dev/update is "recreate"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := workload{labels: c.labels, annotations: c.lists, namespaceLabels: c.onNamespace, reasons: reasonsOfDeployment(deployment())}
+			w := workload{labels: c.labels, annotations: c.lists, namespaceLabels: c.onNamespace, kind: observe.Deployments, object: deployment()}
 			judged := w.judge(rollout{from: template(t, c.annotations[0], c.container[0]), to: template(t, c.annotations[1], c.container[1])})
 			if got := judged.reasons.String(); got != c.reasons {
 				t.Errorf("reasons are %q, want %q", got, c.reasons)
@@ -105,22 +105,25 @@ func TestStrategiesCount(t *testing.T) {
 	onDelete, surging := &apps.DaemonSet{}, &apps.DaemonSet{}
 	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 	notNow := &apps.StatefulSet{}
+	of := func(kind observe.Kind, object apps.Workload) workload {
+		return workload{kind: kind, object: object, labels: map[string]string{inplace.LabelStatefulSets: inplace.StatefulSetsInPlace}}
+	}
 	notNow.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 	surging.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
 	for name, c := range map[string]struct {
-		reasons reasonsOf
-		want    string
+		workload
+		want string
 	}{
-		"Deployment":             {reasonsOfDeployment(deployment()), ""},
-		"Deployment, Recreate":   {reasonsOfDeployment(recreate), "strategy Recreate promises that two versions never run at once"},
-		"DaemonSet":              {reasonsOfDaemonSet(&apps.DaemonSet{}), ""},
-		"DaemonSet, OnDelete":    {reasonsOfDaemonSet(onDelete), "with strategy OnDelete the user decides when a pod is updated"},
-		"DaemonSet with a surge": {reasonsOfDaemonSet(surging), "maxSurge asks for a new pod before the old one goes"},
-		"StatefulSet":            {reasonsOfStatefulSet(&apps.StatefulSet{}), ""},
-		"StatefulSet, OnDelete":  {reasonsOfStatefulSet(notNow), "with strategy OnDelete the user decides when a pod is updated"},
+		"Deployment":             {of(observe.Deployments, deployment()), ""},
+		"Deployment, Recreate":   {of(observe.Deployments, recreate), "strategy Recreate promises that two versions never run at once"},
+		"DaemonSet":              {of(observe.DaemonSets, &apps.DaemonSet{}), ""},
+		"DaemonSet, OnDelete":    {of(observe.DaemonSets, onDelete), "with strategy OnDelete the user decides when a pod is updated"},
+		"DaemonSet with a surge": {of(observe.DaemonSets, surging), "maxSurge asks for a new pod before the old one goes"},
+		"StatefulSet":            {of(observe.StatefulSets, &apps.StatefulSet{}), ""},
+		"StatefulSet, OnDelete":  {of(observe.StatefulSets, notNow), "with strategy OnDelete the user decides when a pod is updated"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			judged := workload{reasons: c.reasons}.judge(rollout{from: template(t, "", v1), to: template(t, "", v2)})
+			judged := c.workload.judge(rollout{from: template(t, "", v1), to: template(t, "", v2)})
 			if got := judged.reasons.String(); got != c.want || len(judged.settings) > 0 {
 				t.Errorf("reasons are %q and settings %q, want %q", got, judged.settings, c.want)
 			}
@@ -166,9 +169,9 @@ func TestPlaceHasNoIndexes(t *testing.T) {
 
 func TestTally(t *testing.T) {
 	shop := workload{kind: observe.Deployments, namespace: "shop", name: "web", labels: map[string]string{"team": "a"},
-		reasons: reasonsOfDeployment(deployment())}
-	other := workload{kind: observe.DaemonSets.Kind, namespace: "other", name: "agent", namespaceLabels: map[string]string{"team": "b"},
-		reasons: reasonsOfDaemonSet(&apps.DaemonSet{})}
+		object: deployment()}
+	other := workload{kind: observe.DaemonSets, namespace: "other", name: "agent", namespaceLabels: map[string]string{"team": "b"},
+		object: &apps.DaemonSet{}}
 	counted := newTally("team")
 	counted.add(shop, history{1: template(t, "", v1), 2: template(t, "", v2), 3: template(t, restart1, v2)})
 	counted.add(shop, history{4: template(t, "", v1), 5: template(t, "", withEnv), 6: template(t, "", v1)})
@@ -228,7 +231,7 @@ func TestJudgesAsStayputDoes(t *testing.T) {
 		after := c.Template()
 		before := parsed(t, after)
 		c.Edit(&after)
-		w := workload{labels: c.Labels, annotations: c.Annotations, reasons: reasonsOfDeployment(deployment())}
+		w := workload{labels: c.Labels, annotations: c.Annotations, kind: observe.Deployments, object: deployment()}
 		reasons := w.judge(rollout{from: before, to: parsed(t, after)}).reasons
 		if got := edit.RecreatePrefix + reasons.String(); c.InPlace() != (len(reasons) == 0) || !c.InPlace() && got != c.Decision {
 			t.Errorf("%s: got %q, want %q", c.Name, got, c.Decision)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,63 +155,48 @@ func (a *audit) readNamespaces(ctx context.Context) error {
 }
 
 func (a *audit) readWorkloads(ctx context.Context) error {
-	deployments := func() client.ObjectList { return &apps.DeploymentList{} }
-	if err := a.each(ctx, deployments, a.Selector, func(object runtime.Object) {
-		if d, is := object.(*apps.Deployment); is {
-			kept := &apps.Deployment{ObjectMeta: keptOf(d.ObjectMeta), Spec: d.Spec}
-			kept.Spec.Template = apps.Template{}
-			a.add(observe.Deployments, kept.ObjectMeta, reasonsOfDeployment(kept))
+	for _, kind := range observe.Kinds {
+		if err := a.each(ctx, kind.Workload.List, a.Selector, func(object runtime.Object) {
+			if of, is := object.(apps.Workload); is {
+				a.add(kind, of)
+			}
+		}); err != nil {
+			return err
 		}
-	}); err != nil {
-		return err
 	}
-	daemonSets := func() client.ObjectList { return &apps.DaemonSetList{} }
-	if err := a.each(ctx, daemonSets, a.Selector, func(object runtime.Object) {
-		if d, is := object.(*apps.DaemonSet); is {
-			kept := &apps.DaemonSet{ObjectMeta: keptOf(d.ObjectMeta), Spec: d.Spec}
-			kept.Spec.Template = apps.Template{}
-			a.add(observe.DaemonSets.Kind, kept.ObjectMeta, reasonsOfDaemonSet(kept))
-		}
-	}); err != nil {
-		return err
-	}
-	statefulSets := func() client.ObjectList { return &apps.StatefulSetList{} }
-	return a.each(ctx, statefulSets, a.Selector, func(object runtime.Object) {
-		if s, is := object.(*apps.StatefulSet); is {
-			kept := &apps.StatefulSet{ObjectMeta: keptOf(s.ObjectMeta), Spec: s.Spec}
-			kept.Spec.Template, kept.Spec.VolumeClaimTemplates = apps.Template{}, nil
-			a.add(observe.StatefulSets.Kind, kept.ObjectMeta, reasonsOfStatefulSet(kept))
-		}
-	})
+	return nil
 }
 
-// keptOf returns what is kept of the metadata of a workload. Its own annotations may be as large as its template.
-func keptOf(all metav1.ObjectMeta) metav1.ObjectMeta {
-	kept := metav1.ObjectMeta{Namespace: all.Namespace, Name: all.Name, UID: all.UID, Labels: all.Labels, Annotations: map[string]string{}}
+// keep drops what is not kept of a workload. Its own annotations may be as large as its template.
+func keep(of apps.Workload) {
+	*of.PodTemplate() = apps.Template{}
+	of.SetManagedFields(nil)
+	annotations := map[string]string{}
 	for _, key := range inplace.SettingAnnotations {
-		if value, has := all.Annotations[key]; has {
-			kept.Annotations[key] = value
+		if value, has := of.GetAnnotations()[key]; has {
+			annotations[key] = value
 		}
 	}
-	return kept
+	of.SetAnnotations(annotations)
 }
 
-func (a *audit) add(kind observe.Kind, of metav1.ObjectMeta, reasons reasonsOf) {
-	if slices.Contains(a.Excluded, of.Namespace) {
+func (a *audit) add(kind observe.Kind, of apps.Workload) {
+	if slices.Contains(a.Excluded, of.GetNamespace()) {
 		return
 	}
-	a.subjects[of.UID] = &subject{history: history{}, workload: workload{
-		kind: kind, namespace: of.Namespace, name: of.Name, reasons: reasons,
-		namespaceLabels: a.namespaceLabels[of.Namespace], labels: of.Labels, annotations: of.Annotations}}
+	keep(of)
+	a.subjects[of.GetUID()] = &subject{history: history{}, workload: workload{
+		kind: kind, namespace: of.GetNamespace(), name: of.GetName(), object: of,
+		namespaceLabels: a.namespaceLabels[of.GetNamespace()], labels: of.GetLabels(), annotations: of.GetAnnotations()}}
 }
 
 // revisionKinds are the kinds of objects that hold revisions.
-var revisionKinds = []string{"ReplicaSet", "ControllerRevision"}
+var revisionKinds = []schema.GroupVersionKind{apps.KindOf(&apps.ReplicaSet{}), apps.KindOf(&apps.ControllerRevision{})}
 
 // countRevisions counts the revisions of each workload.
 func (a *audit) countRevisions(ctx context.Context) error {
 	for _, kind := range revisionKinds {
-		err := a.eachMeta(ctx, appsv1.SchemeGroupVersion.WithKind(kind), nil, func(of *metav1.PartialObjectMetadata) {
+		err := a.eachMeta(ctx, kind, nil, func(of *metav1.PartialObjectMetadata) {
 			if a.all++; a.of(of) != nil {
 				a.of(of).unread++
 			}

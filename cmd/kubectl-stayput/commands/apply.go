@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,10 +145,4 @@ func readInto(decoded any, object *unstructured.Unstructured) error {
 		return err
 	}
 	return json.Unmarshal(raw, decoded)
-}
-
-// readBoth decodes an object as it is stored and as it would be after the edit.
-func readBoth[T any](stored, applied *unstructured.Unstructured) (was, will *T, err error) {
-	was, will = new(T), new(T)
-	return was, will, cmp.Or(readInto(was, stored), readInto(will, applied))
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // kubectlScript is what kubectl runs to complete the arguments of its plugin.
@@ -98,14 +98,14 @@ func (c *connection) completeWorkload() cobra.CompletionFunc {
 // workloads returns the workloads of all kinds, as "deployment/web".
 func (c *connection) workloads(ctx context.Context) []string {
 	var all []string
-	for _, kind := range kinds.All {
+	for _, kind := range observe.Kinds {
 		all = append(all, c.workloadsOf(ctx, kind, strings.ToLower(kind.Workload.Name)+"/")...)
 	}
 	return all
 }
 
 // workloadsOf returns the names of the workloads of a kind, each after the prefix.
-func (c *connection) workloadsOf(ctx context.Context, kind kinds.Kind, prefix string) []string {
+func (c *connection) workloadsOf(ctx context.Context, kind observe.Kind, prefix string) []string {
 	namespace, _, err := c.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil

@@ -65,7 +65,7 @@ func (c *connection) client(warnings rest.WarningHandler) (client.Client, error)
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range observe.Types() {
-		m.Add(observe.GroupVersion.WithKind(kind.Name), meta.RESTScopeNamespace)
+		m.Add(apps.KindOf(kind.Object()), meta.RESTScopeNamespace)
 	}
 	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "Event"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -20,7 +19,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/observe"
@@ -111,7 +109,7 @@ func (f *planFlags) objects(cluster *connection) ([]*unstructured.Unstructured, 
 // place sets the namespace of a workload. If the user gave --namespace, the manifest must not name another one.
 func place(object *unstructured.Unstructured, namespace string, enforced bool) error {
 	switch said := object.GetNamespace(); {
-	case !isWorkload(object):
+	case kindOf(object) == nil:
 	case said == "":
 		object.SetNamespace(namespace)
 	case enforced && said != namespace:
@@ -120,9 +118,14 @@ func place(object *unstructured.Unstructured, namespace string, enforced bool) e
 	return nil
 }
 
-func isWorkload(object *unstructured.Unstructured) bool {
-	_, known := previews[object.GetKind()]
-	return known && object.GroupVersionKind().GroupVersion() == appsv1.SchemeGroupVersion
+// kindOf returns the kind of the object; nil if it is no workload that Stayput updates.
+func kindOf(object *unstructured.Unstructured) *observe.Kind {
+	for _, kind := range observe.Kinds {
+		if apps.KindOf(kind.Workload.Object()) == object.GroupVersionKind() {
+			return &kind
+		}
+	}
+	return nil
 }
 
 // planner asks the API server, in dry runs, what it would store.
@@ -150,7 +153,8 @@ func newPlanner(cluster *connection, apply applier, messages io.Writer) (*planne
 // plan returns the plan of one object.
 func (p *planner) plan(ctx context.Context, wanted *unstructured.Unstructured) row {
 	planned := rowOf(wanted)
-	if !isWorkload(wanted) {
+	kind := kindOf(wanted)
+	if kind == nil {
 		return planned.with(skipped, "no Deployment, DaemonSet or StatefulSet")
 	}
 	p.warnings.answers = nil
@@ -162,10 +166,15 @@ func (p *planner) plan(ctx context.Context, wanted *unstructured.Unstructured) r
 		return planned.with(failed, err.Error())
 	case stored == nil:
 		return planned.with(created, "")
-	case sameTemplate(stored, applied):
+	}
+	was, will, err := readBoth(*kind, stored, applied)
+	if err != nil {
+		return planned.with(failed, err.Error())
+	}
+	if apps.SameTemplate(*was.PodTemplate(), *will.PodTemplate()) {
 		return planned.with(unchanged, "")
 	}
-	preview, err := p.preview(ctx, stored, applied)
+	preview, err := preview(ctx, p.reader(p.warnings.answer() != ""), *kind, was, will)
 	if err != nil {
 		return planned.with(failed, err.Error())
 	}
@@ -189,75 +198,27 @@ func refusalOf(err error) inplace.Reasons {
 	return reasons
 }
 
-// sameTemplate reports whether the edit leaves the pod template as it is. If an object does not decode, it reports false; the preview then
-// returns that error.
-func sameTemplate(stored, applied *unstructured.Unstructured) bool {
-	was, will, err := readBoth[apps.Deployment](stored, applied) // every kind has its template at the same place
-	return err == nil && apps.SameTemplate(was.Spec.Template, will.Spec.Template)
+// readBoth decodes a workload as it is stored and as it would be after the edit.
+func readBoth(kind observe.Kind, stored, applied *unstructured.Unstructured) (was, will apps.Workload, err error) {
+	was, will = kind.Workload.Object().(apps.Workload), kind.Workload.Object().(apps.Workload)
+	return was, will, cmp.Or(readInto(was, stored), readInto(will, applied))
 }
 
-func (p *planner) preview(ctx context.Context, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
-	return previews[applied.GetKind()](ctx, p.reader(p.warnings.answer() != ""), stored, applied)
-}
-
-// preview previews an edit.
-type preview func(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error)
-
-// previews are the functions that preview an edit, by kind of workload.
-var previews = map[string]preview{
-	"Deployment":  besideAutoscalers(observe.Deployments, previewDeployment),
-	"DaemonSet":   besideAutoscalers(observe.DaemonSets.Kind, previewRevised(observe.DaemonSets)),
-	"StatefulSet": besideAutoscalers(observe.StatefulSets.Kind, previewRevised(observe.StatefulSets)),
-}
-
-// besideAutoscalers returns the preview with a line about an autoscaler of the workload, if the user may list them: custom roles may not
-// allow it.
-func besideAutoscalers(kind observe.Kind, of preview) preview {
-	return func(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
-		preview, err := of(ctx, reader, stored, applied)
-		if err != nil {
-			return preview, err
-		}
-		key := client.ObjectKeyFromObject(applied)
-		preview.Autoscaler, err = reader.AboutAutoscalers(ctx, kind, key, preview.Change)
-		return preview, utilerrors.FilterOut(err, apierrors.IsForbidden)
-	}
-}
-
-func previewDeployment(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
-	was, will, err := readBoth[apps.Deployment](stored, applied)
+// preview previews an edit. PodDisruptionBudgets and autoscalers are in it if the user may list them: custom roles may not allow it.
+func preview(ctx context.Context, reader observe.Reader, kind observe.Kind, was, will apps.Workload) (steps.Preview, error) {
+	rollout, err := kind.Edited(ctx, reader, will)
 	if err != nil {
 		return steps.Preview{}, err
 	}
-	rollout, err := reader.WithoutPods().RolloutOf(ctx, will)
-	if err != nil {
+	seen, key := rollout.Snapshot(), client.ObjectKeyFromObject(will)
+	claims := readiness.ClaimsOf(will.PodTemplate().Decoded().Spec)
+	if seen.DryRun.Claim, err = observe.ClaimForOneNode(ctx, reader, key.Namespace, claims); err != nil {
 		return steps.Preview{}, err
 	}
-	claims := readiness.ClaimsOf(will.Spec.Template.Decoded().Spec)
-	if rollout.Seen.DryRun.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims); err != nil {
+	if err := utilerrors.FilterOut(reader.WithBudgets(ctx, key.Namespace, seen), apierrors.IsForbidden); err != nil {
 		return steps.Preview{}, err
 	}
-	err = addBudgets(ctx, reader, will.Namespace, &rollout.Seen)
-	return rollout.Preview(was.Spec.Template), err
-}
-
-// previewRevised previews an edit of a workload whose revisions are ControllerRevisions.
-func previewRevised(kind observe.Revised) preview {
-	return func(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
-		was, will := kind.Workload.Object(), kind.Workload.Object()
-		if err := cmp.Or(readInto(was, stored), readInto(will, applied)); err != nil {
-			return steps.Preview{}, err
-		}
-		rollout, err := kind.RolloutOf(ctx, reader, will)
-		if err != nil {
-			return steps.Preview{}, err
-		}
-		err = addBudgets(ctx, reader, will.GetNamespace(), &rollout.Seen)
-		return rollout.Preview(kind.Of(was).Workload().Template), err
-	}
-}
-
-// addBudgets adds the PodDisruptionBudgets, if the user may list them: custom roles may not allow it.
-func addBudgets(ctx context.Context, reader observe.Reader, namespace string, seen *engine.Snapshot) error {
-	return utilerrors.FilterOut(reader.WithBudgets(ctx, namespace, seen), apierrors.IsForbidden)
+	preview := rollout.Preview(*was.PodTemplate())
+	preview.Autoscaler, err = reader.AboutAutoscalers(ctx, kind, key, preview.Change)
+	return preview, utilerrors.FilterOut(err, apierrors.IsForbidden)
 }

@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 func newPromote(cluster *connection, std streams) *cobra.Command {
@@ -130,7 +130,7 @@ func (p *promotion) say(format string, arguments ...any) {
 }
 
 // reach reads the workload every second until the stage is reached, or cannot be.
-func (p *promotion) reach(ctx context.Context) (kinds.Rollout, error) {
+func (p *promotion) reach(ctx context.Context) (engine.Rollout, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -155,7 +155,7 @@ func (p *promotion) reach(ctx context.Context) (kinds.Rollout, error) {
 }
 
 // failure returns why the stage will not be reached by itself; nil if it may.
-func (p *promotion) failure(rollout kinds.Rollout) error {
+func (p *promotion) failure(rollout engine.Rollout) error {
 	switch stalled, decision, flaw := rollout.Stalled(), rollout.Decision(), rollout.Snapshot().Settings.Partition.Flaw(); {
 	case rollout.TemplateHash() != p.template:
 		return errors.New("the template was edited meanwhile, so this is another update; its partition is left as it is")
@@ -172,7 +172,7 @@ func (p *promotion) failure(rollout kinds.Rollout) error {
 }
 
 // reached reports whether the update is at its stage, or over, and says so, or what it waits for.
-func (p *promotion) reached(rollout kinds.Rollout) bool {
+func (p *promotion) reached(rollout engine.Rollout) bool {
 	stage, now := rollout.Stage(), sight{kind: p.kind, rollout: rollout}
 	updated := now.are(podstate.Updated)
 	switch window := rollout.Snapshot().Settings.Partition.Closed; {
@@ -192,7 +192,7 @@ func (p *promotion) reached(rollout kinds.Rollout) bool {
 }
 
 // lower writes the partition of the stage, and reports whether it did. It does not if the workload is there already.
-func (p *promotion) lower(ctx context.Context, rollout kinds.Rollout) (bool, error) {
+func (p *promotion) lower(ctx context.Context, rollout engine.Rollout) (bool, error) {
 	stage := rollout.Stage()
 	to := p.to
 	if to.Value == "" {
@@ -205,7 +205,7 @@ func (p *promotion) lower(ctx context.Context, rollout kinds.Rollout) (bool, err
 	case keeps == stage.Kept:
 		return false, nil
 	}
-	patch, err := json.Marshal(lowering(rollout.Workload(), to, stage))
+	patch, err := json.Marshal(lowering(p.kind, rollout.Workload(), to, stage))
 	if err != nil {
 		return false, err
 	}
@@ -220,18 +220,17 @@ func (p *promotion) lower(ctx context.Context, rollout kinds.Rollout) (bool, err
 	return err == nil, err
 }
 
-// lowering returns the patch that sets the partition. It fails if the partition or the template is no longer what was read.
-func lowering(workload client.Object, to inplace.Partition, stage steps.Stage) []jsonpatch.Operation {
-	path := patches.Pointer("metadata", "labels", inplace.LabelPartition)
-	from, value := any(workload.GetLabels()[inplace.LabelPartition]), any(to.Value)
-	if set, is := workload.(*apps.StatefulSet); is {
-		path = patches.Pointer("spec", "updateStrategy", "rollingUpdate", "partition")
-		from, value = set.Partition(), to.Keeps(stage.Pods)
-	}
-	return []jsonpatch.Operation{
+// lowering returns the patch that sets the partition. It fails if the partition or the template is no longer what was read. A change of
+// labels does not change the generation.
+func lowering(kind observe.Kind, workload client.Object, to inplace.Partition, stage steps.Stage) []jsonpatch.Operation {
+	operations := []jsonpatch.Operation{
 		jsonpatch.NewOperation("test", "/metadata/uid", workload.GetUID()),
 		jsonpatch.NewOperation("test", "/metadata/generation", workload.GetGeneration()),
-		jsonpatch.NewOperation("test", path, from),
-		jsonpatch.NewOperation("replace", path, value),
 	}
+	if kind.OwnPartition != "" {
+		return append(operations, jsonpatch.NewOperation("replace", kind.OwnPartition, to.Keeps(stage.Pods)))
+	}
+	path := patches.Pointer("metadata", "labels", inplace.LabelPartition)
+	return append(operations, jsonpatch.NewOperation("test", path, workload.GetLabels()[inplace.LabelPartition]),
+		jsonpatch.NewOperation("replace", path, to.Value))
 }

@@ -18,8 +18,8 @@ import (
 
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/internal/observe"
 )
 
 // restartFlags are the flags of the command restart.
@@ -108,7 +108,7 @@ func (f *restartFlags) restartWorkload(ctx context.Context, cluster *connection,
 // annotate writes the template, after a dry run.
 func (f *restartFlags) annotate(ctx context.Context, writer client.Client, before sight, said *warnings) error {
 	workload, at := &unstructured.Unstructured{}, time.Now().UTC().Format(time.RFC3339)
-	workload.SetGroupVersionKind(observe.GroupVersion.WithKind(before.kind.Workload.Name))
+	workload.SetGroupVersionKind(apps.KindOf(before.kind.Workload.Object()))
 	stored := before.rollout.Workload()
 	workload.SetNamespace(stored.GetNamespace())
 	workload.SetName(stored.GetName())

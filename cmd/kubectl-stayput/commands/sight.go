@@ -10,16 +10,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // sight is what was read of a workload at one time.
 type sight struct {
-	kind    kinds.Kind
-	rollout kinds.Rollout
+	kind    observe.Kind
+	rollout engine.Rollout
 	events  []corev1.Event
 	// done is whether the update is over.
 	done bool
@@ -59,7 +60,7 @@ func (s sight) update() string {
 		return snapshot.Mode.Reason().Message + "; " + counts
 	case decision.Waits:
 		return "waits, and no pod is replaced: " + decision.Reasons.String() + "; " + counts
-	case kinds.Marked(s.rollout):
+	case engine.Marked(s.rollout):
 		return "in place, " + counts
 	case s.done:
 		return "none, " + counts

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/engine"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 func newStatus(cluster *connection, std streams) *cobra.Command {
@@ -76,37 +76,34 @@ func runOverview(ctx context.Context, cluster *connection, std streams) error {
 	return overview{Interface: clients, metadata: objects, own: cluster.own, only: *cluster.Namespace, now: time.Now()}.print(ctx, std.Out)
 }
 
-// shortNames are kubectl's short names of the kinds.
-var shortNames = map[string]string{"Deployment": "deploy", "DaemonSet": "ds", "StatefulSet": "sts"}
-
 // workloadIn returns the kind and the name in arguments such as "deploy/web" or "deploy web".
-func workloadIn(arguments []string) (kinds.Kind, string, error) {
+func workloadIn(arguments []string) (observe.Kind, string, error) {
 	called, name, _ := strings.Cut(strings.Join(arguments, "/"), "/")
 	if kind, known := kindCalled(called); known && name != "" && !strings.Contains(name, "/") {
 		return kind, name, nil
 	}
-	return kinds.Kind{}, "", fmt.Errorf("%q is no workload that Stayput updates: say deployment/NAME, daemonset/NAME or statefulset/NAME",
+	return observe.Kind{}, "", fmt.Errorf("%q is no workload that Stayput updates: say deployment/NAME, daemonset/NAME or statefulset/NAME",
 		strings.Join(arguments, " "))
 }
 
 // kindCalled returns the kind with that name, as kubectl accepts names of kinds.
-func kindCalled(name string) (kinds.Kind, bool) {
+func kindCalled(name string) (observe.Kind, bool) {
 	name, _, _ = strings.Cut(strings.ToLower(name), ".") // deployment.apps
-	for _, kind := range kinds.All {
+	for _, kind := range observe.Kinds {
 		long := strings.ToLower(kind.Workload.Name)
-		if slices.Contains([]string{long, long + "s", shortNames[kind.Workload.Name]}, name) {
+		if slices.Contains([]string{long, long + "s", kind.ShortName}, name) {
 			return kind, true
 		}
 	}
-	return kinds.Kind{}, false
+	return observe.Kind{}, false
 }
 
 // status reads and prints how far the update of one workload is.
 type status struct {
 	client.Client
-	kind   kinds.Kind
+	kind   observe.Kind
 	key    types.NamespacedName
-	source kinds.Source
+	source observe.Source
 	// disruption reads the PodDisruptionBudgets and the pods of a namespace.
 	disruption func(ctx context.Context, namespace string) (disruption.Seen, error)
 	// nodes are the nodes, as they were first read; nil as long as they have not been.
@@ -151,7 +148,7 @@ func (s *status) follow(ctx context.Context, show func(sight) error) error {
 }
 
 // read reads the workload with its revisions and pods.
-func (s *status) read(ctx context.Context) (kinds.Rollout, error) {
+func (s *status) read(ctx context.Context) (engine.Rollout, error) {
 	rollout, err := s.source(ctx, s.key)
 	if err == nil && rollout == nil {
 		err = fmt.Errorf("there is no %s %s", s.kind.Workload.Name, s.key)
@@ -175,7 +172,7 @@ func (s *status) look(ctx context.Context) (sight, error) {
 }
 
 // over reports whether the update is over.
-func over(rollout kinds.Rollout) bool { return rollout.Done() && !kinds.Marked(rollout) }
+func over(rollout engine.Rollout) bool { return rollout.Done() && !engine.Marked(rollout) }
 
 // addDisruption adds what pods wait for if they wait for a PodDisruptionBudget, if the user may list those: custom roles may not allow it.
 func (s *status) addDisruption(ctx context.Context, seen *engine.Snapshot) (err error) {
@@ -188,7 +185,7 @@ func (s *status) addDisruption(ctx context.Context, seen *engine.Snapshot) (err 
 
 // addNodes adds the nodes if the user asks for an order of nodes, or for images only, and may list them: the role edit does not allow it.
 // There may be thousands of nodes, and what they say of labels and images rarely changes, so they are read once.
-func (s *status) addNodes(ctx context.Context, rollout kinds.Rollout) error {
+func (s *status) addNodes(ctx context.Context, rollout engine.Rollout) error {
 	if inplace.NodeOrderOf(rollout.Workload().GetAnnotations()).None() && rollout.Images().Nodes == 0 {
 		return nil
 	}

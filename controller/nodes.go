@@ -1,4 +1,4 @@
-package kinds
+package controller
 
 import (
 	"maps"
@@ -9,7 +9,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/internal/observe"
 )
+
+// nodesOf passes the events of nodes that concern the kind. If it depends on every node, that includes workloads without a pod there.
+func nodesOf(kind observe.Kind) predicate.Predicate {
+	if kind.OnEveryNode {
+		return nodeMatters
+	}
+	return nodeTurns
+}
 
 // nodeMatters passes changes of a node that decide whether the node runs pods of a DaemonSet, or whether these can be
 // patched. Nodes change in other ways every few seconds.

@@ -1,4 +1,4 @@
-package kinds
+package statefulsets_test
 
 import (
 	"testing"
@@ -6,10 +6,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/statefulsets"
 )
 
-// TestStatefulSetIsUpdated: as for kubectl rollout status, the partition counts pods, whatever their ordinals are.
-func TestStatefulSetIsUpdated(t *testing.T) {
+// TestFinished: as for kubectl rollout status, the partition counts pods, whatever their ordinals are.
+func TestFinished(t *testing.T) {
 	for name, test := range map[string]struct {
 		start, partition, updated, available int32
 		want                                 bool
@@ -29,7 +30,7 @@ func TestStatefulSetIsUpdated(t *testing.T) {
 		set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &test.partition}
 		set.Status = appsv1.StatefulSetStatus{UpdatedReplicas: test.updated, AvailableReplicas: test.available,
 			CurrentRevision: "db-1", UpdateRevision: "db-2"}
-		if got := isUpdated(set); got != test.want {
+		if got := statefulsets.Of(set).Finished(); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
