@@ -62,7 +62,7 @@ var rules = []rule{
 	{"create patch", "events.k8s.io", "events", ""},
 	{"create", "coordination.k8s.io", "leases", "*"},
 	{"get list watch update", "coordination.k8s.io", "leases", "stayput"},
-	{"get list watch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "stayput"},
+	{"list watch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "stayput"},
 	{"get list watch update", "", "configmaps", "stayput-fallbacks"},
 }
 
