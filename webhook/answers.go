@@ -59,6 +59,14 @@ func conflict(resource schema.GroupResource, name string) *apierrors.StatusError
 	return refused
 }
 
+// ifHeld returns the refusal if the object stays, and nil otherwise, as where an error has kept that from being known.
+func (refuse refusal) ifHeld(stays bool, err error) (refusal, error) {
+	if !stays || err != nil {
+		return nil, err
+	}
+	return refuse, nil
+}
+
 // deletion returns the answer to the deletion of an object by a native controller: a refusal unless refuse is nil.
 func deletion(req admission.Request, refuse refusal) answer {
 	if refuse == nil {

@@ -47,10 +47,8 @@ func (h nativeWrites) validateRevision(ctx context.Context, req admission.Reques
 		return allow(), err
 	}
 	stays, err := h.either(func(reader observe.Reader) (bool, error) { return h.keepsRevision(ctx, *kind, reader, revision) })
-	if !stays || err != nil {
-		return allow(), err
-	}
-	return deletion(req, conflict), nil
+	refuse, err := refusal(conflict).ifHeld(stays, err)
+	return deletion(req, refuse), err
 }
 
 // throttleDeletion delays the answer to the native controller of the pod while its deletion is held.

@@ -27,16 +27,13 @@ func (h holding) refuseUpdating(ctx context.Context, pod *corev1.Pod) (refusal, 
 	if err != nil && h.cacheSays(ctx, err, func(ctx context.Context) (bool, error) { return h.updating(ctx, h.Cached, pod) }) {
 		return conflict, nil
 	}
-	if !stays || err != nil {
-		return nil, err
-	}
-	return notFound, nil
+	return refusal(notFound).ifHeld(stays, err)
 }
 
 // updating reports whether a pod stays because its ReplicaSet takes part in an update. A surge pod that Stayput removes does not stay. A
-// deletion does not come again after NotFound. So the mark is read live before a denial, too: the removal of the mark
-// makes the controller look again, and an answer from an older cache would come after that. That the pod is out of service does not replace
-// the live read: on an unreachable node it stays so.
+// deletion does not come again after NotFound. So the mark is read live before a denial, too: the removal of the mark makes the controller
+// look again, and an answer from an older cache would come after that. That the pod is out of service does not replace the live read: on an
+// unreachable node it stays so.
 func (h holding) updating(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	if deployments.MayBeDeleted(pod) {
 		return false, nil

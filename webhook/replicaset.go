@@ -142,10 +142,8 @@ func (h nativeWrites) validateCleanup(ctx context.Context, req admission.Request
 		return allow(), err
 	}
 	stays, err := h.markHolds(ctx, h.Live, rs)
-	if !stays || err != nil {
-		return allow(), err
-	}
-	return deletion(req, notFound), nil
+	refuse, err := refusal(notFound).ifHeld(stays, err)
+	return deletion(req, refuse), err
 }
 
 func scales(req admission.Request) (bool, error) {

@@ -20,7 +20,7 @@ const (
 )
 
 // Filter is a reason for which a pod does not go on now: the word is that of the scheduler framework. Filters are pure, and asked in their
-// order. What the first one says is what the pod waits for, whoever is told: see steps.Wait and Update.PodProgress.
+// order. What the first one says is what the pod waits for, in events and where a user asks: see steps.Wait and Update.PodProgress.
 type Filter struct {
 	Name string
 	// Guards are the doors at which it is asked.
@@ -29,7 +29,7 @@ type Filter struct {
 	Wait func(p *Pace, s *podstate.State) *steps.Wait
 	// Reserve counts a pod that all filters have let go on. It is nil where nothing is counted.
 	Reserve func(p *Pace, s *podstate.State)
-	// Quiet: only who asks about the pod is told, and no event, phase or message tells it.
+	// Quiet: a user who asks about the pod is told, and no event, phase or message tells it.
 	Quiet bool
 }
 

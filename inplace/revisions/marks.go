@@ -12,9 +12,9 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// NudgeUnretriedEvery is how often a native controller is nudged whose update fell back, and that does not try twice, as the DaemonSet
-// controller. Those that retry what was refused are nudged every RenewEvery: the Deployment controller drops a key after 15 failures, about
-// 164 s, and would look again only after hours.
+// NudgeUnretriedEvery is how often a native controller is nudged whose update fell back, and that may not try twice, as the DaemonSet
+// controller after NotFound. Those that retry what was refused are nudged every RenewEvery: the Deployment controller drops a key after 15
+// failures, about 164 s, and would look again only after hours.
 const NudgeUnretriedEvery = 10 * time.Second
 
 // Undoes reports whether an edit to that revision takes back an update in progress: pods had the revision when the update began. All are
