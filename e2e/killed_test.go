@@ -18,7 +18,7 @@ import (
 )
 
 // perKill is how many workloads are being updated when the managers are killed. Each of them counts as a kill.
-const perKill = 48
+const perKill = 96
 
 // TestKilled kills all managers for good in the middle of updates, until $KILLS updates have been in progress then. The workloads are
 // Deployments, DaemonSets, and StatefulSets of both pod management policies, half of them behind Services. Within half a minute no pod is
@@ -142,7 +142,7 @@ func (s *group) edit(random *rand.Rand) {
 			s.Fatal(err)
 		}
 	}
-	time.Sleep(time.Duration(random.Int64N(int64(10 * time.Second))))
+	time.Sleep(time.Duration(random.Int64N(int64(6 * time.Second))))
 }
 
 // killManagers kills the managers before they can end anything, and keeps them away. It returns the states of the updates in progress.
