@@ -76,10 +76,18 @@ func (r PartitionBudget) Unresized(why *inplace.Reason) string {
 	return fmt.Sprintf("waiting %s: %s", r.partition.Where(), why.Message)
 }
 
-// holds reports whether the partition may keep the pod: it has an old revision, and no part of its move has been made.
+// holds reports whether the partition may keep the pod: it has an old revision, and no part of its move has been made. An obstacle also
+// keeps a pod that is on its way to another revision than that of the update.
 func (r *PartitionBudget) holds(s *State) bool {
-	old := s.Current || r.partition.Obstacle.Any()
-	return old && !s.Begun() && !s.Surge
+	switch {
+	case s.Surge || s.Updated:
+		return false
+	case r.partition.Obstacle.Any():
+		toAnother := len(s.Move.Back) > 0 && s.Move.Hash != s.UpdateHash
+		return !s.PartiallyPatched() || toAnother
+	default:
+		return s.Current && !s.PartiallyPatched()
+	}
 }
 
 // Allows reports whether the pod may begin or continue its move.
