@@ -77,10 +77,10 @@ func (r PartitionBudget) Unresized(why *inplace.Reason) string {
 }
 
 // holds reports whether the partition may keep the pod: it has an old revision, and no part of its move has been made. An obstacle also
-// keeps a pod that is on its way to another revision than that of the update.
+// keeps a pod that was patched for another revision than that of the update, also if an undo has made its own the update revision.
 func (r *PartitionBudget) holds(s *State) bool {
 	switch {
-	case s.Surge || s.Updated:
+	case s.Surge || s.Updated && !s.PartiallyPatched():
 		return false
 	case r.partition.Obstacle.Any():
 		toAnother := len(s.Move.Back) > 0 && s.Move.Hash != s.UpdateHash

@@ -24,6 +24,7 @@ func TestAnObstacleKeepsPods(t *testing.T) {
 		"updated":                        {updated: true},
 		"patched for the update":         {move: readiness.Move{Hash: "b", Back: map[string]string{"app": "v1"}}},
 		"patched for an earlier update":  {move: readiness.Move{Hash: "c", Back: map[string]string{"app": "v1"}}, keeps: true},
+		"patched for one that is undone": {move: readiness.Move{Hash: "c", Back: map[string]string{"app": "v1"}}, updated: true, keeps: true},
 		"resized, and nothing restarted": {move: readiness.Move{Hash: "a", Resize: map[string]readiness.ResizedContainer{"app": {}}}},
 	} {
 		pod := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: &corev1.Pod{}, Move: test.move,
