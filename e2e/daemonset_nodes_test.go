@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kubeletStopped checks that the pod of an unreachable node counts as unavailable. Without budget left no pod is updated. With budget for
-// one more the other pods of a DaemonSet are updated one after another. The pod itself is updated when its node returns. StatefulSets of
-// both pod management policies, with a pod on each node as well, have no more budget.
+// kubeletStopped checks that the pod of an unreachable node counts as unavailable. Without budget left no pod is updated. If the DaemonSet
+// skips the node, its other pods are updated one after another. The pod itself is updated when its node returns. StatefulSets of both pod
+// management policies, with a pod on each node as well, go on waiting.
 func kubeletStopped(t *testing.T) {
 	long(t)
 	s := meeting{newDaemonScenario(t, stateful), []string{agents, members, caches}}
@@ -35,8 +35,10 @@ func kubeletStopped(t *testing.T) {
 	s.begin("no budget", updatesOnly("clock"))
 	s.setImages("v2")
 	s.tick("v2")
-	s.begin("budget for one more", inPlace)
-	s.patch(agents, `{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":2}}}}`)
+	skips := inPlace
+	skips.Spare = 1 // the pod of that node
+	s.begin("the node is skipped", skips)
+	s.kubectl("", "label", ref(agents), "stayput.dev/unreachable-nodes=skip")
 	s.reaches(agents, state{"updated but for the node that is down", func(t podCounts) bool { return t == podCounts{done: 2, moving: 1} }})
 	for _, name := range []string{members, caches} {
 		s.kept(name, before[name], nil)

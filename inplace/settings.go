@@ -47,6 +47,12 @@ const (
 	// LabelPreRestartTimeout is how long hooks of `stayput.dev/pre-restart-hooks` may hold a pod that is out of service. Then its
 	// containers restart, with an event. With "0" no hook holds a pod.
 	LabelPreRestartTimeout = "stayput.dev/pre-restart-timeout"
+	// LabelUnreachableNodes says whether the update of a DaemonSet waits for nodes whose kubelets do not report. `wait`: they count
+	// towards `maxUnavailable`, as natively. `skip`: they do not, unless the pod there has begun the update; otherwise it follows when its
+	// node is back. Other kinds do as natively: a Deployment replaces such pods, and a StatefulSet waits.
+	//
+	// A pod of a StatefulSet must not run twice.
+	LabelUnreachableNodes = "stayput.dev/unreachable-nodes"
 )
 
 // SettingAnnotations are the settings that are annotations, since their values are too long for labels. They count on a workload only,
@@ -74,6 +80,12 @@ const (
 const (
 	DisruptionBudgetsRespect = "respect"
 	DisruptionBudgetsIgnore  = "ignore"
+)
+
+// The values of LabelUnreachableNodes.
+const (
+	UnreachableNodesWait = "wait"
+	UnreachableNodesSkip = "skip"
 )
 
 // RestartInPlace is the value of LabelRestart, StatefulSetsInPlace that of LabelStatefulSets.
@@ -109,6 +121,8 @@ type Settings struct {
 	DisruptionBudgets bool
 	// PreRestartTimeout: see LabelPreRestartTimeout.
 	PreRestartTimeout time.Duration
+	// SkipsUnreachable: see LabelUnreachableNodes.
+	SkipsUnreachable bool
 	// Partition: see LabelPartition, which counts on a workload only.
 	Partition Partition
 	// WindowChanges is when the maintenance window opens or closes next; zero if there is none, or if it does not within a week. While the
@@ -157,6 +171,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 		InitContainers:     setting(labels, LabelInitContainers, onWith(InitContainersNative, InitContainersInPlace), false),
 		DisruptionBudgets:  setting(labels, LabelDisruptionBudgets, onWith(DisruptionBudgetsRespect, DisruptionBudgetsIgnore), false),
 		PreRestartTimeout:  setting(labels, LabelPreRestartTimeout, upTo(LongestPreRestartTimeout), DefaultPreRestartTimeout),
+		SkipsUnreachable:   setting(labels, LabelUnreachableNodes, onWith(UnreachableNodesSkip, UnreachableNodesWait), false),
 		Partition:          PartitionOf(workloadLabels),
 	}
 }

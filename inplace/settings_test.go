@@ -55,6 +55,10 @@ func TestSettingsOf(t *testing.T) {
 			workload: map[string]string{LabelPreRestartTimeout: "0"}, want: with(func(s *Settings) { s.PreRestartTimeout = 0 })},
 		"hooks for too long": {namespace: map[string]string{LabelPreRestartTimeout: "1h30m"},
 			workload: map[string]string{LabelPreRestartTimeout: "3h"}, want: with(func(s *Settings) { s.PreRestartTimeout = 90 * time.Minute })},
+		"unreachable nodes": {namespace: map[string]string{LabelUnreachableNodes: "skip"},
+			want: with(func(s *Settings) { s.SkipsUnreachable = true })},
+		"unreachable nodes of a workload": {namespace: map[string]string{LabelUnreachableNodes: "skip"},
+			workload: map[string]string{LabelUnreachableNodes: "wait"}, want: defaults},
 		"negative": {namespace: map[string]string{LabelDrain: "-1s"}, want: defaults},
 	} {
 		if got := SettingsOf(test.namespace, test.workload); got != test.want {

@@ -173,6 +173,8 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 			`"` + inplace.LabelDisruptionBudgets + `"`, `"` + inplace.LabelPreRestartTimeout + `"`, `"` + inplace.AnnotationPreRestartHooks + `"`,
 			`"` + inplace.HookNamesForm + `"`, inplace.PreRestartHookPrefix + "lb",
 			`variables.disruptionBudgets in ["` + inplace.DisruptionBudgetsRespect + `", "` + inplace.DisruptionBudgetsIgnore + `"]`,
+			`"` + inplace.LabelUnreachableNodes + `"`,
+			`variables.unreachableNodes in ["` + inplace.UnreachableNodesWait + `", "` + inplace.UnreachableNodesSkip + `"]`,
 			`"` + inplace.AnnotationInPlaceAnnotations + `"`, `"` + inplace.AnnotationRestartAnnotations + `"`,
 			`"` + inplace.AnnotationAuxiliary + `"`, `"` + inplace.LabelPartition + `"`, `"` + inplace.PartitionForm + `"`},
 		"base/own-power.yaml": {

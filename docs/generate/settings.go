@@ -51,6 +51,8 @@ func forms() map[string]form {
 			quoted(inplace.DisruptionBudgetsIgnore)},
 		inplace.LabelPreRestartTimeout: {everywhere,
 			fmt.Sprintf("`0` to `%.0fh`, in `ms`, `s`, `m` and `h`", inplace.LongestPreRestartTimeout.Hours()), "`10m`"},
+		inplace.LabelUnreachableNodes: {everywhere, quoted(inplace.UnreachableNodesWait) + ", " + quoted(inplace.UnreachableNodesSkip),
+			quoted(inplace.UnreachableNodesWait)},
 		inplace.AnnotationPreRestartHooks:    {onWorkload, "names, comma-separated", "none: no pod waits"},
 		inplace.LabelPartition:               {onWorkload, "a number, or `0percent` to `100percent`", "none: no pod stays"},
 		inplace.LabelOnDelete:                {onWorkload, quoted(inplace.OnDeleteInPlace), "none: native, you delete pods"},

@@ -1,6 +1,7 @@
 package daemonsets
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,7 +79,7 @@ func (k kind) Budget(pods []*controllerrevisions.Pod, serves func(*podstate.Stat
 }
 
 // unavailable counts the nodes without a pod that serves, as rollingUpdate in pkg/controller/daemon/update.go does: nodes that should run a
-// pod, and nodes that have one, even if it is terminating.
+// pod, and nodes that have one, even if it is terminating. Those that are skipped do not count.
 func (k kind) unavailable(pods []*controllerrevisions.Pod, serves func(*podstate.State) bool) int {
 	serving := map[string]int{}
 	for _, node := range k.seen.Nodes {
@@ -96,6 +97,7 @@ func (k kind) unavailable(pods []*controllerrevisions.Pod, serves func(*podstate
 			serving[m.Pod.Spec.NodeName]++
 		}
 	}
+	k.skip(serving, pods)
 	missing := 0
 	for _, pods := range serving {
 		if pods != 1 {
@@ -103,4 +105,17 @@ func (k kind) unavailable(pods []*controllerrevisions.Pod, serves func(*podstate
 		}
 	}
 	return missing
+}
+
+// skip takes out the nodes for which the user does not wait: see inplace.LabelUnreachableNodes. A node whose pod has begun the update
+// stays: the update may be what keeps its kubelet from reporting, and would go on to all other nodes (kubernetes/kubernetes#117658).
+func (k kind) skip(nodes map[string]int, pods []*controllerrevisions.Pod) {
+	if !k.seen.Settings.SkipsUnreachable {
+		return
+	}
+	begun := map[string]bool{}
+	for _, m := range pods {
+		begun[m.Pod.Spec.NodeName] = begun[m.Pod.Spec.NodeName] || m.Begun()
+	}
+	maps.DeleteFunc(nodes, func(name string, _ int) bool { return readiness.KnownUnreachable(k.nodes[name]) && !begun[name] })
 }

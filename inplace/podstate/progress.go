@@ -57,6 +57,8 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 		return Updating, s.awaitsPatch()
 	case before != "":
 		return Waiting, before
+	case s.Unreachable:
+		return Waiting, "its node, which is unreachable"
 	}
 	return Waiting, "its turn"
 }

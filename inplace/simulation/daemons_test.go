@@ -261,17 +261,7 @@ func (w *daemonWorld) calm() {
 			w.violated("it does not come to rest")
 		}
 		before := w.version
-		for watch := range 6 {
-			w.native.deliver(watch, 100)
-			w.hook.deliver(watch, 100)
-			w.stayput.deliver(watch, 100)
-		}
-		w.runOthers()
-		for range 1 + len(w.stayput.queue) {
-			w.stayput.run()
-		}
-		w.check()
-		w.now = w.now.Add(50 * time.Millisecond)
+		w.round()
 		if idle++; w.version != before {
 			idle = 0
 		} else if idle > 20 {
@@ -281,6 +271,21 @@ func (w *daemonWorld) calm() {
 			w.now = w.now.Add(time.Second)
 		}
 	}
+}
+
+// round delivers all events, and lets all processes act on them.
+func (w *daemonWorld) round() {
+	for watch := range 6 {
+		w.native.deliver(watch, 100)
+		w.hook.deliver(watch, 100)
+		w.stayput.deliver(watch, 100)
+	}
+	w.runOthers()
+	for range 1 + len(w.stayput.queue) {
+		w.stayput.run()
+	}
+	w.check()
+	w.now = w.now.Add(50 * time.Millisecond)
 }
 
 // runOthers lets all processes but Stayput act on the events they have received.

@@ -273,15 +273,15 @@ func TestStepsOfALabel(t *testing.T) {
 
 // goesDown stops the kubelet of a node. The node controller sets its pods to not Ready (MarkPodsNotReady in
 // pkg/controller/util/node/controller_utils.go).
-func (s *lockstep) goesDown(node string) {
-	readiness.NodesByName(s.pull.Nodes)[node].Status.Conditions[0].Status = corev1.ConditionUnknown
-	for _, pod := range sorted(s.pods.objects) {
+func (w *world) goesDown(node string) {
+	readiness.NodesByName(w.pull.Nodes)[node].Status.Conditions[0].Status = corev1.ConditionUnknown
+	for _, pod := range sorted(w.pods.objects) {
 		if pod.Spec.NodeName != node {
 			continue
 		}
-		if _, err := alter(s.world, s.pods, pod.Name, "",
+		if _, err := alter(w, w.pods, pod.Name, "",
 			func(pod *corev1.Pod) { apps.Condition(pod, corev1.PodReady).Status = corev1.ConditionFalse }); err != nil {
-			s.t.Fatal(err)
+			w.violated("node down: %v", err)
 		}
 	}
 }

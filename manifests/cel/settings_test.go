@@ -107,6 +107,7 @@ func TestLabelsAreRejected(t *testing.T) {
 		{"stayput-settings", inplace.LabelRestart, inplace.RestartInPlace, "true"},
 		{"stayput-settings", inplace.LabelInitContainers, inplace.InitContainersNative, "true"},
 		{"stayput-settings", inplace.LabelDisruptionBudgets, inplace.DisruptionBudgetsRespect, "true"},
+		{"stayput-settings", inplace.LabelUnreachableNodes, inplace.UnreachableNodesSkip, "true"},
 	} {
 		policy := compileRefusals(t, "../base/policy.yaml", test.policy)
 		for value, want := range map[string]string{test.right: "", test.wrong: "label " + test.label + ": "} {

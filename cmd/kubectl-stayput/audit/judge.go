@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -23,6 +24,13 @@ type workload struct {
 	// labels and annotations are the workload's own.
 	namespaceLabels, labels, annotations map[string]string
 	object                               apps.Workload
+	// met are the troubles that the cluster still tells.
+	met troubles
+}
+
+// String returns the workload as an example names it.
+func (w workload) String() string {
+	return fmt.Sprintf("%s/%s in %s", strings.ToLower(w.kind.Workload.Name), w.name, w.namespace)
 }
 
 // history has the templates of a workload by the number of their revision.

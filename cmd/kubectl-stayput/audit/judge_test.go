@@ -217,6 +217,7 @@ rollouts: 5
 settings:
 - rollouts: 1
   setting: 'stayput.dev/restart: in-place'
+troubles: []
 unchanged: 1
 withSetting: 1
 workloads: 4

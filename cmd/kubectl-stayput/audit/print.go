@@ -11,15 +11,7 @@ import (
 // PrintTables prints the report for people.
 func (r Report) PrintTables(out io.Writer) error {
 	fmt.Fprintf(out, "Rollouts in the history: %d. Workloads: %d with rollouts, %d without.\n", r.All, r.Workloads-r.Unchanged, r.Unchanged)
-	if r.All == 0 {
-		return nil
-	}
-	tables := []func(io.Writer){r.printCounts, r.printSettings, r.printReasons}
-	tables = append(tables, func(table io.Writer) { printGroups(table, "NAMESPACE", r.Namespaces) })
-	if r.Label != "" {
-		tables = append(tables, func(table io.Writer) { printGroups(table, "LABEL "+r.Label, r.Labels) })
-	}
-	for _, write := range tables {
+	for _, write := range r.tables() {
 		table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 		write(table)
 		if err := table.Flush(); err != nil {
@@ -27,6 +19,18 @@ func (r Report) PrintTables(out io.Writer) error {
 		}
 	}
 	return nil
+}
+
+func (r Report) tables() []func(io.Writer) {
+	if r.All == 0 {
+		return []func(io.Writer){r.printTroubles}
+	}
+	tables := []func(io.Writer){r.printCounts, r.printSettings, r.printReasons, r.printTroubles}
+	tables = append(tables, func(table io.Writer) { printGroups(table, "NAMESPACE", r.Namespaces) })
+	if r.Label != "" {
+		tables = append(tables, func(table io.Writer) { printGroups(table, "LABEL "+r.Label, r.Labels) })
+	}
+	return tables
 }
 
 func (r Report) printCounts(out io.Writer) {
@@ -56,6 +60,18 @@ func (r Report) printReasons(out io.Writer) {
 	fmt.Fprintln(out, "\nROLLOUTS\tREASON WHY NATIVE\tFIELD\tEXAMPLE")
 	for _, each := range r.Reasons {
 		fmt.Fprintf(out, "%d\t%s\t%s\t%s: %s\n", each.Rollouts, each.Code, cmp.Or(each.Path, "-"), each.Example, oneLine(each.Message))
+	}
+}
+
+func (r Report) printTroubles(out io.Writer) {
+	if len(r.Troubles) > 0 {
+		fmt.Fprintln(out, "\nWORKLOADS\tWHAT THEY MET\tLAST ROLLOUT IN PLACE\tEXAMPLE")
+	}
+	for _, each := range r.Troubles {
+		fmt.Fprintf(out, "%d\t%s\t%d\t%s: %s\n", each.Workloads, each.Trouble, each.LastInPlace, each.Example, oneLine(each.Message))
+	}
+	if r.EventsUnread {
+		fmt.Fprintln(out, "\nYou may not list events, so it is not known which pods had no room or no quota.")
 	}
 }
 

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"maps"
 	goruntime "runtime"
 	"slices"
 	"strconv"
@@ -60,6 +61,7 @@ type audit struct {
 	tally           *tally
 	namespaceLabels map[string]map[string]string
 	subjects        map[types.UID]*subject
+	events          troublesByName
 	// complete are the workloads whose history has been read.
 	complete  chan *subject
 	read, all int
@@ -74,7 +76,7 @@ func (r Reader) Audit(ctx context.Context) (Report, error) {
 
 func newAudit(r Reader) *audit {
 	return &audit{Reader: r, tally: newTally(r.Label), subjects: map[types.UID]*subject{}, complete: make(chan *subject),
-		namespaceLabels: map[string]map[string]string{}}
+		namespaceLabels: map[string]map[string]string{}, events: troublesByName{}}
 }
 
 // run compares on all processors while it reads on: with many workloads, comparing takes longer.
@@ -94,7 +96,7 @@ func (a *audit) run(ctx context.Context) error {
 }
 
 func (a *audit) readAll(ctx context.Context) error {
-	for _, read := range []func(context.Context) error{a.readNamespaces, a.readWorkloads, a.countRevisions, a.readRevisions} {
+	for _, read := range []func(context.Context) error{a.readNamespaces, a.readEvents, a.readWorkloads, a.countRevisions, a.readRevisions} {
 		if err := read(ctx); err != nil {
 			return err
 		}
@@ -105,13 +107,12 @@ func (a *audit) readAll(ctx context.Context) error {
 	return nil
 }
 
-// each lists the objects in pages. Options are those of the list besides the namespace.
-func (r Reader) each(ctx context.Context, list func() client.ObjectList, selector labels.Selector, do func(object runtime.Object)) error {
+// each lists the objects in pages. Which has the selectors of the list.
+func (r Reader) each(ctx context.Context, list func() client.ObjectList, which client.ListOptions, do func(object runtime.Object)) error {
 	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
 		into := list()
-		err := r.List(ctx, into, &client.ListOptions{
-			Namespace: r.Namespace, LabelSelector: selector, Limit: page.Limit, Continue: page.Continue})
-		return into, err
+		which.Namespace, which.Limit, which.Continue = r.Namespace, page.Limit, page.Continue
+		return into, r.List(ctx, into, &which)
 	})
 	pages.PageSize, pages.PageBufferSize = pageSize, 0
 	return pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
@@ -121,15 +122,13 @@ func (r Reader) each(ctx context.Context, list func() client.ObjectList, selecto
 }
 
 // eachMeta lists the metadata of objects of that kind.
-func (r Reader) eachMeta(ctx context.Context, kind schema.GroupVersionKind, selector labels.Selector,
-	do func(of *metav1.PartialObjectMetadata),
-) error {
+func (r Reader) eachMeta(ctx context.Context, kind schema.GroupVersionKind, do func(of *metav1.PartialObjectMetadata)) error {
 	list := func() client.ObjectList {
 		metadata := &metav1.PartialObjectMetadataList{}
 		metadata.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		return metadata
 	}
-	return r.each(ctx, list, selector, func(object runtime.Object) {
+	return r.each(ctx, list, client.ListOptions{}, func(object runtime.Object) {
 		if metadata, is := object.(*metav1.PartialObjectMetadata); is {
 			do(metadata)
 		}
@@ -141,7 +140,7 @@ func (a *audit) readNamespaces(ctx context.Context) error {
 	kind := corev1.SchemeGroupVersion.WithKind("Namespace")
 	var err error
 	if a.Namespace == "" {
-		err = a.eachMeta(ctx, kind, nil, func(of *metav1.PartialObjectMetadata) { a.namespaceLabels[of.Name] = of.Labels })
+		err = a.eachMeta(ctx, kind, func(of *metav1.PartialObjectMetadata) { a.namespaceLabels[of.Name] = of.Labels })
 	} else {
 		namespace := &metav1.PartialObjectMetadata{}
 		namespace.SetGroupVersionKind(kind)
@@ -156,7 +155,7 @@ func (a *audit) readNamespaces(ctx context.Context) error {
 
 func (a *audit) readWorkloads(ctx context.Context) error {
 	for _, kind := range observe.Kinds {
-		if err := a.each(ctx, kind.Workload.List, a.Selector, func(object runtime.Object) {
+		if err := a.each(ctx, kind.Workload.List, client.ListOptions{LabelSelector: a.Selector}, func(object runtime.Object) {
 			if of, is := object.(apps.Workload); is {
 				a.add(kind, of)
 			}
@@ -185,7 +184,11 @@ func (a *audit) add(kind observe.Kind, of apps.Workload) {
 		return
 	}
 	keep(of)
-	a.subjects[of.GetUID()] = &subject{history: history{}, workload: workload{
+	met := deadlineOf(of)
+	if kind.Of != nil { // it creates pods itself
+		maps.Copy(met, a.events[client.ObjectKeyFromObject(of)])
+	}
+	a.subjects[of.GetUID()] = &subject{history: history{}, workload: workload{met: met,
 		kind: kind, namespace: of.GetNamespace(), name: of.GetName(), object: of,
 		namespaceLabels: a.namespaceLabels[of.GetNamespace()], labels: of.GetLabels(), annotations: of.GetAnnotations()}}
 }
@@ -196,9 +199,10 @@ var revisionKinds = []schema.GroupVersionKind{apps.KindOf(&apps.ReplicaSet{}), a
 // countRevisions counts the revisions of each workload.
 func (a *audit) countRevisions(ctx context.Context) error {
 	for _, kind := range revisionKinds {
-		err := a.eachMeta(ctx, kind, nil, func(of *metav1.PartialObjectMetadata) {
+		err := a.eachMeta(ctx, kind, func(of *metav1.PartialObjectMetadata) {
 			if a.all++; a.of(of) != nil {
 				a.of(of).unread++
+				maps.Copy(a.of(of).met, a.events[client.ObjectKeyFromObject(of)])
 			}
 		})
 		if err != nil {
@@ -218,7 +222,7 @@ func (a *audit) of(revision metav1.Object) *subject {
 
 func (a *audit) readRevisions(ctx context.Context) error {
 	replicaSets := func() client.ObjectList { return &apps.ReplicaSetList{} }
-	if err := a.each(ctx, replicaSets, nil, func(object runtime.Object) {
+	if err := a.each(ctx, replicaSets, client.ListOptions{}, func(object runtime.Object) {
 		if rs, is := object.(*apps.ReplicaSet); is {
 			a.remember(rs, rs.Spec.Template, numbersOf(rs)...)
 		}
@@ -226,7 +230,7 @@ func (a *audit) readRevisions(ctx context.Context) error {
 		return err
 	}
 	controllerRevisions := func() client.ObjectList { return &apps.ControllerRevisionList{} }
-	return a.each(ctx, controllerRevisions, nil, func(object runtime.Object) {
+	return a.each(ctx, controllerRevisions, client.ListOptions{}, func(object runtime.Object) {
 		if revision, is := object.(*apps.ControllerRevision); is {
 			a.rememberData(revision)
 		}

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -43,6 +44,9 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	items, more := c.lists[r.URL.Path], ""
+	if _, reason, asks := strings.Cut(query.Get("fieldSelector"), "reason="); asks {
+		items = slices.DeleteFunc(slices.Clone(items), func(event string) bool { return !strings.Contains(event, `"reason":"`+reason+`"`) })
+	}
 	begin, _ := strconv.Atoi(query.Get("continue"))
 	if limit, err := strconv.Atoi(query.Get("limit")); err == nil && begin+limit < len(items) {
 		items, more = items[:begin+limit], strconv.Itoa(begin+limit)
@@ -50,6 +54,9 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	page := items[begin:]
 	c.largest = max(c.largest, len(page))
 	kind := `"apiVersion":"apps/v1","kind":"` + listKinds[r.URL.Path] + `"`
+	if r.URL.Path == eventsPath {
+		kind = `"apiVersion":"v1","kind":"EventList"`
+	}
 	if strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadataList") {
 		kind = `"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadataList"`
 	}
@@ -62,12 +69,13 @@ func (c *cluster) reader() Reader {
 	server := httptest.NewServer(c)
 	c.Cleanup(server.Close)
 	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
-	if err := apps.AddToScheme(scheme); err != nil {
+	if err := errors.Join(apps.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		c.Fatal(err)
 	}
 	for _, kind := range []string{"Deployment", "ReplicaSet", "DaemonSet", "ControllerRevision", "StatefulSet"} {
 		mapper.Add(appsv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	config := &rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
 	from, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
@@ -79,6 +87,7 @@ func (c *cluster) reader() Reader {
 
 const (
 	namespacesPath  = "/api/v1/namespaces"
+	eventsPath      = "/api/v1/events"
 	deploymentsPath = "/apis/apps/v1/deployments"
 	replicaSetsPath = "/apis/apps/v1/replicasets"
 	daemonSetsPath  = "/apis/apps/v1/daemonsets"
@@ -171,8 +180,8 @@ func TestAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := Counts{All: 4, InPlace: 3, WithSetting: 1} // the edit of web, its undo, the edit of agent; that of db
-	want := Report{Workloads: 3, Counts: all, Settings: []Setting{{Setting: "stayput.dev/statefulsets: in-place", Rollouts: 1}}, Label: "team",
-		Labels: []Group{{"a", all}}, Namespaces: []Group{{"shop", all}}, Reasons: []Reason{}}
+	want := Report{Workloads: 3, Counts: all, Settings: []Setting{{Setting: "stayput.dev/statefulsets: in-place", Rollouts: 1}},
+		Label: "team", Labels: []Group{{"a", all}}, Namespaces: []Group{{"shop", all}}, Reasons: []Reason{}, Troubles: []Trouble{}}
 	if got := marshal(t, report); got != marshal(t, want) {
 		t.Errorf("got  %s\nwant %s", got, marshal(t, want))
 	}
@@ -187,8 +196,8 @@ func TestAuditOnlyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(c.asked)
-	want := []string{"GET " + namespacesPath + " ", "GET " + revisionsPath + " ", "GET " + daemonSetsPath + " tier=web",
-		"GET " + deploymentsPath + " tier=web", "GET " + replicaSetsPath + " ", "GET " + statefulPath + " tier=web"}
+	want := []string{"GET " + namespacesPath + " ", "GET " + eventsPath + " ", "GET " + revisionsPath + " ",
+		"GET " + daemonSetsPath + " tier=web", "GET " + deploymentsPath + " tier=web", "GET " + replicaSetsPath + " ", "GET " + statefulPath + " tier=web"}
 	slices.Sort(want)
 	if got := slices.Compact(c.asked); !slices.Equal(got, want) {
 		t.Errorf("asked for %q, want %q", got, want)
@@ -198,6 +207,7 @@ func TestAuditOnlyReads(t *testing.T) {
 func TestAuditWithoutRights(t *testing.T) {
 	for path, want := range map[string]string{
 		namespacesPath:  "", // without the labels of namespaces
+		eventsPath:      "", // and it says so
 		revisionsPath:   "forbidden",
 		deploymentsPath: "forbidden",
 	} {
@@ -207,8 +217,8 @@ func TestAuditWithoutRights(t *testing.T) {
 		if got := fmt.Sprint(err); (want == "") != (err == nil) || !strings.Contains(strings.ToLower(got), want) {
 			t.Errorf("%s: the error is %v, want %q", path, err, want)
 		}
-		if err == nil && report.All != 4 {
-			t.Errorf("%s: %d rollouts", path, report.All)
+		if err == nil && (report.All != 4 || report.EventsUnread != (path == eventsPath)) {
+			t.Errorf("%s: %d rollouts, events were not read: %t", path, report.All, report.EventsUnread)
 		}
 	}
 }

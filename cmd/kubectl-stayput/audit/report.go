@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/stayput/stayput/inplace"
@@ -21,6 +20,9 @@ type Report struct {
 	// Settings and Reasons begin with the most frequent.
 	Settings []Setting `json:"settings"`
 	Reasons  []Reason  `json:"reasons"`
+	// Troubles are those of rollouts that do not get through, or did not for an hour. Without events, only their deadlines are known.
+	Troubles     []Trouble `json:"troubles"`
+	EventsUnread bool      `json:"eventsUnread,omitempty"`
 	// Namespaces begin with the one that has most rollouts, and so do Labels.
 	Namespaces []Group `json:"namespaces"`
 	// Label is the key by whose values Labels are grouped; empty if no label was asked for.
@@ -68,13 +70,15 @@ type tally struct {
 	all                  Counts
 	settings             map[string]int
 	reasons              map[reasonKey]*Reason
+	troubles             map[string]*Trouble
+	eventsUnread         bool
 	namespaces, labels   map[string]*Counts
 }
 
 type reasonKey struct{ code, path string }
 
 func newTally(label string) *tally {
-	return &tally{label: label, settings: map[string]int{}, reasons: map[reasonKey]*Reason{},
+	return &tally{label: label, settings: map[string]int{}, reasons: map[reasonKey]*Reason{}, troubles: map[string]*Trouble{},
 		namespaces: map[string]*Counts{}, labels: map[string]*Counts{}}
 }
 
@@ -90,11 +94,11 @@ func (t *tally) add(w workload, known history) {
 	if t.workloads++; len(rollouts) == 0 {
 		t.unchanged++
 	}
+	t.note(w, judged)
 	for i, each := range rollouts {
 		t.count(w, judged[i])
 		if len(judged[i].settings) == 0 {
-			kind := strings.ToLower(w.kind.Workload.Name)
-			t.blame(fmt.Sprintf("%s/%s in %s, revision %d", kind, w.name, w.namespace, each.revision), judged[i].reasons)
+			t.blame(fmt.Sprintf("%s, revision %d", w, each.revision), judged[i].reasons)
 		}
 	}
 }
@@ -154,12 +158,15 @@ func at(counts map[string]*Counts, name string) *Counts {
 // report returns what was counted.
 func (t *tally) report() Report {
 	r := Report{Workloads: t.workloads, Unchanged: t.unchanged, Counts: t.all, Label: t.label, Settings: []Setting{}, Reasons: []Reason{},
-		Namespaces: groups(t.namespaces), Labels: groups(t.labels)}
+		Troubles: []Trouble{}, EventsUnread: t.eventsUnread, Namespaces: groups(t.namespaces), Labels: groups(t.labels)}
 	for name, rollouts := range t.settings {
 		r.Settings = append(r.Settings, Setting{name, rollouts})
 	}
 	for _, each := range t.reasons {
 		r.Reasons = append(r.Reasons, *each)
+	}
+	for _, trouble := range slices.Sorted(maps.Keys(t.troubles)) {
+		r.Troubles = append(r.Troubles, *t.troubles[trouble])
 	}
 	slices.SortFunc(r.Settings, func(a, b Setting) int {
 		return cmp.Or(cmp.Compare(b.Rollouts, a.Rollouts), cmp.Compare(a.Setting, b.Setting))
