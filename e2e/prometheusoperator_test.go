@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// prometheus is the StatefulSet that the Prometheus operator makes of the Prometheus web.
-const prometheus = statefulSetPrefix + "prometheus-web"
+// prometheusSet is the StatefulSet that the Prometheus operator makes of the Prometheus web.
+const prometheusSet = statefulSetPrefix + "prometheus-web"
 
 // TestPrometheusOperator has the Prometheus operator itself upgrade a Prometheus in its pods, and then change its arguments, for which it
 // needs new ones. The Prometheus asks for updates in place, and its operator passes that on to the StatefulSet. e2e/operators/server stands
@@ -31,16 +31,16 @@ func TestPrometheusOperator(t *testing.T) {
 	s := newStatefulScenario(t, labelled)
 	s.operate()
 	s.kubectl(fmt.Sprintf(prometheusManifest, image(1)), "apply", "-f", "-")
-	s.wait(prometheus, func(w world) error { _, err := w.workload(prometheus); return err })
-	s.completes(prometheus)
+	s.wait(prometheusSet, func(w world) error { _, err := w.workload(prometheusSet); return err })
+	s.completes(prometheusSet)
 
-	s.inPlace(prometheus, restarts{"prometheus": exactly(1)}, func() {
+	s.inPlace(prometheusSet, restarts{"prometheus": exactly(1)}, func() {
 		s.takes("an upgrade", `{"image":"`+image(2)+`","version":"v3.5.1"}`, func(template corev1.PodTemplateSpec) bool {
 			return template.Labels["app.kubernetes.io/version"] == "3.5.1"
 		})
 	})
 	s.saysOperator("2 2 True")
-	s.recreatedUnder(recreatedMembers, prometheus, func() {
+	s.recreatedUnder(recreatedMembers, prometheusSet, func() {
 		s.takes("another argument", `{"retention":"2d"}`, func(template corev1.PodTemplateSpec) bool {
 			return containsArgument(template.Spec.Containers, "--storage.tsdb.retention.time=2d")
 		})
@@ -79,7 +79,7 @@ func (s *scenario) operate() {
 func (s *scenario) takes(what, spec string, edited func(corev1.PodTemplateSpec) bool) {
 	s.Helper()
 	s.kubectl("", "patch", "prometheus", "web", "--type=merge", "-p", `{"spec":`+spec+`}`)
-	s.wait(what, of(prometheus, func(now workload) error {
+	s.wait(what, of(prometheusSet, func(now workload) error {
 		if sts, is := now.Object.(*appsv1.StatefulSet); !is || !edited(sts.Spec.Template) {
 			return fmt.Errorf("the template is as before")
 		}
