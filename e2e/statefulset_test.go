@@ -284,8 +284,8 @@ func membersOnDeleteInPlace(t *testing.T) {
 	}})
 }
 
-// membersDeletedByAnOperator deletes pods as operators do that use OnDelete. Stayput changes none of these pods. If it is asked to update them
-// in place as well, it holds none of these deletions.
+// membersDeletedByAnOperator deletes pods as operators do that use OnDelete. Stayput changes none of these pods. If it is asked to update
+// them in place as well, it holds none of these deletions.
 func membersDeletedByAnOperator(t *testing.T) {
 	s := newStatefulScenario(t, stateful)
 	s.form(db(3))
