@@ -31,6 +31,7 @@
 //	killed_test.go     updates whose managers are killed for good (build tag removal, `make e2e-killed`)
 //	budgets_test.go    updates under PodDisruptionBudgets
 //	systems_*.go       etcd and NATS on volumes that have to be attached, in place beside native (build tag systems, `make e2e-systems`)
+//	prometheus*_test.go an upgrade by the Prometheus operator, which e2e/operators builds; lws_test.go has LeaderWorkerSet
 //	systems            those systems, a CSI driver and the writer, in a module of their own; outage_test.go counts the members that serve
 //	report             makes docs/explanation/performance.md of the figures
 //	recording          makes docs/recording.svg of a real update, for README

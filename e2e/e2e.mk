@@ -1,9 +1,9 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # These targets break components on purpose, or need images of the test cluster. So they never use the cluster of the caller's KUBECONFIG.
-e2e demo recording e2e-chart e2e-removal e2e-killed e2e-systems e2e-reloader e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo recording e2e-chart e2e-removal e2e-killed e2e-systems e2e-operators e2e-lws e2e-reloader e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # Every build tag of e2e, for vet and lint. What runs by hand or at night has a tag of its own, so that make e2e does not compile it.
-E2E_TAGS := e2e,bench,chart,monitoring,reloader,removal,systems,upgrade
+E2E_TAGS := e2e,bench,chart,monitoring,operators,reloader,removal,systems,upgrade
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -61,6 +61,20 @@ e2e-systems: cluster install systems-build ## etcd and NATS on attached volumes,
 e2e-reloader: cluster install ## Reloader itself with --reload-strategy=annotations: RELOADER=/path/to/reloader, built from its source
 	@[ -x '$(RELOADER)' ] || { echo 'make e2e-reloader RELOADER=...: the path of the program built from https://github.com/stakater/Reloader' >&2; exit 1; }
 	RELOADER='$(RELOADER)' go test -tags e2e,reloader -v -count=1 -timeout 15m ./e2e -run '^TestReloader$$'
+
+PROMETHEUS_OPERATOR := github.com/prometheus-operator/prometheus-operator
+
+.PHONY: e2e-operators
+e2e-operators: cluster install ## the Prometheus operator itself, built from its module: an upgrade in place
+	@mkdir -p $(BIN)/operators
+	cd e2e/operators && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/operators/ ./server \
+	  $(PROMETHEUS_OPERATOR)/cmd/operator $(PROMETHEUS_OPERATOR)/cmd/prometheus-config-reloader
+	CRDS=$$(go -C e2e/operators list -m -f '{{.Dir}}' $(PROMETHEUS_OPERATOR))/example/prometheus-operator-crd go test -tags e2e,operators -v -count=1 -timeout 20m ./e2e -run '^TestPrometheusOperator$$'
+
+.PHONY: e2e-lws
+e2e-lws: cluster install ## LeaderWorkerSet itself: LWS=/path/to/lws, a folder with its source and bin/manager
+	@[ -x '$(LWS)/bin/manager' ] || { echo 'make e2e-lws LWS=...: the folder of https://github.com/kubernetes-sigs/lws with its program bin/manager' >&2; exit 1; }
+	LWS='$(LWS)' go test -tags e2e,operators -v -count=1 -timeout 20m ./e2e -run '^TestLeaderWorkerSet$$'
 
 .PHONY: test-systems
 test-systems: ## what e2e-systems uses: the CSI driver with csi-test, and the writer with etcd and NATS; needs root, and no cluster

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -56,27 +55,15 @@ func (s *scenario) reloader() {
 	s.kubectl("", "create", "configmap", "probe", "--from-literal=at=first")
 	s.create(web(0, named("probe")))
 	s.kubectl("", "annotate", "deployment/probe", "configmap.reloader.stakater.com/reload=probe")
-	log, err := os.Create(filepath.Join(s.TempDir(), "log"))
-	if err != nil {
-		s.Fatal(err)
-	}
 	program := exec.Command(os.Getenv("RELOADER"), "--reload-strategy=annotations")
-	program.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBERNETES_NAMESPACE="+s.namespace)
-	program.Stdout, program.Stderr = log, log
-	if err := program.Start(); err != nil {
-		s.Fatalf("RELOADER is to be the path of Reloader's program: %v", err)
-	}
-	s.Cleanup(func() {
-		_ = program.Process.Kill()
-		_ = program.Wait() // it was killed
-	})
+	program.Env = append(os.Environ(), "KUBERNETES_NAMESPACE="+s.namespace)
+	said := s.beside(program)
 	s.eventually("Reloader to watch ConfigMaps", func(context.Context) error {
 		s.kubectl("", "patch", "configmap", "probe", "--type=merge", "-p", fmt.Sprintf(`{"data":{"at":"%d"}}`, time.Now().UnixNano()))
 		if s.workload("probe").template()[reloadedFrom] != "" {
 			return nil
 		}
-		said, err := os.ReadFile(log.Name())
-		return errors.Join(errors.New(string(said)), err)
+		return said()
 	})
 }
 

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,7 @@ func statefulSets(t *testing.T) {
 		"without the opt-in":                membersUntouched,
 		"in-place-only, lost revision":      membersOfALostRevision,
 		"OnDelete, in place":                membersOnDeleteInPlace,
+		"OnDelete, by an operator":          membersDeletedByAnOperator,
 		"scaled half-way":                   membersScaled,
 		"pods lost half-way":                membersLost,
 		"waiting for minutes":               membersWaitForMinutes,
@@ -268,16 +270,42 @@ func membersOfALostRevision(t *testing.T) {
 	s.haveImages(members, "v1", "v1", "v2")
 }
 
+const toOnDelete = `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`
+
 func membersOnDeleteInPlace(t *testing.T) {
 	s := newStatefulScenario(t, stateful)
 	s.form(db(3))
-	s.patch(members, `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
+	s.patch(members, toOnDelete)
 	s.inPlaceOnDelete(members, "StatefulSet")
 	s.begin("deleted by hand", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
 	s.kubectl("", "delete", "pod", "db-1", "--timeout=2m")
 	s.reaches(members, state{"done with the pod that was deleted", func(now podCounts) bool {
 		return now == podCounts{done: 1, untouched: 2}
 	}})
+}
+
+// membersDeletedByAnOperator deletes pods as operators do that use OnDelete. Stayput changes none of these pods. If it is asked to update
+// them in place as well, it holds none of these deletions.
+func membersDeletedByAnOperator(t *testing.T) {
+	s := newStatefulScenario(t, stateful)
+	s.form(db(3))
+	s.patch(members, toOnDelete)
+	s.begin("by an operator", Rules{Created: exactly(3), Deleted: exactly(3), Outage: true})
+	s.expectIn(s.setImage(members, "app=v2"), "Warning:", "with strategy OnDelete the user decides")
+	for ordinal := 2; ordinal >= 0; ordinal-- {
+		s.kubectl("", "delete", "pod", fmt.Sprintf("db-%d", ordinal), "--timeout=1m")
+		s.reaches(members, state{"done with the pods that were deleted", func(now podCounts) bool {
+			return now == podCounts{done: 3 - ordinal, untouched: ordinal}
+		}})
+	}
+	s.neverOut(members)
+	s.kubectl("", "label", members, onDeleteLabel+"=in-place")
+	s.begin("by both", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
+	s.setImage(members, "app=v3")
+	s.kubectl("", "delete", "pod", "db-0", "--timeout=1m")
+	s.ends(members)
+	s.wait(members+" to bear no mark", of(members, func(now workload) error { return now.unmarked() }))
+	s.runs(members, "v3")
 }
 
 // inPlaceOnDelete checks a workload with strategy OnDelete that asks for updates in place: an image is updated, and a change that needs new

@@ -5,7 +5,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,7 +39,7 @@ type rig struct {
 	namespace string // of the driver's controller
 	volumes   string // the folder with the volumes
 	nodes     []string
-	tag       map[string]string // of each image, without the version
+	images    map[string]func(version int) string
 	rows      []row
 }
 
@@ -50,7 +49,7 @@ func programOf(name string) string { return filepath.Join(binaries, "systems", n
 // newRig pushes the images, and starts the driver: a node service for each node, and its controller with the external-attacher in a pod.
 func newRig(t *testing.T, updates, native int) *rig {
 	t.Helper()
-	r := &rig{T: t, updates: updates, native: native, tag: map[string]string{},
+	r := &rig{T: t, updates: updates, native: native, images: map[string]func(int) string{},
 		volumes: filepath.Join(repository, ".cluster", "data", "systems")}
 	if err := os.MkdirAll(r.volumes, 0o755); err != nil {
 		t.Fatal(err)
@@ -59,7 +58,7 @@ func newRig(t *testing.T, updates, native int) *rig {
 	t.Cleanup(func() { deleteNamespace(t, r.namespace) })
 	most := max(updates, native)
 	for name, versions := range map[string]int{"etcd": most + 1, "nats": most + 1, "member": 1, "csi": 1, "attacher": 1} {
-		r.push(name, versions)
+		r.images[name] = pushed(t, programOf(name), versions)
 	}
 	r.announce()
 	for _, node := range kubelets(t) {
@@ -71,32 +70,8 @@ func newRig(t *testing.T, updates, native int) *rig {
 	return r
 }
 
-// push pushes versions of an image. They share the layer with the program, and differ in the environment, so that each is an update. The
-// tag has a hash of the program: nodes keep images.
-func (r *rig) push(name string, versions int) {
-	r.Helper()
-	content, err := os.ReadFile(programOf(name))
-	if err != nil {
-		r.Fatalf("%v (make e2e-systems builds it)", err)
-	}
-	r.tag[name] = fmt.Sprintf("%s:%.4x", name, sha256.Sum256(content))
-	for version := range versions {
-		image := strings.TrimPrefix(r.image(name, version+1), registry)
-		run(r.T, filepath.Join(binaries, "cluster"), "push", image, programOf(name), fmt.Sprintf("VERSION=v%d", version+1))
-	}
-}
-
-// image returns the reference of a version, from 1 on. No container gets an image for the second time (bench_test.go, benchRounds).
-func (r *rig) image(name string, version int) string {
-	return fmt.Sprintf("%s%s-v%d", registry, r.tag[name], version)
-}
-
-func run(t *testing.T, program string, arguments ...string) {
-	t.Helper()
-	if output, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %s: %v: %s", filepath.Base(program), strings.Join(arguments, " "), err, output)
-	}
-}
+// image returns the reference of a version, from 1 on.
+func (r *rig) image(name string, version int) string { return r.images[name](version) }
 
 // kubelets returns the nodes whose kubelets run on this machine.
 func kubelets(t *testing.T) []string {

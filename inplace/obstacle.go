@@ -17,9 +17,9 @@ type Obstacle struct {
 }
 
 // notAwaited are the codes of reasons for which no update waits. Stayput does not manage the workload, or cannot, or the update fell back
-// before. Or the strategy is another one: with some strategies native controllers create pods, which is never held.
-var notAwaited = []string{CodeMode, CodeDeleting, CodeUninstalled, CodeTooLarge, CodeFellBack, CodeStrategy, CodeCannotCreate,
-	CodeUnbalanced}
+// before. Or the strategy is another one, or a LeaderWorkerSet's: there other controllers create pods, which is never held.
+var notAwaited = []string{CodeMode, CodeDeleting, CodeUninstalled, CodeTooLarge, CodeFellBack, CodeStrategy, CodeGroups,
+	CodeCannotCreate, CodeUnbalanced}
 
 // Instead returns the partition of an update of that many pods which, for that reason, cannot go on in place, and waits instead of falling
 // back: the mode is ModeInPlaceOnly, a maintenance window is closed, or the partition keeps all pods. It returns false if the update falls

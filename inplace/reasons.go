@@ -94,6 +94,7 @@ const (
 	CodeDeleting       = "Deleting"       // the workload is being deleted
 	CodeFellBack       = "FellBack"       // the update fell back to the native controller before
 	CodeStrategy       = "Strategy"       // strategy Recreate with several replicas, OnDelete, or maxSurge of a DaemonSet
+	CodeGroups         = "Groups"         // the pods belong to a LeaderWorkerSet, which recreates whole groups of pods
 	CodeOnDelete       = "OnDelete"       // with strategy OnDelete, pods that are not updated in place keep their revision
 	CodeMaxUnavailable = "MaxUnavailable" // no pod may be unavailable, and surge pods are turned off
 	CodeRevisionGone   = "RevisionGone"   // the ControllerRevision of a pod is gone, so the pod's template is unknown

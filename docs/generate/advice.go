@@ -57,6 +57,7 @@ var adviceOnReasons = map[string]string{
 	inplace.CodeDeleting:        nothing,
 	inplace.CodeFellBack:        "Look for the event `InPlaceUpdateFellBack`. The next edit is made in place again",
 	inplace.CodeStrategy:        "Use another strategy, if you want updates in place",
+	inplace.CodeGroups:          "Nothing: see [operators](../how-to/operators.md#leaderworkerset)",
 	inplace.CodeOnDelete:        "Delete the pods when you want new ones",
 	inplace.CodeMaxUnavailable:  "Allow one unavailable pod, or surge pods: [settings](settings.md#labels)",
 	inplace.CodeRevisionGone:    "Nothing: the pod is replaced once",

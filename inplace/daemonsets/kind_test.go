@@ -94,6 +94,7 @@ func TestDaemonsNative(t *testing.T) {
 		}, inplace.CodeStrategy},
 		"opted out": {func(f *fixture.Fleet) { f.Seen.Mode = inplace.ModeRecreate }, inplace.CodeMode},
 		"deleting":  {func(f *fixture.Fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: fixture.Start} }, inplace.CodeDeleting},
+		"a group":   {func(f *fixture.Fleet) { f.Edit(fixture.App{Image: "v3", Group: "llm"}) }, inplace.CodeGroups},
 		"too large": {func(f *fixture.Fleet) { f.Seen.Unread = "too large" }, inplace.CodeTooLarge},
 		"fallen back": {func(f *fixture.Fleet) {
 			f.Seen.Fallback.Hash = f.TemplateHash()

@@ -68,7 +68,10 @@ func TestDecision(t *testing.T) {
 		"in place only": {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeInPlaceOnly }, true, ""},
 		"deleting":      {func(r *deployments.Rollout) { r.Deployment.DeletionTimestamp = &metav1.Time{} }, false, inplace.CodeDeleting},
 		"too large":     {func(r *deployments.Rollout) { r.Seen.Unread = "too large" }, false, inplace.CodeTooLarge},
-		"fallen back":   {func(r *deployments.Rollout) { r.Seen.Fallback.Hash = r.TemplateHash() }, false, inplace.CodeFellBack},
+		"groups": {func(r *deployments.Rollout) {
+			r.Deployment.Spec.Template = fixture.App{Image: "v2", Group: "llm"}.Template()
+		}, false, inplace.CodeGroups},
+		"fallen back": {func(r *deployments.Rollout) { r.Seen.Fallback.Hash = r.TemplateHash() }, false, inplace.CodeFellBack},
 		"fallen back before the update revision was there": {func(r *deployments.Rollout) {
 			r.ReplicaSets, r.Seen.Fallback.Hash = r.ReplicaSets[:1], r.TemplateHash()
 		}, false, inplace.CodeFellBack},

@@ -77,7 +77,7 @@ func (s Snapshot) Unmanaged(w Workload) *inplace.Reason {
 	case s.Unread != "":
 		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: s.Unread}
 	}
-	return nil
+	return inplace.NativeGroups(w.Template.Decoded().Labels)
 }
 
 // instead returns the partition of an update that waits instead of falling back for that reason; false if it falls back, or if the native
