@@ -234,7 +234,7 @@ var breakages = map[string]breakage{
 	"a Service that selects nothing": {[]string{service}, patches(service, `{"spec":{"selector":{"app.kubernetes.io/name":"other"}}}`),
 		check.Finding{Level: check.Error, About: "webhooks", Problem: "no endpoints available", Remedy: "select the managers' pods"}},
 	"no Service": {[]string{service}, deletes(service),
-		check.Finding{Level: check.Error, About: "webhooks", Problem: "not found", Remedy: again}},
+		check.Finding{Level: check.Error, About: "webhooks", Problem: "does not answer the API server", Remedy: again}},
 	"a port that is not served": {[]string{mutating, validating}, func(c *checkup) { portWebhooks(c.T, 444) },
 		check.Finding{Level: check.Error, About: "writes", Problem: "passed without an answer", Remedy: "failed calling webhook"}},
 
