@@ -33,5 +33,5 @@
 //	systems_*.go       etcd and NATS on volumes that have to be attached, in place beside native (build tag systems, `make e2e-systems`)
 //	systems            those systems, a CSI driver and the writer, in a module of their own; outage_test.go counts the members that serve
 //	report             makes docs/explanation/performance.md of the figures
-//	recording          makes docs/recording.svg of a real update, for README
+//	recording          makes docs/recording.svg and docs/watch.svg of real updates
 package e2e
