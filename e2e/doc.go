@@ -34,5 +34,5 @@
 //	prometheus*_test.go an upgrade by the Prometheus operator, which e2e/operators builds; lws_test.go has LeaderWorkerSet
 //	systems            those systems, a CSI driver and the writer, in a module of their own; outage_test.go counts the members that serve
 //	report             makes docs/explanation/performance.md of the figures
-//	recording          makes docs/recording.svg of a real update, for README
+//	recording          makes docs/recording.svg and docs/watch.svg of real updates
 package e2e

@@ -116,9 +116,9 @@ performance: ## write docs/explanation/performance.md with its plots, costs.md, 
 	@$(REPORT)
 
 .PHONY: recording
-recording: cluster install plugin ## record an update in place on the test cluster, into docs/recording.svg
+recording: cluster install plugin ## record updates in place on the test cluster, into docs/recording.svg and docs/watch.svg
 	@go build -o $(BIN)/recording ./e2e/recording
-	@PATH="$(BIN):$$PATH" $(BIN)/recording docs/recording.svg
+	@PATH="$(BIN):$$PATH" $(BIN)/recording docs
 
 OTHER_VERSION := $(CURDIR)/.cluster/former
 FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || git rev-parse HEAD^)

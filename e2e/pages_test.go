@@ -38,9 +38,6 @@ func readings(t *testing.T) {
 		scenarios[name] = w.read
 	}
 	together(t, scenarios)
-	nightly(t, map[string]func(*testing.T){
-		"staged rollout": walk{"docs/tutorials/staged-rollout.md", "stages", "canary", restarts{"app": {1, 3}}}.read,
-	})
 }
 
 // read runs the commands of the page. From the first edit to the end no pod may come or go.

@@ -12,46 +12,46 @@ import (
 
 // adviceOnEvents says what users do about an event.
 var adviceOnEvents = map[string]string{
-	"InPlaceUpdateStarted":      "Nothing. `kubectl stayput status deploy/NAME` shows the progress",
+	"InPlaceUpdateStarted":      "`kubectl stayput status deploy/NAME` shows the progress",
 	"InPlaceUpdateCompleted":    nothing,
 	"InPlaceUpdateStalled":      "Correct what the event names, or undo",
-	"InPlaceUpdateAwaitsHook":   "Nothing, if the controller of the hook is at work: [hooks](../how-to/load-balancers.md#wait-for-another-controller)",
+	"InPlaceUpdateAwaitsHook":   "See whether the controller of the hook is at work: [hooks](../how-to/load-balancers.md#wait-for-another-controller)",
 	"PreRestartHookTimedOut":    "Look at the controller of the hook, or set a longer `stayput.dev/pre-restart-timeout`",
 	"InPlaceUpdateAtPartition":  "Look at the updated pods. Then lower the [partition](../how-to/staged-rollouts.md), or undo",
 	"InPlaceUpdateAwaitsWindow": "Wait for the [window](../how-to/pace.md#only-in-a-maintenance-window), or annotate the workload with `stayput.dev/maintenance-window=always`",
 	"InPlaceUpdateWaits":        "Correct what the event names, edit again, undo, or [wait](../how-to/pace.md#only-in-a-maintenance-window)",
 	"InPlaceUpdateAwaitsBudget": "Look at the pods that the PodDisruptionBudget selects, or change it: [how](../how-to/pace.md#within-poddisruptionbudgets)",
-	"InPlaceUpdateAwaitsLimit":  "Nothing: it goes on when others are done. Or raise [the limit](../how-to/pace.md#at-most-so-many-pods-of-the-cluster)",
+	"InPlaceUpdateAwaitsLimit":  "It goes on when others are done. Or raise [the limit](../how-to/pace.md#at-most-so-many-pods-of-the-cluster)",
 	"InPlaceUpdateFellBack":     "The native controller ends the update. The [reason](#reasons) says what to change",
-	"UpdateRecreatesPods":       "Nothing, if you expect new pods. Else see the [reason](#reasons)",
+	"UpdateRecreatesPods":       "See the [reason](#reasons)",
 	"ImagePullFailed":           "Correct the image, the registry or the pull secret, or undo",
 	"PrePullSkipped":            "Look at the reason: [images](../how-to/images.md)",
 	"DryRunSkipped":             "Make room in the quota, or let the webhook that the event names support dry runs",
 	"WebhookBypassed":           "See the alert [StayputWebhookBypassed](alerts.md#stayputwebhookbypassed)",
 	"UpdatedInPlace":            nothing,
 	"ContainerRestarts":         nothing,
-	"ContainerRestartWaits":     "Nothing: the containers restart when the update is over",
+	"ContainerRestartWaits":     nothing,
 	"ContainerRestartRefused":   "Correct the request, or run `kubectl delete pod`: [one pod](../how-to/restarts.md#one-pod)",
 }
 
 const (
-	nothing       = "Nothing"
-	expectNewPods = "Expect new pods"
+	nothing       = ""
+	expectNewPods = ""
 )
 
 // adviceOnReasons says what users do about a reason why an update is native.
 var adviceOnReasons = map[string]string{
 	inplace.CodeTemplateField:   expectNewPods,
 	inplace.CodeContainers:      expectNewPods,
-	inplace.CodeInitContainer:   "Expect new pods: the init container has to run",
+	inplace.CodeInitContainer:   expectNewPods,
 	inplace.CodeImage:           "Name an image",
 	inplace.CodeAnnotation:      "If the annotation forces no restart, list it: [settings](settings.md#annotations)",
 	inplace.CodeAnnotationList:  "Correct the list that the message names",
-	inplace.CodeDownwardAPI:     "Expect new pods, or let a variable of a container read the label: that container restarts",
+	inplace.CodeDownwardAPI:     "Let a variable of a container read the label: that container restarts",
 	inplace.CodeSchedulingLabel: expectNewPods,
-	inplace.CodeStartupProbe:    "Add a readiness probe to the container. For sidecars: expect new pods",
+	inplace.CodeStartupProbe:    "Add a readiness probe to the container",
 	inplace.CodeRestartPolicy:   expectNewPods,
-	inplace.CodeRestart:         "Expect new pods, or see [restarts](../how-to/restarts.md)",
+	inplace.CodeRestart:         "See [restarts](../how-to/restarts.md)",
 	inplace.CodeResources:       "See [CPU and memory](../how-to/resources.md)",
 	inplace.CodeMode:            "Set the label `stayput.dev/update`, if you want updates in place",
 	inplace.CodeDeleting:        nothing,
@@ -60,7 +60,7 @@ var adviceOnReasons = map[string]string{
 	inplace.CodeGroups:          "Nothing: see [operators](../how-to/operators.md#leaderworkerset)",
 	inplace.CodeOnDelete:        "Delete the pods when you want new ones",
 	inplace.CodeMaxUnavailable:  "Allow one unavailable pod, or surge pods: [settings](settings.md#labels)",
-	inplace.CodeRevisionGone:    "Nothing: the pod is replaced once",
+	inplace.CodeRevisionGone:    expectNewPods,
 	inplace.CodeClaim:           "Delete the pod. The StatefulSet controller cannot replace it either, and creates another with the volume",
 	inplace.CodeHousekeeping:    nothing,
 	inplace.CodeRewrittenImage:  "Let the webhook that rewrites images support dry runs",
@@ -72,11 +72,11 @@ var adviceOnReasons = map[string]string{
 	inplace.CodeNotAdmitted:     "Correct the template, or the policy that the message names",
 	inplace.CodeRefused:         "See [policies](../how-to/policies.md)",
 	inplace.CodeNotResized:      "Make room on the node, or ask for less: [CPU and memory](../how-to/resources.md)",
-	inplace.CodeInjected:        "Nothing: the new pods get what admission adds. See [service meshes](../how-to/service-meshes.md)",
+	inplace.CodeInjected:        "See [service meshes](../how-to/service-meshes.md)",
 	inplace.CodeVirtualNode:     nothing,
 	inplace.CodeFailing:         "Look at the manager's log and at the API server",
 	inplace.CodeHoldExpired:     "Look at the managers: does one lead?",
-	inplace.CodeUninstalled:     "Nothing: native controllers go on",
+	inplace.CodeUninstalled:     nothing,
 	"Deleted":                   nothing,
 	"Stalled":                   "Look for the event `InPlaceUpdateStalled`",
 }

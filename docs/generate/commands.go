@@ -39,7 +39,6 @@ func (c commandLine) Described(name string) (string, error) {
 		return "", fmt.Errorf("the plugin has no command %s", name)
 	}
 	command := c.Plugin[at]
-	command.InitDefaultHelpFlag()
 	text := "Usage:\n  " + command.UseLine() + "\n"
 	if command.HasExample() {
 		text += "\nExamples:\n" + command.Example + "\n"

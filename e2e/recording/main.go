@@ -1,9 +1,9 @@
-// Command recording makes docs/recording.svg, the recording that README shows: recording FILE runs an update in place on the cluster of
-// $KUBECONFIG, in a namespace of its own, and writes what the terminal showed as an animated picture.
+// Command recording makes the recordings of README and of the command line: recording FOLDER runs updates in place on the cluster of
+// $KUBECONFIG, in a namespace of its own, and writes what the terminal showed as animated pictures.
 //
 //	main.go    the workload, the commands, and the run
 //	record.go  runs commands and keeps what they print, with its time
-//	play.go    when each line appears in the playback: long waits are shortened
+//	play.go    when each line appears in the playback: long waits are shortened, and cells that differ from an earlier output stand out
 //	render.go  the playback as SVG
 package main
 
@@ -13,17 +13,19 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 )
 
-// workload has four pods, so by default one of them may be unavailable. Its Service sends requests to them, so each pod is drained first.
+// workload has three pods, of which one may be unavailable. Its Service sends requests to them, so each pod is drained first.
 const workload = `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: shop}
 spec:
-  replicas: 4
+  replicas: 3
+  strategy: {rollingUpdate: {maxUnavailable: 1}}
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
@@ -41,13 +43,24 @@ spec:
   ports: [{port: 80, targetPort: 8080}]
 `
 
-// shown are the commands of the recording.
-var shown = []string{
-	"kubectl -n shop get pods",
-	"kubectl -n shop set image deployment/web app=127.0.0.1:5000/app:v2",
-	"kubectl -n shop rollout status deployment/web | tail -1",
-	"kubectl -n shop get pods",
-	"kubectl stayput status -n shop deploy/web",
+// columns are those of the pods, which the first recording shows before and after an update.
+const columns = "NAME:.metadata.name,UID:.metadata.uid,IMAGE:.spec.containers[0].image,RESTARTS:.status.containerStatuses[0].restartCount"
+
+// recording is a picture, and the commands that it shows.
+type recording struct {
+	file  string
+	shown []string
+}
+
+// recordings follow each other in one namespace.
+var recordings = []recording{
+	{"recording.svg", []string{
+		"kubectl -n shop get pods -o custom-columns=$columns",
+		"kubectl -n shop set image deployment/web app=127.0.0.1:5000/app:v2",
+		"kubectl -n shop rollout status deployment/web >/dev/null",
+		"kubectl -n shop get pods -o custom-columns=$columns",
+	}},
+	{"watch.svg", []string{"kubectl -n shop rollout undo deployment/web; kubectl stayput status -n shop deploy/web --watch"}},
 }
 
 func main() {
@@ -59,35 +72,40 @@ func main() {
 
 func run(arguments []string) error {
 	if len(arguments) != 1 {
-		return errors.New("wants the file to write: recording docs/recording.svg")
+		return errors.New("wants the folder to write to: recording docs")
 	}
 	version, err := kubernetes()
 	if err != nil {
 		return err
 	}
-	lines, err := session()
-	if err != nil {
-		return err
-	}
 	title := fmt.Sprintf("Recorded on Kubernetes %s, %s. Waits are shortened.", version, time.Now().UTC().Format(time.DateOnly))
-	return os.WriteFile(arguments[0], []byte(render(title, play(lines))), 0o644)
+	return session(func(r recording) error {
+		lines, err := record(r.shown, reading)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(arguments[0], r.file), []byte(render(title, play(lines))), 0o644)
+	})
 }
 
-// session labels a namespace, creates the workload, runs the commands that are shown, and removes the namespace. It fails if that exists.
-func session() ([]line, error) {
+// session labels a namespace, creates the workload, makes the recordings, and removes the namespace. It fails if that exists.
+func session(each func(recording) error) error {
 	if err := silently("", "create", "namespace", "shop"); err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = silently("", "delete", "namespace", "shop", "--wait=false") }()
 	err := errors.Join(
+		os.Setenv("columns", columns),
 		silently("", "label", "namespace", "shop", "stayput.dev/update=in-place"),
 		silently(workload, "create", "-f", "-"),
 		silently("", "-n", "shop", "rollout", "status", "deployment/web", "--timeout=90s"),
 	)
-	if err != nil {
-		return nil, err
+	for _, r := range recordings {
+		if err == nil {
+			err = each(r)
+		}
 	}
-	return record(shown, reading)
+	return err
 }
 
 // silently runs kubectl with this input. What it prints is only in the error.

@@ -1,9 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
+	"io"
 	"os/exec"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -12,6 +14,7 @@ type line struct {
 	at      time.Duration // since the recording began
 	text    string
 	command bool
+	over    bool // it takes the place of the line before, as a bar does
 }
 
 // record runs the commands one after another, with a pause between them, and returns what a terminal would show. It fails with the first
@@ -35,7 +38,12 @@ func record(commands []string, pause time.Duration) ([]line, error) {
 
 // printedBy runs a command and returns what it writes to its output and its error output, in the order in which it comes.
 func printedBy(text string, begun time.Time) ([]line, error) {
-	command := exec.Command("bash", "-o", "pipefail", "-c", text)
+	command := shell(text)
+	input, err := command.StdinPipe() // it stays open: at its end, script would write ^D
+	if err != nil {
+		return nil, err
+	}
+	defer input.Close()
 	output, err := command.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -44,13 +52,74 @@ func printedBy(text string, begun time.Time) ([]line, error) {
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
-	var lines []line
-	scanner := bufio.NewScanner(output)
-	for scanner.Scan() {
-		lines = append(lines, line{at: time.Since(begun), text: scanner.Text()})
+	var shown screen
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := output.Read(buffer)
+		shown.write(time.Since(begun), string(buffer[:n]))
+		if err == io.EOF {
+			return shown.lines, command.Wait()
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	if err := scanner.Err(); err != nil {
-		return nil, err
+}
+
+// shell returns the process of a command. One that watches gets a terminal of its own, on which it shows a bar.
+func shell(text string) *exec.Cmd {
+	if strings.Contains(text, "--watch") {
+		command := exec.Command("script", "-qefc", "set -e -o pipefail; "+text, "/dev/null")
+		command.Env = append(command.Environ(), "SHELL=/bin/bash")
+		return command
 	}
-	return lines, command.Wait()
+	return exec.Command("bash", "-e", "-o", "pipefail", "-c", text)
+}
+
+// screen is what a command has printed so far.
+type screen struct {
+	lines []line
+	open  bool // the last line has no end yet
+	over  bool // and what comes next takes its place
+}
+
+var controls = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
+
+// write adds what came at a time.
+func (s *screen) write(at time.Duration, text string) {
+	text = strings.ReplaceAll(controls.ReplaceAllString(text, ""), "\r\n", "\n")
+	for text != "" {
+		end := strings.IndexAny(text, "\r\n")
+		if end < 0 {
+			s.add(at, text)
+			return
+		}
+		s.add(at, text[:end])
+		s.end(at, text[end] == '\r')
+		text = text[end+1:]
+	}
+}
+
+// add adds a part of a line.
+func (s *screen) add(at time.Duration, part string) {
+	switch {
+	case part == "":
+	case s.open && !s.over:
+		s.lines[len(s.lines)-1].text += part
+	default:
+		s.lines = append(s.lines, line{at: at, text: part, over: s.over})
+		s.open, s.over = true, false
+	}
+}
+
+// end ends a line, or returns to its beginning.
+func (s *screen) end(at time.Duration, returns bool) {
+	switch {
+	case returns:
+		s.over = s.open
+	case !s.open:
+		s.lines = append(s.lines, line{at: at})
+	default:
+		s.open, s.over = false, false
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,14 +24,14 @@ var recorded = []line{
 
 func TestPlay(t *testing.T) {
 	want := []frame{
-		{0, 0, 0, "$", "prompt"},
-		{typing, 0, 2, "kubectl", "command"},
-		{2 * typing, 0, 10, "get", "command"},
-		{3 * typing, 0, 14, "pods", "command"},
-		{3*typing + seconds(0.2), 1, 0, "Warning: a < b", "warning"},
-		{3*typing + seconds(0.2) + longest, 3, 0, "web    1/1", "printed"},
-		{3*typing + seconds(0.2) + longest + reading, 4, 0, "$", "prompt"},
-		{4*typing + seconds(0.2) + longest + reading, 4, 2, "true", "command"},
+		{0, 0, 0, "$", "prompt", 0},
+		{typing, 0, 2, "kubectl", "command", 0},
+		{2 * typing, 0, 10, "get", "command", 0},
+		{3 * typing, 0, 14, "pods", "command", 0},
+		{3*typing + seconds(0.2), 1, 0, "Warning: a < b", "warning", 0},
+		{3*typing + seconds(0.2) + longest, 3, 0, "web    1/1", "printed", 0},
+		{3*typing + seconds(0.2) + longest + reading, 4, 0, "$", "prompt", 0},
+		{4*typing + seconds(0.2) + longest + reading, 4, 2, "true", "command", 0},
 	}
 	got := play(recorded)
 	if len(got) != len(want) {
@@ -51,7 +52,7 @@ func TestRender(t *testing.T) {
 		"<desc>$ kubectl get pods\nWarning: a &lt; b\nweb    1/1\n$ true</desc>",
 		`<text class="warning f f4" x="18.0" y="72" textLength="117.6">Warning:&#160;a&#160;&lt;&#160;b</text>`,
 		`<text class="command f f1" x="34.8" y="53" textLength="58.8">kubectl</text>`,
-		".f4{animation-name:f4}@keyframes f4{0%{opacity:0}5.37%{opacity:1}}",
+		".f4{animation-name:f4}@keyframes f4{0%{opacity:1}16.53%{opacity:0}21.90%{opacity:1}}",
 		"prefers-color-scheme:dark",
 	} {
 		if !strings.Contains(svg, part) {
@@ -91,20 +92,65 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestCommitted checks the recording that README shows.
+// TestChanges shows that cells that differ from the run before stand out.
+func TestChanges(t *testing.T) {
+	frames := play([]line{
+		{text: "get", command: true}, {text: "web-1   v1   0"},
+		{text: "get", command: true}, {text: "web-1   v2   0"},
+	})
+	var got []string
+	for _, f := range frames[3:] {
+		got = append(got, f.class+" "+f.text)
+	}
+	if want := "prompt $|command get|printed web-1|changed v2|printed 0"; strings.Join(got, "|") != want {
+		t.Errorf("%q, want %s", got, want)
+	}
+}
+
+// TestOver shows that a line is gone when another takes its place, also from the transcript.
+func TestOver(t *testing.T) {
+	var s screen
+	s.write(seconds(1), "begun\r\n\r[=  ] 1\x1b[K")
+	s.write(seconds(2), "\r[== ] 2\x1b[K")
+	s.write(seconds(3), "\r\x1b[Kdone\n\nall\n")
+	frames := play(append([]line{{text: "go", command: true}}, s.lines...))
+	svg := render("", frames)
+	if !strings.Contains(svg, "<desc>$ go\nbegun\ndone\nall</desc>") || strings.Count(svg, `class="printed gone f`) != 2 {
+		t.Error(svg)
+	}
+	if last := frames[len(frames)-1]; last.row != 4 {
+		t.Errorf("the last row is %d", last.row)
+	}
+}
+
+// TestRows checks that the first recording fits beside the text of README: 14 rows, with what each command prints.
+func TestRows(t *testing.T) {
+	pods := []line{{text: "NAME   UID"}, {text: "a   1"}, {text: "b   2"}, {text: "c   3"}}
+	printed := [][]line{pods, {{text: "Warning: in place"}, {text: "updated"}}, nil, pods}
+	var lines []line
+	for i, command := range recordings[0].shown {
+		lines = append(append(lines, line{text: command, command: true}), printed[i]...)
+	}
+	if _, rows := size(play(lines)); rows != 14 {
+		t.Errorf("it has %d rows", rows)
+	}
+}
+
+// TestCommitted checks the recordings that the documents show.
 func TestCommitted(t *testing.T) {
-	svg, err := os.ReadFile("../../docs/recording.svg")
-	if err != nil {
-		t.Fatal(err)
+	pictures, err := filepath.Glob("../../docs/*.svg")
+	if err != nil || len(pictures) == 0 {
+		t.Fatal(pictures, err)
 	}
-	if len(svg) > 60<<10 {
-		t.Errorf("it has %d bytes", len(svg))
-	}
-	wellFormed(t, string(svg))
-	for _, command := range shown {
-		if !strings.Contains(string(svg), "$ "+command+"\n") {
-			t.Errorf("it does not show %s: run make recording", command)
+	for _, picture := range pictures {
+		svg, err := os.ReadFile(picture)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if len(svg) > 60<<10 {
+			t.Errorf("%s has %d bytes", picture, len(svg))
+		}
+		wellFormed(t, string(svg))
 	}
 }
 

@@ -20,8 +20,9 @@ const (
 const style = `
 .back{fill:#f6f8fa;stroke:#d0d7de}.bar{stroke:#d0d7de}text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace}
 .title,.prompt{fill:#57606a}.title{font-size:12px}.printed,.command{fill:#1f2328}.command{font-weight:600}.warning{fill:#8a5a00}
+.changed{fill:#1a7f37;font-weight:600}
 @media (prefers-color-scheme:dark){.back{fill:#161b22;stroke:#30363d}.bar{stroke:#30363d}
-.title,.prompt{fill:#9198a1}.printed,.command{fill:#e6edf3}.warning{fill:#e3b341}}
+.title,.prompt{fill:#9198a1}.printed,.command{fill:#e6edf3}.warning{fill:#e3b341}.changed{fill:#3fb950}}
 `
 
 // render draws the frames as an animated terminal.
@@ -39,7 +40,11 @@ func render(title string, frames []frame) string {
 	moments := moments(frames)
 	for _, f := range frames {
 		length := float64(utf8.RuneCountInString(f.text)) * character
-		fmt.Fprintf(&svg, `<text class="%s f f%d" x="%.1f" y="%d" textLength="%.1f">%s</text>`+"\n", f.class, moments[f.at],
+		classes := f.class
+		if f.until > 0 {
+			classes += " gone"
+		}
+		fmt.Fprintf(&svg, `<text class="%s f f%d" x="%.1f" y="%d" textLength="%.1f">%s</text>`+"\n", classes, moments[f.moment()],
 			margin+float64(f.column)*character, bar+(f.row+1)*height, length, spaced(f.text))
 	}
 	return svg.String() + "</svg>\n"
@@ -57,51 +62,63 @@ func size(frames []frame) (columns, rows int) {
 	return columns, rows
 }
 
-// moments numbers the times at which something appears: what appears at the same time shares an animation.
-func moments(frames []frame) map[time.Duration]int {
-	numbers := map[time.Duration]int{}
+// moment is when something appears and, if it does not stay, when it is gone.
+type moment struct{ at, until time.Duration }
+
+func (f frame) moment() moment { return moment{f.at, f.until} }
+
+// moments numbers the moments: what appears at the same one shares an animation.
+func moments(frames []frame) map[moment]int {
+	numbers := map[moment]int{}
 	for _, f := range frames {
-		if _, known := numbers[f.at]; !known {
-			numbers[f.at] = len(numbers)
+		if _, known := numbers[f.moment()]; !known {
+			numbers[f.moment()] = len(numbers)
 		}
 	}
 	return numbers
 }
 
-// animation returns the style by which the text of each moment appears, again and again. It is only for readers who allow motion.
+// animation returns the style by which the text of each moment appears, again and again, after the last state. It is only for readers who
+// allow motion.
 func animation(frames []frame) string {
 	if len(frames) == 0 {
 		return ""
 	}
-	lasts := frames[len(frames)-1].at + resting
+	lasts := opening + frames[len(frames)-1].at + resting
+	share := func(at time.Duration) float64 { return 100 * (opening + at).Seconds() / lasts.Seconds() }
 	var css strings.Builder
 	fmt.Fprintf(&css, "@media (prefers-reduced-motion:no-preference){.f{animation:%.1fs step-end infinite}\n", lasts.Seconds())
-	begun := map[time.Duration]bool{}
+	begun := map[moment]bool{}
 	numbers := moments(frames)
 	for _, f := range frames {
-		if begun[f.at] {
+		if begun[f.moment()] {
 			continue
 		}
-		begun[f.at] = true
-		share := 100 * f.at.Seconds() / lasts.Seconds()
-		fmt.Fprintf(&css, ".f%[1]d{animation-name:f%[1]d}@keyframes f%[1]d{0%%{opacity:0}%.2[2]f%%{opacity:1}}\n", numbers[f.at], share)
+		begun[f.moment()] = true
+		first, end := 1, ""
+		if f.until > 0 {
+			first, end = 0, fmt.Sprintf("%.2f%%{opacity:0}", share(f.until))
+		}
+		fmt.Fprintf(&css, ".f%[1]d{animation-name:f%[1]d}@keyframes f%[1]d{0%%{opacity:%[2]d}%.2[3]f%%{opacity:0}%.2[4]f%%{opacity:1}%[5]s}\n",
+			numbers[f.moment()], first, share(0), share(f.at), end)
 	}
-	return css.String() + "}\n"
+	return css.String() + "}\n.gone{opacity:0}\n"
 }
 
-// transcript is the whole text, for readers who do not see the picture.
+// transcript is the whole text of the last state, for readers who do not see the picture.
 func transcript(frames []frame) string {
 	var text strings.Builder
-	row := 0
+	row, column := 0, 0
 	for _, f := range frames {
-		switch {
-		case f.row > row:
-			text.WriteString("\n")
-		case f.column > 0:
-			text.WriteString(" ")
+		if f.until > 0 {
+			continue
 		}
-		row = f.row
-		text.WriteString(f.text)
+		if f.row > row {
+			text.WriteString("\n")
+			row, column = f.row, 0
+		}
+		text.WriteString(strings.Repeat(" ", f.column-column) + f.text)
+		column = f.column + utf8.RuneCountInString(f.text)
 	}
 	return text.String()
 }

@@ -22,12 +22,11 @@ func costs(f figures) (string, error) {
 	}
 	var text strings.Builder
 	err = parsed.Execute(&text, map[string]any{
-		"Times": compared(f, seconds, daemonSet, four, twenty, twentyServed, served, resized, resizedTight,
-			simulatedDaemonSet(200), simulatedDaemonSet(1000)),
-		"Crowds": compared(f, seconds, simulatedDeployment(100), simulatedDeployment(300), simulatedDeployment(1000), simulatedDeployment(3000)),
-		"Many":   compared(f, seconds, workloads(100, "label"), workloads(100, "images"), workloads(300, "label"), workloads(300, "images")),
-		"Writes": compared(f, writes, daemonSet, four, twenty, twentyServed, served,
-			simulatedDaemonSet(1000), simulatedDeployment(100), simulatedDeployment(3000)),
+		"Times": compared(f, seconds, daemonSet, four, twenty, twentyServed, served, resized,
+			simulatedDaemonSet(1000)),
+		"Crowds":   compared(f, seconds, simulatedDeployment(100), simulatedDeployment(3000)),
+		"Many":     compared(f, seconds, workloads(100, "label"), workloads(100, "images"), workloads(300, "label"), workloads(300, "images")),
+		"Writes":   compared(f, writes, daemonSet, twenty, twentyServed, simulatedDaemonSet(1000), simulatedDeployment(3000)),
 		"Managers": managers(f), "Bills": bills(f),
 	})
 	return text.String(), err
@@ -59,7 +58,7 @@ type managerRow struct{ What, Native, InPlace, MemoryNative, MemoryInPlace strin
 
 func managers(f figures) []managerRow {
 	var rows []managerRow
-	for _, bench := range []string{twenty, twentyServed, simulatedDeployment(300), simulatedDeployment(3000), simulatedDaemonSet(1000)} {
+	for _, bench := range []string{twenty, simulatedDeployment(3000), simulatedDaemonSet(1000)} {
 		of := func(way, what string) string { return whole(f.value(bench, way, what)) }
 		rows = append(rows, managerRow{bench, of(native, milliseconds), of(inPlace, milliseconds), of(native, memory), of(inPlace, memory)})
 	}

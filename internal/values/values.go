@@ -8,8 +8,9 @@ import (
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// Value is a value of the Helm chart, with its default in YAML. A value without a default only groups the values below it.
-type Value struct{ Name, Default, Doc string }
+// Value is a value of the Helm chart, with its default in YAML and the type of that. A value without a default only groups the values below
+// it.
+type Value struct{ Name, Type, Default, Doc string }
 
 // In returns the values of a values.yaml in their order. Each has a comment, or stands in a mapping that has one.
 func In(source []byte) ([]Value, error) {
@@ -30,50 +31,62 @@ func In(source []byte) ([]Value, error) {
 	return all, nil
 }
 
-// addValues adds the values in a mapping, whose names begin with prefix. A mapping within it is a value if it is empty or has a comment.
-// About is the mapping around it that has a comment; empty if none has.
+// addValues adds the values in a mapping, whose names begin with prefix. A mapping within it is a value of its own if it has a comment and
+// nothing in it has one. About is the mapping around it that has a comment; empty if none has.
 func addValues(into *[]Value, prefix, about string, mapping *yaml.Node) {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, content := mapping.Content[i], mapping.Content[i+1]
-		v, around := Value{Name: prefix + key.Value, Doc: commented(key.HeadComment)}, about
-		nested := content.Kind == yaml.MappingNode && len(content.Content) > 0
+		v, around := Value{Name: prefix + key.Value, Type: types[content.ShortTag()], Doc: commented(key.HeadComment)}, about
+		groups := content.Kind == yaml.MappingNode && len(content.Content) > 0 && (v.Doc == "" || explained(content))
 		switch {
-		case nested && v.Doc != "":
+		case groups && v.Doc != "":
 			around = v.Name
-		case !nested && v.Doc == "" && about != "":
+		case !groups && v.Doc == "" && about != "":
 			v.Doc = "See `" + about + "`"
 		}
-		if !nested {
+		if !groups {
 			v.Default = "`" + written(content) + "`"
 		}
-		if !nested || v.Doc != "" {
+		if !groups || v.Doc != "" {
 			*into = append(*into, v)
 		}
-		if nested {
+		if groups {
 			addValues(into, v.Name+".", around, content)
 		}
 	}
 }
 
-// entries returns the entries of a list. An entry that is no scalar is abbreviated.
-func entries(list *yaml.Node) []string {
-	var all []string
-	for _, entry := range list.Content {
-		if entry.Kind != yaml.ScalarNode {
-			return []string{"..."}
+// explained says whether something in a mapping has a comment.
+func explained(mapping *yaml.Node) bool {
+	for i := 0; i < len(mapping.Content); i += 2 {
+		if content := mapping.Content[i+1]; mapping.Content[i].HeadComment != "" || content.Kind == yaml.MappingNode && explained(content) {
+			return true
 		}
-		all = append(all, written(entry))
 	}
-	return all
+	return false
 }
 
-// written returns a value as it is written in YAML. A mapping has no entries.
+// types are the names of types, by their tags in YAML.
+var types = map[string]string{"!!str": "string", "!!int": "integer", "!!bool": "boolean", "!!seq": "list", "!!map": "map"}
+
+// written returns a value as it is written in YAML, in one line. In a list, an entry that is no scalar is abbreviated.
 func written(node *yaml.Node) string {
 	switch {
 	case node.Kind == yaml.MappingNode:
-		return "{}"
+		var all []string
+		for i := 0; i < len(node.Content); i += 2 {
+			all = append(all, node.Content[i].Value+": "+written(node.Content[i+1]))
+		}
+		return "{" + strings.Join(all, ", ") + "}"
 	case node.Kind == yaml.SequenceNode:
-		return "[" + strings.Join(entries(node), ", ") + "]"
+		var all []string
+		for _, entry := range node.Content {
+			if entry.Kind != yaml.ScalarNode {
+				return "[...]"
+			}
+			all = append(all, written(entry))
+		}
+		return "[" + strings.Join(all, ", ") + "]"
 	case node.Style == yaml.DoubleQuotedStyle:
 		return `"` + node.Value + `"`
 	}

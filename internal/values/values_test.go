@@ -14,6 +14,11 @@ count: 2
 group:
   # A | B.
   name: ""
+# One with parts.
+parts:
+  one: 1
+  # Two.
+  two: 2
 # All of these.
 labels:
   team: "a"
@@ -31,9 +36,10 @@ objects:
 func TestValuesHaveTheirComments(t *testing.T) {
 	got, err := In([]byte(chart))
 	want := []Value{
-		{"count", "`2`", "How many, at least 1"}, {"group.name", "`\"\"`", `A \| B`}, {"labels", "", "All of these"},
-		{"labels.team", "`\"a\"`", "See `labels`"}, {"labels.own.also", "`\"b\"`", "See `labels`"}, {"list", "`[]`", "A list"},
-		{"more", "`[a, \"b\"]`", "Another"}, {"objects", "`[...]`", "Objects"},
+		{"count", "integer", "`2`", "How many, at least 1"}, {"group.name", "string", "`\"\"`", `A \| B`}, {"parts", "map", "", "One with parts"},
+		{"parts.one", "integer", "`1`", "See `parts`"}, {"parts.two", "integer", "`2`", "Two"},
+		{"labels", "map", "`{team: \"a\", own: {also: \"b\"}}`", "All of these"},
+		{"list", "list", "`[]`", "A list"}, {"more", "list", "`[a, \"b\"]`", "Another"}, {"objects", "list", "`[...]`", "Objects"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, %v, want %q", got, err, want)

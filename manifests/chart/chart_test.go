@@ -444,6 +444,9 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"serviceMonitor.namespace=A":                "namespace",
 		"commonLabels.app\\.kubernetes\\.io/name=x": "app.kubernetes.io/name",
 		"global=x":                                  "global",
+		"global.imagePullSecrets=x":                 "imagePullSecrets",
+		"extraObjects[0]=1":                         "extraObjects",
+		"commonAnnotations.helm\\.sh/hook=x":        "helm.sh/hook",
 	} {
 		each(t, func(t *testing.T, h helm) {
 			if _, err := h.render("--set", set); err == nil || !strings.Contains(err.Error(), named) {

@@ -58,12 +58,12 @@ func templated(o *object) (string, error) {
 		return "", fmt.Errorf("it has no labels; kustomize should add some")
 	}
 	e.add("metadata.labels", `{{- include "stayput.labels" . | nindent INDENT }}`)
+	e.annotations(o.kind)
 	switch o.kind {
 	case "Deployment":
 		e.manager()
 	case "ServiceAccount":
 		e.value("metadata.name", account)
-		e.add("metadata", optional("annotations", "serviceAccount.annotations"))
 	case "RoleBinding", "ClusterRoleBinding":
 		e.value("subjects.0.name", account)
 	case "FlowSchema":
@@ -119,9 +119,10 @@ func (e *edit) manager() {
 	e.add("spec.template.metadata", optional("annotations", "podAnnotations"))
 	e.add("spec.template.metadata.labels", "{{- with merge (dict) .Values.podLabels .Values.commonLabels }}\n{{- toYaml . | nindent INDENT }}\n{{- end }}")
 	e.add("spec.template.spec", "{{- if .Values.hostNetwork }}\nhostNetwork: true\n{{- end }}")
-	for _, key := range []string{"nodeSelector", "tolerations", "affinity", "imagePullSecrets"} {
+	for _, key := range []string{"nodeSelector", "tolerations", "affinity"} {
 		e.add("spec.template.spec", optional(key, key))
 	}
+	e.add("spec.template.spec", "{{- with include \"stayput.pullSecrets\" . }}\nimagePullSecrets:\n{{- . | nindent INNER }}\n{{- end }}")
 	e.replace(container, "args", "args:\n  - manager\n{{- with include \"stayput.flags\" . }}\n{{- . | nindent INNER }}\n{{- end }}")
 	e.value(container+".image", `{{ include "stayput.image" . }}`)
 	e.add(container, "{{- with .Values.image.pullPolicy }}\nimagePullPolicy: {{ . }}\n{{- end }}")
@@ -159,6 +160,23 @@ func optional(key, value string) string {
 	return "{{- with .Values." + value + " }}\n" + key + ":\n{{- toYaml . | nindent INNER }}\n{{- end }}"
 }
 
+// annotations adds the annotations that every object may get by a value, and those that only its kind may get.
+func (e *edit) annotations(kind string) {
+	switch kind {
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		e.replace("metadata", "annotations", included("stayput.webhookAnnotations", "."))
+	case "ServiceAccount":
+		e.add("metadata", included("stayput.annotations", "(list . (default (dict) .Values.serviceAccount.annotations))"))
+	default:
+		e.add("metadata", included("stayput.annotations", "(list . (dict))"))
+	}
+}
+
+// included returns lines that a named template makes, if it makes any.
+func included(name, argument string) string {
+	return `{{- with include "` + name + `" ` + argument + " }}\n{{- . | nindent INDENT }}\n{{- end }}"
+}
+
 func (e *edit) certificate() {
 	if e.object.name == "stayput-webhook" {
 		e.replace("spec", "issuerRef", "issuerRef:\n{{- include \"stayput.issuer\" . | nindent INNER }}")
@@ -166,8 +184,6 @@ func (e *edit) certificate() {
 }
 
 func (e *edit) webhooks() {
-	e.replace("metadata", "annotations", "{{- if include \"stayput.certManager\" . }}\nannotations:\n  cert-manager.io/inject-ca-from: "+
-		namespace+"/stayput-webhook"+"\n{{- end }}")
 	for i := range e.list("webhooks") {
 		e.add(fmt.Sprintf("webhooks.%d.clientConfig", i), "{{- with .Values.certificates.caBundle }}\ncaBundle: {{ . }}\n{{- end }}")
 	}

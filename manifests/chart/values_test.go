@@ -24,7 +24,7 @@ import (
 )
 
 // free are values whose contents the schema leaves to Kubernetes.
-var free = []string{"resources", "podSecurityContext", "securityContext", "labels"}
+var free = []string{"resources", "podSecurityContext", "securityContext", "labels", "annotations"}
 
 // TestEveryValueHasAType checks that the schema refuses a value of another type than the default's, and that the error names the value.
 func TestEveryValueHasAType(t *testing.T) {
@@ -261,6 +261,52 @@ func TestCommonLabels(t *testing.T) {
 		}
 		if labels := fmt.Sprint(hook["template"].(map[string]any)["metadata"]); !strings.Contains(labels, "team:a") {
 			t.Errorf("the hook's pods have %s", labels)
+		}
+	})
+}
+
+// TestCommonAnnotations checks that every object has the common annotations beside its own.
+func TestCommonAnnotations(t *testing.T) {
+	each(t, func(t *testing.T, h helm) {
+		r := h.template(t, "--set", "commonAnnotations.team=a,serviceAccount.annotations.cloud=role,webhook.annotations.note=x",
+			"--set", "podMonitor.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true")
+		for key, object := range r {
+			annotations, _ := object["metadata"].(map[string]any)["annotations"].(map[string]any)
+			if annotations["team"] != "a" {
+				t.Errorf("%s has the annotations %v", key, annotations)
+			}
+			for of, own := range map[string][]string{"ServiceAccount stayput": {"cloud"}, "Job stayput-uninstall": {"helm.sh/hook"},
+				"Pod stayput-check":                    {"helm.sh/hook"},
+				"MutatingWebhookConfiguration stayput": {"note", "admissions.enforcer/disabled", "cert-manager.io/inject-ca-from"}} {
+				for _, name := range own {
+					if key == of && annotations[name] == nil {
+						t.Errorf("%s lacks %s: %v", key, name, annotations)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestExtraObjects checks that objects and texts are installed, and that texts are templates.
+func TestExtraObjects(t *testing.T) {
+	each(t, func(t *testing.T, h helm) {
+		r := h.template(t, "--set", "extraObjects[0].apiVersion=v1,extraObjects[0].kind=Secret,extraObjects[0].metadata.name=a",
+			"--set", "extraObjects[1]=apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-b'}")
+		if r["Secret a"] == nil || r["ConfigMap stayput-b"] == nil {
+			t.Errorf("the objects are %v and %v", r["Secret a"], r["ConfigMap stayput-b"])
+		}
+	})
+}
+
+// TestPullSecrets checks that all pods have the pull secrets of the chart and those of a parent chart, by name or as objects.
+func TestPullSecrets(t *testing.T) {
+	each(t, func(t *testing.T, h helm) {
+		r := h.template(t, "--set", "imagePullSecrets[0].name=a,global.imagePullSecrets[0]=b,global.imagePullSecrets[1].name=c")
+		for name, pod := range podsOf(t, r) {
+			if want := []corev1.LocalObjectReference{{Name: "a"}, {Name: "b"}, {Name: "c"}}; !slices.Equal(pod.ImagePullSecrets, want) {
+				t.Errorf("%s have %v", name, pod.ImagePullSecrets)
+			}
 		}
 	})
 }

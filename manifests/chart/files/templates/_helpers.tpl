@@ -9,6 +9,25 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
+{{- /* The annotations of an object. The argument is a list of the root and of those that only this object has. */ -}}
+{{- define "stayput.annotations" -}}
+{{- with merge (dict) (index . 1) (default (dict) (index . 0).Values.commonAnnotations) -}}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "stayput.webhookAnnotations" -}}
+{{- $own := dict }}
+{{- if include "stayput.certManager" . }}{{ $_ := set $own "cert-manager.io/inject-ca-from" (printf "%s/stayput-webhook" .Release.Namespace) }}{{ end }}
+{{- include "stayput.annotations" (list . (merge $own (default (dict) .Values.webhook.annotations))) }}
+{{- end }}
+
+{{- /* The annotations of a hook's object. The argument is a list of the root, the hook and its weight. */ -}}
+{{- define "stayput.hookAnnotations" -}}
+{{- include "stayput.annotations" (list (index . 0) (dict "helm.sh/hook" (index . 1) "helm.sh/hook-weight" (index . 2) "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded")) }}
+{{- end }}
+
 {{- /* The labels of objects that are only in the chart. */ -}}
 {{- define "stayput.hookLabels" -}}
 app.kubernetes.io/part-of: stayput
@@ -31,6 +50,15 @@ app.kubernetes.io/part-of: stayput
 {{- else -}}
 {{ include "stayput.repository" . }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}
+{{- end }}
+
+{{- /* The pull secrets of all pods, as a list in JSON. A secret may be given by its name alone. Empty: there is none. */ -}}
+{{- define "stayput.pullSecrets" -}}
+{{- $secrets := list }}
+{{- range concat (default (list) .Values.imagePullSecrets) (default (list) (.Values.global).imagePullSecrets) }}
+{{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) }}
+{{- end }}
+{{- with $secrets }}{{ toJson . }}{{ end }}
 {{- end }}
 
 {{- define "stayput.serviceAccount" -}}
@@ -87,9 +115,9 @@ serviceAccountName: stayput-{{ $name }}
 priorityClassName: {{ . }}
 {{- end }}
 restartPolicy: Never
-{{- with $root.Values.imagePullSecrets }}
+{{- with include "stayput.pullSecrets" $root }}
 imagePullSecrets:
-  {{- toYaml . | nindent 2 }}
+  {{- . | nindent 2 }}
 {{- end }}
 {{- with $root.Values.nodeSelector }}
 nodeSelector:
