@@ -9,6 +9,7 @@ const (
 	planning cause = "planning"
 	draining cause = "draining"
 	caches   cause = "caches"
+	pulling  cause = "pulling" // pre-pull pods come first
 
 	surged    cause = "surged"    // no pod may be unavailable
 	billing   cause = "billing"   // what the whole cluster pays
