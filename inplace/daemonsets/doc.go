@@ -5,7 +5,7 @@
 //   - The budget is that of rollingUpdate in pkg/controller/daemon/update.go. Percentages round up, to at least one. Nodes without an
 //     available pod count as unavailable, also nodes that are unreachable: there the controller keeps a pod, but does not want one. Pods on
 //     such nodes are left alone until their kubelets report, since no kubelet would act on a patch.
-//   - maxSurge is native, and so is OnDelete without the label stayput.dev/on-delete. With it, maxUnavailable is 1.
+//   - maxSurge is native, and so is OnDelete without a label stayput.dev/update of its own. With it, maxUnavailable is 1.
 //   - The native controller adds tolerations and the node to each pod (places.go, dryrun.go).
 //
 // This package must not know other kinds: what several kinds need goes to a package below them.

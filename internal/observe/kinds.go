@@ -110,8 +110,7 @@ func (k Kind) Holder(ctx context.Context, r Reader, pod *corev1.Pod) (client.Obj
 
 // ModeOf returns the mode of a workload of this kind with these labels, in a namespace with those.
 func (k Kind) ModeOf(namespaceLabels, workloadLabels map[string]string) inplace.Mode {
-	mode := inplace.ModeOf(namespaceLabels, workloadLabels)
-	return mode.IfOptedIn(k.OptedIn == nil || k.OptedIn(inplace.SettingsOf(namespaceLabels, workloadLabels)))
+	return inplace.ModeOf(k.Workload.Name, namespaceLabels, workloadLabels)
 }
 
 // NameOf returns the name of the object's controller if the controller is of this kind; "" if not.
