@@ -34,6 +34,7 @@ var relabelled = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()
 		return before[inplace.LabelUpdate] != after[inplace.LabelUpdate] || before[inplace.LabelKinds] != after[inplace.LabelKinds] ||
+			e.ObjectOld.GetAnnotations()[inplace.AnnotationLocked] != e.ObjectNew.GetAnnotations()[inplace.AnnotationLocked] ||
 			!maps.Equal(inplace.InForce(e.ObjectOld.GetAnnotations(), nil), inplace.InForce(e.ObjectNew.GetAnnotations(), nil))
 	},
 	DeleteFunc:  func(event.DeleteEvent) bool { return false },

@@ -96,6 +96,7 @@ func TestRelabelled(t *testing.T) {
 		{inPlace, labels("in-place", "1s"), true},
 		{map[string]string{inplace.AnnotationSurge: "always"}, map[string]string{inplace.AnnotationSurge: "never"}, true},
 		{map[string]string{inplace.LabelKinds: "deployments"}, nil, true},
+		{map[string]string{inplace.AnnotationLocked: "drain"}, nil, true},
 		{nil, map[string]string{inplace.AnnotationMaintenanceWindow: "always"}, true},
 		{nil, map[string]string{inplace.AnnotationSurge: "not valid"}, false},
 		{map[string]string{"team": "a"}, map[string]string{"team": "b"}, false},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Mode says how the template edits of a workload are carried out. It is the value of LabelUpdate.
@@ -49,20 +51,21 @@ func (m Modes) String() string {
 // valid label it is ModeNone, whatever the workload's label is: the API server calls no webhook there, so nothing can be held. A value on the
 // workload that does not parse counts as ModeNative: a native update is always correct. Without a kind, it is the mode of a workload whose
 // kind the namespace names.
-func ModeOf(kind string, namespaceLabels, workloadLabels map[string]string) Mode {
-	namespace := namespaceLabels[LabelUpdate]
+func ModeOf(kind string, namespace metav1.Object, workloadLabels map[string]string) Mode {
+	mode := namespace.GetLabels()[LabelUpdate]
 	workload, overrides := workloadLabels[LabelUpdate]
+	overrides = overrides && !Locked(namespace.GetAnnotations(), LabelUpdate)
 	switch {
-	case !NamespaceModes.Has(namespace):
+	case !NamespaceModes.Has(mode):
 		return ModeNone
 	case overrides && WorkloadModes.Has(workload):
 		return Mode(workload)
 	case overrides:
 		return ModeNative
-	case kind != "" && !namesKind(namespaceLabels, kind):
+	case kind != "" && !namesKind(namespace.GetLabels(), kind):
 		return ModeNotOptedIn
 	}
-	return Mode(namespace)
+	return Mode(mode)
 }
 
 // namesKind reports whether the label of a namespace names the kind, such as Deployment.

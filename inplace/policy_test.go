@@ -2,6 +2,8 @@ package inplace
 
 import (
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestModeOf(t *testing.T) {
@@ -30,7 +32,7 @@ func TestModeOf(t *testing.T) {
 		return map[string]string{LabelUpdate: value}
 	}
 	for _, test := range tests {
-		if got := ModeOf("Deployment", labels(test.namespace), labels(test.workload)); got != test.want {
+		if got := ModeOf("Deployment", &metav1.ObjectMeta{Labels: labels(test.namespace)}, labels(test.workload)); got != test.want {
 			t.Errorf("namespace %q, workload %q: got %q, want %q", test.namespace, test.workload, got, test.want)
 		}
 	}
@@ -46,9 +48,9 @@ func TestModeOfKinds(t *testing.T) {
 		"":                                    {other, other, other},
 		"all":                                 {other, other, other},
 	} {
-		namespace := map[string]string{LabelUpdate: "in-place-only", LabelKinds: kinds}
+		namespace := &metav1.ObjectMeta{Labels: map[string]string{LabelUpdate: "in-place-only", LabelKinds: kinds}}
 		if kinds == "absent" {
-			delete(namespace, LabelKinds)
+			delete(namespace.Labels, LabelKinds)
 		}
 		for i, kind := range []string{"Deployment", "DaemonSet", "StatefulSet"} {
 			if got := ModeOf(kind, namespace, nil); got != want[i] {
@@ -60,6 +62,19 @@ func TestModeOfKinds(t *testing.T) {
 		}
 		if got := ModeOf("", namespace, nil); got != named {
 			t.Errorf("kinds %q, a kind that is named: got %q", kinds, got)
+		}
+	}
+}
+
+// TestModeLocked: a workload's own label does not count, as if it were not there.
+func TestModeLocked(t *testing.T) {
+	namespace := &metav1.ObjectMeta{Labels: map[string]string{LabelUpdate: "in-place-only"},
+		Annotations: map[string]string{AnnotationLocked: "drain, update"}}
+	for kind, want := range map[string]Mode{"Deployment": ModeInPlaceOnly, "StatefulSet": ModeNotOptedIn} {
+		for _, own := range []string{"native", "in-place", "nonsense"} {
+			if got := ModeOf(kind, namespace, map[string]string{LabelUpdate: own}); got != want {
+				t.Errorf("a %s labelled %s: got %q, want %q", kind, own, got, want)
+			}
 		}
 	}
 }

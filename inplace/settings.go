@@ -53,6 +53,9 @@ const (
 	// AnnotationPreRestartTimeout is how long hooks of `stayput.dev/pre-restart-hooks` may hold a pod that is out of service. Then its
 	// containers restart, with an event. With "0" no hook holds a pod.
 	AnnotationPreRestartTimeout = "stayput.dev/pre-restart-timeout"
+	// AnnotationLocked names settings of the namespace that its workloads cannot override, without `stayput.dev/`, as in
+	// `update,maintenance-window,drain`. Where the namespace has no value of such a setting, the default counts.
+	AnnotationLocked = "stayput.dev/locked"
 )
 
 // The defaults, and the largest values, of settings.
@@ -120,11 +123,25 @@ func (s Setting) In(annotations map[string]string) bool {
 	return has && (s.valid == nil || s.valid(value))
 }
 
+// Locked reports whether a namespace with these annotations locks the setting. The API server then accepts it on no workload anew. One that
+// is there already does not count.
+func Locked(namespace map[string]string, key string) bool {
+	for name := range strings.SplitSeq(namespace[AnnotationLocked], ",") {
+		if strings.TrimSpace(name) == short(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// short returns the name of a setting without Stayput's prefix.
+func short(key string) string { return strings.TrimPrefix(key, "stayput.dev/") }
+
 // From returns the annotations that have the value which counts for a workload: its own, or else those of its namespace; nil if neither
 // has one.
 func (s Setting) From(namespace, workload map[string]string) map[string]string {
 	switch {
-	case s.In(workload):
+	case s.In(workload) && !Locked(namespace, s.Key):
 		return workload
 	case s.In(namespace):
 		return namespace

@@ -45,7 +45,7 @@ func annotationRows() (all []entry) {
 		}
 		all = append(all, entry{constant{Value: each.Key}, on, each.Values, each.Default})
 	}
-	return all
+	return append(all, entry{constant{Value: inplace.AnnotationLocked}, "namespace only", "names of settings, comma-separated", "none"})
 }
 
 // readSettings returns the settings and the managers' flags. Each setting must be a constant with a comment.

@@ -50,7 +50,7 @@ func (e Excluded) modeOf(kind Kind, namespace metav1.Object, workloadLabels map[
 	if e.Has(namespace.GetName()) {
 		return inplace.ModeNone
 	}
-	return kind.ModeOf(namespace.GetLabels(), workloadLabels)
+	return kind.ModeOf(namespace, workloadLabels)
 }
 
 // Manages reports whether Stayput may manage workloads in the namespace, as its label says.

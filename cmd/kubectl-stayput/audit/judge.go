@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-openapi/jsonpointer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/stayput/stayput/inplace"
@@ -69,9 +70,9 @@ func (w workload) judge(r rollout) verdict {
 
 // seen returns what Stayput would know of the workload if it had that setting too.
 func (w workload) seen(with setting) engine.Snapshot {
-	namespace := w.within.labels
-	if !inplace.NamespaceModes.Has(namespace[inplace.LabelUpdate]) {
-		namespace = plus(namespace, inplace.LabelUpdate, string(inplace.ModeInPlace))
+	namespace := &metav1.ObjectMeta{Labels: w.within.labels, Annotations: w.within.annotations}
+	if !inplace.NamespaceModes.Has(namespace.Labels[inplace.LabelUpdate]) {
+		namespace.Labels = plus(namespace.Labels, inplace.LabelUpdate, string(inplace.ModeInPlace))
 	}
 	labels, annotations := w.labels, w.annotations
 	switch with.key {
