@@ -112,7 +112,7 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 func TestUnknownCommand(t *testing.T) {
 	for name, want := range map[string]string{
 		"statsu": "did you mean status?",
-		"undo":   "it is audit, check, completion, help, plan, promote, restart, status or version",
+		"undo":   "it is audit, check, completion, help, plan, promote, restart, settings, status or version",
 	} {
 		var errs bytes.Buffer
 		code := Run(t.Context(), []string{name}, streams{Out: &bytes.Buffer{}, ErrOut: &errs})
