@@ -218,7 +218,7 @@ func TestReconcileTakesNoPodForAnOvertakenEdit(t *testing.T) {
 
 func TestReconcileTakesNoPodForAPartitionItHasNotSeen(t *testing.T) {
 	takesNoPodAfter(t, func(d *apps.Deployment) {
-		metav1.SetMetaDataLabel(&d.ObjectMeta, inplace.LabelPartition, "100percent")
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationPartition, "100%")
 	})
 }
 

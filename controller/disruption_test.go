@@ -22,7 +22,7 @@ func protected(t *testing.T, required int32) *cluster {
 	t.Helper()
 	c := newCluster(t)
 	namespace := c.namespace()
-	namespace.Labels[inplace.LabelDisruptionBudgets] = inplace.DisruptionBudgetsRespect
+	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, inplace.AnnotationDisruptionBudgets, inplace.DisruptionBudgetsRespect)
 	if err := c.Update(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}

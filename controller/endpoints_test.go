@@ -8,6 +8,7 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
@@ -47,7 +48,7 @@ func TestReconcileWaitsForEndpoints(t *testing.T) {
 func (c *cluster) drainFor(value string) {
 	c.T.Helper()
 	namespace := c.namespace()
-	namespace.Labels[inplace.LabelDrain] = value
+	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, inplace.AnnotationDrain, value)
 	if err := c.Update(c.T.Context(), namespace); err != nil {
 		c.T.Fatal(err)
 	}

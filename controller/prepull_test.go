@@ -33,7 +33,7 @@ import (
 func (c *cluster) pulling() *cluster {
 	c.T.Helper()
 	namespace := c.namespace()
-	namespace.Labels[inplace.LabelPrePullParallelism] = "2"
+	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, inplace.AnnotationPrePullParallelism, "2")
 	c.do(c.Update(c.T.Context(), namespace))
 	pods := &corev1.PodList{}
 	c.do(c.List(c.T.Context(), pods))

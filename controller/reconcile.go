@@ -215,9 +215,9 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout engine.Rollout, plan
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	// An edit of labels does not change the generation.
-	repartitioned := inplace.PartitionOf(current.GetLabels()) != inplace.PartitionOf(planned.GetLabels()) ||
-		inplace.WindowOf(nil, current.GetAnnotations()) != inplace.WindowOf(nil, planned.GetAnnotations())
+	// An edit of annotations does not change the generation.
+	repartitioned := inplace.PartitionOf(current.GetAnnotations()) != inplace.PartitionOf(planned.GetAnnotations()) ||
+		inplace.WindowOf(current.GetAnnotations()) != inplace.WindowOf(planned.GetAnnotations())
 	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() ||
 		mode != rollout.Snapshot().Mode || repartitioned, nil
 }

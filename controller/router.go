@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,15 +27,15 @@ import (
 	"github.com/stayput/stayput/internal/observe"
 )
 
-// relabelled passes namespaces that appear with Stayput's label, and namespaces whose labels or maintenance window change. If the label was
-// removed, updates in progress there have to fall back. If settings changed, updates in progress still wait by the
-// former settings.
+// relabelled passes namespaces that appear with Stayput's label, and namespaces whose settings change. If the label was removed, updates in
+// progress there have to fall back. If settings changed, updates in progress still wait by the former settings.
 var relabelled = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetLabels()[inplace.LabelUpdate] != "" },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()
-		return before[inplace.LabelUpdate] != after[inplace.LabelUpdate] || inplace.SettingsOf(before, nil) != inplace.SettingsOf(after, nil) ||
-			inplace.WindowOf(e.ObjectOld.GetAnnotations(), nil) != inplace.WindowOf(e.ObjectNew.GetAnnotations(), nil)
+		return before[inplace.LabelUpdate] != after[inplace.LabelUpdate] || before[inplace.LabelKinds] != after[inplace.LabelKinds] ||
+			e.ObjectOld.GetAnnotations()[inplace.AnnotationLocked] != e.ObjectNew.GetAnnotations()[inplace.AnnotationLocked] ||
+			!maps.Equal(inplace.InForce(e.ObjectOld.GetAnnotations(), nil), inplace.InForce(e.ObjectNew.GetAnnotations(), nil))
 	},
 	DeleteFunc:  func(event.DeleteEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },

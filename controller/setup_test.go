@@ -76,11 +76,11 @@ func (c *cluster) unlabel() {
 }
 
 func TestRelabelled(t *testing.T) {
-	namespace := func(labels map[string]string) *corev1.Namespace {
-		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	namespace := func(metadata map[string]string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: metadata, Annotations: metadata}}
 	}
 	labels := func(update, drain string) map[string]string {
-		return map[string]string{inplace.LabelUpdate: update, inplace.LabelDrain: drain}
+		return map[string]string{inplace.LabelUpdate: update, inplace.AnnotationDrain: drain}
 	}
 	inPlace, only := map[string]string{inplace.LabelUpdate: "in-place"}, map[string]string{inplace.LabelUpdate: "in-place-only"}
 	for _, test := range []struct {
@@ -94,8 +94,11 @@ func TestRelabelled(t *testing.T) {
 		{nil, nil, false},
 		{labels("in-place", "10m"), labels("in-place", "1s"), true},
 		{inPlace, labels("in-place", "1s"), true},
-		{labels("in-place", "2000ms"), labels("in-place", "2s"), false},
-		{map[string]string{inplace.LabelSurge: "true"}, map[string]string{inplace.LabelSurge: "false"}, true},
+		{map[string]string{inplace.AnnotationSurge: "always"}, map[string]string{inplace.AnnotationSurge: "never"}, true},
+		{map[string]string{inplace.LabelKinds: "deployments"}, nil, true},
+		{map[string]string{inplace.AnnotationLocked: "drain"}, nil, true},
+		{nil, map[string]string{inplace.AnnotationMaintenanceWindow: "always"}, true},
+		{nil, map[string]string{inplace.AnnotationSurge: "not valid"}, false},
 		{map[string]string{"team": "a"}, map[string]string{"team": "b"}, false},
 	} {
 		update := event.UpdateEvent{ObjectOld: namespace(test.before), ObjectNew: namespace(test.after)}

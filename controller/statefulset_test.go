@@ -83,7 +83,7 @@ func (c *cluster) member(name string) (revision, image string) {
 }
 
 func TestReconcileStatefulSet(t *testing.T) {
-	c := newCluster(t).withMembers(`"stayput.dev/statefulsets": "in-place"`)
+	c := newCluster(t).withMembers(`"stayput.dev/update": "in-place"`)
 	r := c.memberReconciler()
 	c.start(r)
 	c.reconcile(r)

@@ -110,7 +110,7 @@ func TestItIsAskedAgain(t *testing.T) {
 		"a day later":         {func(_ *dryRunServer, m *engine.Memory) { m.DryRun.At = m.DryRun.At.Add(-engine.AskedFor - time.Second) }, true},
 		"at the next stage": {func(h *dryRunServer, _ *engine.Memory) {
 			deployment := h.Snapshot().Read.Deployment
-			metav1.SetMetaDataLabel(&deployment.ObjectMeta, inplace.LabelPartition, "1")
+			metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, inplace.AnnotationPartition, "1")
 			h.do(h.Update(t.Context(), deployment))
 		}, true},
 	} {

@@ -51,7 +51,7 @@ func unknownValues(t *testing.T) {
 	s.create(web(1, withSide))
 	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
 		s.expectIn(s.refused("label", of, updateLabel+"=inplace", "--overwrite"), "in-place", "in-place-only")
-		s.expectIn(s.refused("label", of, drainLabel+"=soon", "--overwrite"), drainLabel, "soon")
+		s.expectIn(s.refused("annotate", of, drainSetting+"=soon", "--overwrite"), drainSetting, "soon")
 	}
 	s.expectIn(s.refused("annotate", "deployment/web", listAnnotation+"=*"), listAnnotation)
 	s.expectIn(s.refused("annotate", "deployment/web", auxiliaryList+"=side,"), auxiliaryList, "shipper,metrics")
@@ -66,11 +66,10 @@ func wrongNames(t *testing.T) {
 	namespace, workload := "namespace/"+s.namespace, "deployment/web"
 	for _, wrong := range []struct{ verb, of, setting, says string }{
 		{"label", workload, "stayput.dev/partitions=1",
-			"no such setting, so it does nothing; the nearest to stayput.dev/partitions is the label " + partitionLabel},
-		{"annotate", workload, partitionLabel + "=1", "it counts as a label only"},
-		{"label", namespace, windowAnnotation + "=always", "it counts as an annotation only"},
-		{"label", workload, statefulSetsLabel + "=in-place", "it counts on a Namespace or StatefulSet only"},
-		{"label", namespace, partitionLabel + "=1", "it counts on a Deployment or DaemonSet only"},
+			"no such setting, so it does nothing; the nearest to stayput.dev/partitions is the annotation " + partitionSetting},
+		{"label", workload, partitionSetting + "=1", "it counts as an annotation only"},
+		{"annotate", namespace, kindsLabel + "=statefulsets", "it counts as a label only"},
+		{"label", workload, kindsLabel + "=statefulsets", "it counts on a Namespace only"},
 	} {
 		key, _, _ := strings.Cut(wrong.setting, "=")
 		s.expectIn(s.kubectl("", wrong.verb, wrong.of, wrong.setting), "Warning: ", key+": ", wrong.says)

@@ -81,7 +81,7 @@ func (b *batch) fill() {
 }
 
 func (b *batch) deployment(name string) *appsv1.Deployment {
-	d := web(b.replicas, append([]option{named(name), workloadLabel(batchLabel, b.namespace)}, b.options...)...)
+	d := web(b.replicas, append([]option{named(name), setting(batchLabel, b.namespace)}, b.options...)...)
 	d.Spec.Template.Labels[batchLabel] = b.namespace
 	onSimulated(&d.Spec.Template.Spec)
 	return d

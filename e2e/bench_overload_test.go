@@ -89,7 +89,7 @@ func newStrained(t *testing.T, way string, labels map[string]string) *strained {
 	t.Helper()
 	s := &strained{T: t, way: way}
 	for range overloadedAtOne + len(policies) + 1 {
-		scenario := unjudged(t, with(labels, statefulSetsLabel, "in-place"))
+		scenario := unjudged(t, with(labels, kindsLabel, everyKind))
 		s.sides = append(s.sides, &side{way: way, scenario: scenario})
 	}
 	return s

@@ -133,9 +133,9 @@ func roundsOr(t *testing.T, otherwise int) int {
 
 // sides returns a namespace for each way.
 func (r race) sides(t *testing.T) []*side {
-	labels := with(asShipped(surging), statefulSetsLabel, "in-place")
+	labels := with(asShipped(surging), kindsLabel, everyKind)
 	if r.drain > 0 {
-		labels[drainLabel] = r.drain.String()
+		labels[drainSetting] = r.drain.String()
 	}
 	var sides []*side
 	if r.native {
@@ -143,7 +143,7 @@ func (r race) sides(t *testing.T) []*side {
 	}
 	if r.service && r.native {
 		always := maps.Clone(labels)
-		always[surgeLabel] = "always"
+		always[surgeSetting] = "always"
 		sides = append(sides, &side{way: "in place, surge", scenario: newScenario(t, always), edit: (*side).editTemplate, drain: r.drain})
 	}
 	return append(sides,

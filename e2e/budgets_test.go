@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-const budgetsLabel = "stayput.dev/disruption-budgets"
+const budgetsSetting = "stayput.dev/disruption-budgets"
 
 // respectful asks for PodDisruptionBudgets.
-var respectful = with(stateful, budgetsLabel, "respect")
+var respectful = with(stateful, budgetsSetting, "respect")
 
 // budgets checks that updates in place take no more pods out of service than PodDisruptionBudgets allow. After every watch event as many
 // pods are healthy as they require.

@@ -86,7 +86,7 @@ func (l *laboratory) statefulSet(template corev1.PodTemplateSpec) *appsv1.Statef
 	l.Helper()
 	all := clients.AppsV1().StatefulSets(l.namespace)
 	made, err := all.Create(l.Context(), &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "random-", Labels: map[string]string{updateLabel: "recreate"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "random-", Labels: map[string]string{updateLabel: "native"},
 			Finalizers: []string{testFinalizer}},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: new(int32),
@@ -114,7 +114,7 @@ func (l *laboratory) daemonSet(template corev1.PodTemplateSpec, options metav1.C
 	l.Helper()
 	template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "none"}
 	made, err := clients.AppsV1().DaemonSets(l.namespace).Create(l.Context(), &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "random-", Labels: map[string]string{updateLabel: "recreate"}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "random-", Labels: map[string]string{updateLabel: "native"}},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{templates.AppLabel: templates.App}},
 			Template: template,

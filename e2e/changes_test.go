@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -170,9 +169,8 @@ var ofOnePod = map[string]func(*scenario, changes.Scenario) string{
 	},
 }
 
-// changing sets the workload's labels and annotations for the scenario, and returns its template.
+// changing sets the workload's annotations for the scenario, and returns its template.
 func changing(workload metav1.Object, scenario changes.Scenario) corev1.PodTemplateSpec {
-	maps.Copy(workload.GetLabels(), scenario.Cases[0].Labels)
 	workload.SetAnnotations(scenario.Cases[0].Annotations)
 	template := scenario.Template()
 	template.Labels[changes.AppLabel] = workload.GetName()

@@ -38,7 +38,7 @@ func kubeletStopped(t *testing.T) {
 	skips := inPlace
 	skips.Spare = 1 // the pod of that node
 	s.begin("the node is skipped", skips)
-	s.kubectl("", "label", ref(agents), "stayput.dev/unreachable-nodes=skip")
+	s.kubectl("", "annotate", ref(agents), "stayput.dev/unreachable-nodes=skip")
 	s.reaches(agents, state{"updated but for the node that is down", func(t podCounts) bool { return t == podCounts{done: 2, moving: 1} }})
 	for _, name := range []string{members, caches} {
 		s.kept(name, before[name], nil)

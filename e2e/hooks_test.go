@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	hooksAnnotation  = "stayput.dev/pre-restart-hooks"
-	hookTimeoutLabel = "stayput.dev/pre-restart-timeout"
+	hooksAnnotation    = "stayput.dev/pre-restart-hooks"
+	hookTimeoutSetting = "stayput.dev/pre-restart-timeout"
 	// targetsHook is the annotation of examples/deregister, which has its targets in a ConfigMap of that name.
 	targetsHook     = "pre-restart.hook.stayput.dev/" + targetsHookName
 	targetsHookName = "targets"
@@ -273,7 +273,7 @@ func hookHalfway(t *testing.T) {
 	s.wait("both pods to serve", serves)
 	s.kept("web", before, nil)
 	s.begin("timed out", inPlace)
-	s.kubectl("", "label", "deployment", "web", hookTimeoutLabel+"=3s")
+	s.kubectl("", "annotate", "deployment", "web", hookTimeoutSetting+"=3s")
 	s.setImage("web", "app=v2")
 	s.completes("web")
 	s.kept("web", before, once)

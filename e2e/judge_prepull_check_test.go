@@ -111,7 +111,7 @@ func TestJudgeFindsWhatIsWrongWithSurgePods(t *testing.T) {
 }
 
 func TestJudgeExemptsWhatMayHaveNoSurgePod(t *testing.T) {
-	if rules := surge(1); rules.allAvailable(&metav1.ObjectMeta{Labels: map[string]string{surgeLabel: "false"}}) {
+	if rules := surge(1); rules.allAvailable(&metav1.ObjectMeta{Annotations: map[string]string{surgeSetting: "never"}}) {
 		t.Error("a workload that may not surge is not exempt")
 	}
 }

@@ -79,7 +79,7 @@ func surge(pods int) Rules {
 
 // allAvailable exempts workloads that may not surge.
 func (r Rules) allAvailable(of metav1.Object) bool {
-	return r.AllAvailable && of.GetLabels()[surgeLabel] != "false"
+	return r.AllAvailable && of.GetAnnotations()[surgeSetting] != "never"
 }
 
 // surge checks that no pod is created beyond maxSurge where no pod may be unavailable. Natively only replicas add up to that: a terminating

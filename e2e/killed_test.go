@@ -51,8 +51,8 @@ func total(states map[string]int) int {
 func killedAtRandom(t *testing.T, seed uint64, states map[string]int) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	restoreManagers(t)
-	unpulled := with(stateful, parallelismLabel, "0") // pre-pull pods take longer than updates
-	s := &group{scenario: newStatefulScenario(t, with(unpulled, drainLabel, "2s"))}
+	unpulled := with(stateful, parallelismSetting, "0") // pre-pull pods take longer than updates
+	s := &group{scenario: newStatefulScenario(t, with(unpulled, drainSetting, "2s"))}
 	s.create(random)
 	s.begin("the end by the native controllers", Rules{Created: anyNumber, Deleted: anyNumber, Spare: 1})
 	s.edit(random)

@@ -13,7 +13,7 @@ import (
 )
 
 // unending is the longest possible drain. It is longer than every wait of the tests.
-var unending = with(labelled, drainLabel, "10m")
+var unending = with(labelled, drainSetting, "10m")
 
 // drains checks that a pod of a Service with other pods waits until those have taken over, and that a pod of a Service without other pods
 // serves until its containers stop.
@@ -30,7 +30,7 @@ func drains(t *testing.T) {
 func lastEndpoint(t *testing.T) {
 	s := newScenario(t, unending)
 	s.create(web(2), web(1, named("alone")))
-	s.drainsBut("web", "alone", corev1.ServiceInternalTrafficPolicyCluster, func() { s.label(drainLabel + "=500ms") })
+	s.drainsBut("web", "alone", corev1.ServiceInternalTrafficPolicyCluster, func() { s.annotate(drainSetting + "=500ms") })
 }
 
 // lastOfNodes checks DaemonSets. Each pod is the last one on its node, which matters only for a Service with a local traffic policy.
@@ -41,7 +41,8 @@ func lastOfNodes(t *testing.T) {
 	s.submitDaemonSet(agent(daemonNamed("alone")))
 	s.completes(agents)
 	s.completes(alone)
-	s.drainsBut(agents, alone, corev1.ServiceInternalTrafficPolicyLocal, func() { s.kubectl("", "label", ref(agents), drainLabel+"=500ms") })
+	s.drainsBut(agents, alone, corev1.ServiceInternalTrafficPolicyLocal,
+		func() { s.kubectl("", "annotate", ref(agents), drainSetting+"=500ms") })
 }
 
 // daemonNamed gives the DaemonSet, its pods and its selector another name.

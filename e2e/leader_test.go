@@ -29,7 +29,7 @@ var stepsOfLeader = []step{
 // management policies are updated at the same time.
 func leaderKilled(t *testing.T, step step) {
 	long(t)
-	s := meeting{newStatefulScenario(t, with(stateful, drainLabel, step.drain)), []string{"web", members, caches}}
+	s := meeting{newStatefulScenario(t, with(stateful, drainSetting, step.drain)), []string{"web", members, caches}}
 	s.submit(web(4, step.options...))
 	s.submitPolicies(2, allOfTemplate(step.options)...)
 	s.each(s.completes)

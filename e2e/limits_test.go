@@ -92,7 +92,7 @@ const windowAnnotation = "stayput.dev/maintenance-window"
 // restarts, the status is true, and nothing falls back. An edit of the annotation opens the window, and both updates go on in place. A
 // value that is no window is refused.
 func windowCloses(t *testing.T) {
-	s := newStatefulScenario(t, with(stateful, parallelismLabel, "0"))
+	s := newStatefulScenario(t, with(stateful, parallelismSetting, "0"))
 	s.create(web(2))
 	s.form(db(2))
 	closed := time.Now().UTC().Add(12*time.Hour).Format("15:04-") + time.Now().UTC().Add(13*time.Hour).Format("15:04")

@@ -193,7 +193,7 @@ type gathering struct {
 // first, because then some updates would begin later than others.
 func gather(t *testing.T) gathering {
 	t.Helper()
-	c := gathering{meeting{scenario: newDaemonScenario(t, with(restarting, parallelismLabel, "0"))}, map[string]inPlaceChange{}}
+	c := gathering{meeting{scenario: newDaemonScenario(t, with(restarting, parallelismSetting, "0"))}, map[string]inPlaceChange{}}
 	for _, what := range slices.Sorted(maps.Keys(inPlaceChanges)) {
 		change, short := inPlaceChanges[what], strings.ReplaceAll(what, " ", "-")
 		d := web(3, change.lasting("20s"), named(short))

@@ -37,7 +37,7 @@ func everyManagerKilled(t *testing.T) {
 
 // killedWhen kills all managers when a pod is in that phase. Its containers take seconds to stop.
 func killedWhen(t *testing.T, phase podPhase, drain string, create func(*scenario, ...option) string) {
-	s := newDaemonScenario(t, with(stateful, drainLabel, drain))
+	s := newDaemonScenario(t, with(stateful, drainSetting, drain))
 	name := create(s, stopping)
 	s.service(name, corev1.ServiceInternalTrafficPolicyCluster) // without a Service no pod waits for its drain
 	s.offered(name)

@@ -48,7 +48,7 @@ func stopsAfter(delay string, grace int64) option {
 // noticeable is a drain much longer than an update that waits for no drain.
 const noticeable = 30 * time.Second
 
-var noticeably = with(labelled, drainLabel, noticeable.String())
+var noticeably = with(labelled, drainSetting, noticeable.String())
 
 // noClientSent checks that pods that no Service selects restart one after another in less time than the drain of the first would take.
 func noClientSent(t *testing.T) {
@@ -82,7 +82,7 @@ func (s *scenario) watchedFor(long time.Duration) {
 
 // preStopCounts checks that a container with a preStop sleep as long as the drain is patched at once.
 func preStopCounts(t *testing.T) {
-	s := newScenario(t, with(labelled, drainLabel, preStopSleep.String()))
+	s := newScenario(t, with(labelled, drainSetting, preStopSleep.String()))
 	s.create(web(2, sleepingFor(preStopSleep)))
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const partitionLabel = "stayput.dev/partition"
+const partitionSetting = "stayput.dev/partition"
 
 // partition checks that an update goes as far as its partition allows, waits there, and continues when the partition is lowered.
 func partition(t *testing.T) {
@@ -27,14 +27,14 @@ func partition(t *testing.T) {
 	})
 }
 
-// repartition sets how many pods keep their old revision. An empty value removes the label.
+// repartition sets how many pods keep their old revision. An empty value removes the annotation.
 func (s *scenario) repartition(name, value string) {
 	s.Helper()
-	change := partitionLabel + "=" + value
+	change := partitionSetting + "=" + value
 	if value == "" {
-		change = partitionLabel + "-"
+		change = partitionSetting + "-"
 	}
-	s.kubectl("", "label", ref(name), change, "--overwrite")
+	s.kubectl("", "annotate", ref(name), change, "--overwrite")
 }
 
 // keeps waits until all pods outside the partition are updated, and the status says so.
@@ -64,22 +64,22 @@ func stagesLowered(t *testing.T) {
 	s.create(web(1, named("clock")))
 	s.create(web(4))
 	before := s.pods("web")
-	s.repartition("web", "100percent")
+	s.repartition("web", "100%")
 	s.standsStill("v2")
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
 	s.keeps("web", 4, 4)
 	s.standsStill("v3")
 	s.begin("in place", inPlace)
-	s.repartition("web", "50percent")
+	s.repartition("web", "50%")
 	s.keeps("web", 2, 4)
 	s.standsStill("v4")
 	s.expectIn(s.refused("rollout", "status", ref("web"), "--timeout=1s"), "timed out")
 	s.begin("in place", inPlace)
-	s.repartition("web", "90percent") // reverts no pod
+	s.repartition("web", "90%") // reverts no pod
 	s.standsStill("v5")
 	s.begin("in place", inPlace)
-	s.repartition("web", "0percent")
+	s.repartition("web", "0%")
 	s.completes("web")
 	s.kept("web", before, once)
 	s.runs("web", "v2")

@@ -110,7 +110,7 @@ func promoteStalls(t *testing.T) {
 	s.answers("", 1, []string{"the update has stalled: ReplicaSet", "has timed out progressing."},
 		"promote", "deployment/web", "--timeout", "1m")
 	s.wait("the partition to be as before", on("web", func(_ world, d *appsv1.Deployment) error {
-		if at := d.Labels[partitionLabel]; at != "2" {
+		if at := d.Annotations[partitionSetting]; at != "2" {
 			return errors.New("it is " + at)
 		}
 		return nil

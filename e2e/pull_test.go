@@ -264,11 +264,11 @@ func pulledOnly(t *testing.T) {
 	for _, pod := range before {
 		nodes[pod.Spec.NodeName] = true
 	}
-	s.repartition(agents, "100percent")
+	s.repartition(agents, "100%")
 	s.begin("pulling", spared)
 	s.setImage(agents, "app="+s.newImage())
 	counted := fmt.Sprintf("new images on %d of %d nodes", len(nodes), len(nodes))
-	s.tells(agents, fmt.Sprintf("waiting at partition 100percent: 0 of %d pods updated; %s", len(before), counted))
+	s.tells(agents, fmt.Sprintf("waiting at partition 100%%: 0 of %d pods updated; %s", len(before), counted))
 	s.answers("", 0, []string{fmt.Sprintf("%d at the partition; %s", len(before), counted)}, "status", ref(agents))
 	s.kept(agents, before, nil)
 	s.statusCountsAll(agents)

@@ -81,7 +81,7 @@ func readyStaysOut(t *testing.T, options ...option) {
 	before := s.takesOneOut()
 	s.passes(staysFor)
 	s.wait("a pod to be still out of its Service", draining("web"))
-	s.kubectl("", "label", ref("web"), drainLabel+"=500ms")
+	s.kubectl("", "annotate", ref("web"), drainSetting+"=500ms")
 	s.completes("web")
 	s.outUntilStopped()
 	s.kept("web", before, once)

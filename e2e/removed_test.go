@@ -52,7 +52,7 @@ func installBuilt(t *testing.T) {
 func removedAtRandom(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	installBuilt(t)
-	s := &bereft{T: t, namespace: createNamespace(t, with(stateful, drainLabel, "2s")), installed: installedObjects(t), client: newClient(t)}
+	s := &bereft{T: t, namespace: createNamespace(t, with(stateful, drainSetting, "2s")), installed: installedObjects(t), client: newClient(t)}
 	t.Cleanup(func() { deleteNamespace(t, s.namespace) })
 	s.create()
 	s.kubectl("set", "image", ref("web"), ref(agents), members, caches, "app="+appImage("v2"))

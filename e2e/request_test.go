@@ -92,7 +92,7 @@ func (s *scenario) says(name, answer string) {
 // passed, the request is refused. The second request is met after the update.
 func requestWaits(t *testing.T) {
 	s := newScenario(t, labelled)
-	s.create(web(2, workloadLabel(partitionLabel, "2")))
+	s.create(web(2, setting(partitionSetting, "2")))
 	one := firstOf(s.pods("web"))
 	before := s.pods("web")
 	s.begin("at the partition", noUpdates)
@@ -105,7 +105,7 @@ func requestWaits(t *testing.T) {
 	s.asks(one, "app")
 	s.says("web", "waiting app: ")
 	s.begin("lowered", inPlace)
-	s.kubectl("", "label", "deployment", "web", partitionLabel+"-")
+	s.kubectl("", "annotate", "deployment", "web", partitionSetting+"-")
 	s.says("web", "restarted app=")
 	s.completes("web")
 	s.kept("web", before, restarts{"app": {1, 2}})
@@ -115,11 +115,11 @@ func requestWaits(t *testing.T) {
 // label, it is refused, too.
 func requestNotManaged(t *testing.T) {
 	s := newScenario(t, labelled)
-	s.create(web(1, workloadLabel(updateLabel, "recreate")), web(1, named("clock"), workloadLabel(partitionLabel, "1")))
+	s.create(web(1, setting(updateLabel, "native")), web(1, named("clock"), setting(partitionSetting, "1")))
 	before := s.pods("web")
 	s.begin("refused", updatesOnly("clock"))
 	s.asks(firstOf(before), "app")
-	s.says("web", `refused app: not updated in place: label stayput.dev/update is "recreate"`)
+	s.says("web", `refused app: not updated in place: label stayput.dev/update is "native"`)
 	s.kept("web", before, restarts{})
 	s.setImage("clock", "app=v2")
 	s.asks(firstOf(s.pods("clock")), "app")
@@ -213,7 +213,7 @@ func halfwayOnRequest(now workload) error {
 func requestLeaderKilled(t *testing.T) {
 	long(t)
 	options := []option{withSide, readyAfter("side", "9s")}
-	s := meeting{newStatefulScenario(t, with(stateful, drainLabel, "500ms")), []string{"web", agents, members, caches}}
+	s := meeting{newStatefulScenario(t, with(stateful, drainSetting, "500ms")), []string{"web", agents, members, caches}}
 	s.submit(web(2, options...))
 	s.submitDaemonSet(agent(allTemplated(options)...))
 	s.submitPolicies(2, allOfTemplate(options)...)

@@ -18,7 +18,7 @@ import (
 )
 
 // resizing are labels with which containers are resized in place although they do not say whether they need a restart for it.
-var resizing = with(labelled, resizeLabel, "true")
+var resizing = with(labelled, resizeSetting, "in-place")
 
 // resizes changes CPU and memory of running pods. The changes suite has the edits of them that are native.
 func resizes(t *testing.T) {
@@ -330,7 +330,7 @@ func restartsForCPU(d *appsv1.Deployment) {
 // sizedToResize prepares the first container for resizes.
 func sizedToResize(d *appsv1.Deployment) {
 	sized("10m", "32Mi")(d)
-	workloadLabel(resizeLabel, "true")(d)
+	setting(resizeSetting, "in-place")(d)
 }
 
 // asks reports whether the first container of the pod requests so much CPU.

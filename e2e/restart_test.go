@@ -13,7 +13,7 @@ import (
 )
 
 // restarting are labels with which a rollout restart restarts containers in place.
-var restarting = with(labelled, restartLabel, "in-place")
+var restarting = with(labelled, restartSetting, "kubectl.kubernetes.io/restartedAt")
 
 // kindOfWorkload is what scenarios for several kinds need to know of a kind.
 type kindOfWorkload struct {
@@ -108,7 +108,7 @@ func (s *scenario) haveRead(name, tier string) {
 
 // restartAfterCrash checks that containers that fail while their pod is drained start as before, and are restarted nevertheless.
 func restartAfterCrash(t *testing.T) {
-	s := newScenario(t, with(restarting, drainLabel, "3s"))
+	s := newScenario(t, with(restarting, drainSetting, "3s"))
 	s.create(web(2))
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")

@@ -29,11 +29,11 @@ var (
 	inPlaceOnly = map[string]string{updateLabel: "in-place-only"}
 	unlabelled  map[string]string
 	// surging lets Deployments of which no pod may be unavailable have surge pods during an update.
-	surging = with(labelled, surgeLabel, "true")
+	surging = with(labelled, surgeSetting, "needed")
 	// alwaysSurging is a labelled namespace whose Deployments have surge pods wherever maxSurge allows them.
-	alwaysSurging = with(labelled, surgeLabel, "always")
+	alwaysSurging = with(labelled, surgeSetting, "always")
 	// unpulled switches pre-pulls off, so that updates to images that no node can pull begin.
-	unpulled = with(labelled, parallelismLabel, "0")
+	unpulled = with(labelled, parallelismSetting, "0")
 )
 
 // with returns the labels with one more.
@@ -92,24 +92,26 @@ func newScenario(t *testing.T, labels map[string]string) *scenario {
 
 // asShipped sets the default drain.
 func asShipped(labels map[string]string) map[string]string {
-	if _, says := labels[drainLabel]; says {
+	if _, says := labels[drainSetting]; says {
 		return labels
 	}
-	return with(labels, drainLabel, "2s")
+	return with(labels, drainSetting, "2s")
 }
 
-// createNamespace makes a namespace with short drains and without surge pods, unless its labels say otherwise: most scenarios check that no
-// pod is created, also where no pod may be unavailable.
+// createNamespace makes a namespace with these labels and settings, with short drains and without surge pods unless they say otherwise:
+// most scenarios check that no pod is created, also where no pod may be unavailable.
 func createNamespace(t *testing.T, labels map[string]string) string {
 	t.Helper()
-	for label, value := range map[string]string{surgeLabel: "false", drainLabel: "500ms"} {
+	for label, value := range map[string]string{surgeSetting: "never", drainSetting: "500ms"} {
 		if _, says := labels[label]; !says {
 			labels = with(labels, label, value)
 		}
 	}
-	created, err := clients.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + nameOf(t) + "-", Labels: labels},
-	}, metav1.CreateOptions{})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + nameOf(t) + "-"}}
+	for key, value := range labels {
+		set(&namespace.ObjectMeta, key, value)
+	}
+	created, err := clients.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("creating a namespace: %v", err)
 	}
@@ -347,6 +349,12 @@ func (s *scenario) rollout(verb, name string, flags ...string) string {
 func (s *scenario) label(label string) {
 	s.Helper()
 	s.kubectl("", "label", "namespace", s.namespace, label, "--overwrite")
+}
+
+// annotate sets a setting of the namespace.
+func (s *scenario) annotate(setting string) {
+	s.Helper()
+	s.kubectl("", "annotate", "namespace", s.namespace, setting, "--overwrite")
 }
 
 // managed waits until the API server calls the webhooks for edits of the workload.
@@ -663,8 +671,22 @@ func image(tag string) option {
 	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = appImage(tag) }
 }
 
-func workloadLabel(key, value string) option {
-	return func(d *appsv1.Deployment) { d.Labels[key] = value }
+// setting sets a label or an annotation of the Deployment.
+func setting(key, value string) option {
+	return func(d *appsv1.Deployment) { set(&d.ObjectMeta, key, value) }
+}
+
+// set sets a setting of Stayput on an object. What is no setting is a label.
+func set(on *metav1.ObjectMeta, key, value string) {
+	if isLabel(key) {
+		metav1.SetMetaDataLabel(on, key, value)
+	} else {
+		metav1.SetMetaDataAnnotation(on, key, value)
+	}
+}
+
+func isLabel(key string) bool {
+	return !strings.HasPrefix(key, "stayput.dev/") || key == updateLabel || key == kindsLabel
 }
 
 // rolling sets maxUnavailable and maxSurge: "1", "50%".

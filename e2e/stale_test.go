@@ -24,7 +24,7 @@ func staleLeader(t *testing.T) {
 	before := s.takesOneOut()
 	s.refusesStaleWrites()
 	s.wait("a pod to be still out of its Service", draining("web"))
-	s.kubectl("", "label", ref("web"), drainLabel+"=500ms")
+	s.kubectl("", "annotate", ref("web"), drainSetting+"=500ms")
 	s.completes("web")
 	s.refusesStaleWrites()
 	s.kept("web", before, once)

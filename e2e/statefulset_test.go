@@ -18,10 +18,13 @@ import (
 // members is the StatefulSet of each scenario.
 const members = statefulSetPrefix + "db"
 
-const statefulSetsLabel = "stayput.dev/statefulsets"
+const kindsLabel = "stayput.dev/kinds"
+
+// everyKind is the value of kindsLabel with which all workloads of the namespace are updated in place.
+const everyKind = "deployments.daemonsets.statefulsets"
 
 // stateful asks for updates of StatefulSets in place.
-var stateful = with(labelled, statefulSetsLabel, "in-place")
+var stateful = with(labelled, kindsLabel, everyKind)
 
 // statefulSets runs the scenarios of StatefulSets that can run in parallel. Those without another policy have OrderedReady, which is the
 // default.
@@ -109,7 +112,7 @@ func newStatefulScenario(t *testing.T, labels map[string]string) *scenario {
 // newAskingScenario is newStatefulScenario where StatefulSets are updated in place.
 func newAskingScenario(t *testing.T, labels map[string]string) *scenario {
 	t.Helper()
-	return newStatefulScenario(t, with(labels, statefulSetsLabel, "in-place"))
+	return newStatefulScenario(t, with(labels, kindsLabel, everyKind))
 }
 
 // nativeDeletesAreTrue checks the events of the StatefulSet controller: as many deletions as there were, and no refusal but Stayput's.
@@ -182,7 +185,7 @@ func membersUpdated(t *testing.T) {
 // membersUndoCrashing checks that the undo reaches the pod with the bad image. Natively the StatefulSet controller waits for that pod for
 // ever (kubernetes#67250).
 func membersUndoCrashing(t *testing.T) {
-	s := newStatefulScenario(t, with(stateful, parallelismLabel, "0"))
+	s := newStatefulScenario(t, with(stateful, parallelismSetting, "0"))
 	s.form(db(3))
 	var undone time.Time
 	s.inPlace(members, restarts{"app": anyNumber}, func() {
@@ -198,7 +201,7 @@ func membersUndoCrashing(t *testing.T) {
 
 // membersBootstrapped: the first pod never runs, so the others are not created, until the image is edited.
 func membersBootstrapped(t *testing.T) {
-	s := newStatefulScenario(t, with(stateful, parallelismLabel, "0"))
+	s := newStatefulScenario(t, with(stateful, parallelismSetting, "0"))
 	s.begin("bad at first", Rules{Created: exactly(3), Deleted: none, Outage: true})
 	s.submitStatefulSet(db(3, ofTemplate(image("crash"))))
 	s.fails(members, "CrashLoopBackOff")
@@ -240,7 +243,8 @@ func membersUntouched(t *testing.T) {
 	s := newStatefulScenario(t, inPlaceOnly)
 	s.form(db(2))
 	s.recreatedUnder(recreatedMembers, members, func() {
-		s.expectIn(s.setImage(members, "app=v2"), "Warning: stayput: not updated in place: StatefulSets need the label "+statefulSetsLabel)
+		s.expectIn(s.setImage(members, "app=v2"), "Warning: stayput: not updated in place: it has no label "+updateLabel+" itself, and label "+
+			kindsLabel)
 	})
 	s.recreatedUnder(recreatedMembers, members, func() { s.setEnv(members, "COLOUR=green") })
 	sts := s.workload(members)
@@ -257,7 +261,7 @@ var recreatedMembers = Rules{Created: some, Deleted: some, Outage: true}
 // membersOfALostRevision checks that pods whose ControllerRevision was deleted at a partition are not replaced, and that the update
 // says so.
 func membersOfALostRevision(t *testing.T) {
-	s := newStatefulScenario(t, with(inPlaceOnly, statefulSetsLabel, "in-place"))
+	s := newStatefulScenario(t, with(inPlaceOnly, kindsLabel, everyKind))
 	s.form(db(3, toPartition(2)))
 	before, old := s.pods(members), s.workload(members).pods[0].Labels[appsv1.ControllerRevisionHashLabelKey]
 	s.begin("lost", inPlace)
@@ -299,7 +303,7 @@ func membersDeletedByAnOperator(t *testing.T) {
 		}})
 	}
 	s.neverOut(members)
-	s.kubectl("", "label", members, onDeleteLabel+"=in-place")
+	s.kubectl("", "label", members, updateLabel+"=in-place")
 	s.begin("by both", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
 	s.setImage(members, "app=v3")
 	s.kubectl("", "delete", "pod", "db-0", "--timeout=1m")
@@ -313,7 +317,7 @@ func membersDeletedByAnOperator(t *testing.T) {
 func (s *scenario) inPlaceOnDelete(name, kind string) {
 	s.Helper()
 	s.create(web(1, named("clock")))
-	s.kubectl("", "label", name, onDeleteLabel+"=in-place")
+	s.kubectl("", "label", name, updateLabel+"=in-place")
 	before := s.pods(name)
 	s.begin("in place", inPlace)
 	s.expectIn(s.setImage(name, "app=v2"), "Warning:", "in place")
@@ -326,9 +330,6 @@ func (s *scenario) inPlaceOnDelete(name, kind string) {
 	s.tick("v2")
 	s.kept(name, before, once)
 }
-
-// onDeleteLabel asks for updates in place of a workload with strategy OnDelete.
-const onDeleteLabel = "stayput.dev/on-delete"
 
 // membersLeaderLast checks the order of pods when the highest ordinal leads, and that a selector that Stayput cannot read is refused.
 func membersLeaderLast(t *testing.T) {

@@ -22,17 +22,17 @@ import (
 // Names that users and pods see. The suite is black-box, so it does not take them from the product.
 const (
 	updateLabel        = "stayput.dev/update"
-	drainLabel         = "stayput.dev/drain"
+	drainSetting       = "stayput.dev/drain"
 	updatingLabel      = "stayput.dev/updating"
 	renewedLabel       = "stayput.dev/renewed"
 	currentLabel       = "stayput.dev/current"
 	decisionAnnotation = "stayput.dev/decision"
 	moveAnnotation     = "stayput.dev/move"
-	parallelismLabel   = "stayput.dev/pre-pull-parallelism"
-	surgeLabel         = "stayput.dev/surge"
+	parallelismSetting = "stayput.dev/pre-pull-parallelism"
+	surgeSetting       = "stayput.dev/surge"
 	auxiliaryList      = "stayput.dev/auxiliary"
-	restartLabel       = "stayput.dev/restart"
-	resizeLabel        = "stayput.dev/resize"
+	restartSetting     = "stayput.dev/restart-annotations"
+	resizeSetting      = "stayput.dev/resize"
 	prePullLabel       = "stayput.dev/pre-pull" // its value is the workload's UID
 )
 

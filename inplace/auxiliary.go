@@ -16,16 +16,22 @@ const (
 // Auxiliary are the names of the auxiliary containers of a workload.
 type Auxiliary []string
 
-// AuxiliaryOf returns the auxiliary containers in the annotations of a workload. The API server rejects lists that do not parse
-// (manifests/base/policy.yaml). Where one is stored nevertheless, it counts as absent, and no container is auxiliary.
-func AuxiliaryOf(annotations map[string]string) Auxiliary {
-	names, _ := listed(annotations, AnnotationAuxiliary, func(name string) error {
-		if len(validation.IsDNS1123Label(name)) > 0 {
-			return errors.New("it is no name of a container")
-		}
-		return nil
-	})
+// AuxiliaryOf returns the auxiliary containers in the settings in force.
+func AuxiliaryOf(inForce map[string]string) Auxiliary {
+	names, _ := listed(inForce, AnnotationAuxiliary, checkContainer)
 	return names
+}
+
+func areContainers(list string) bool {
+	_, err := parseList(list, checkContainer)
+	return err == nil
+}
+
+func checkContainer(name string) error {
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return errors.New("it is no name of a container")
+	}
+	return nil
 }
 
 // Has reports whether the container is auxiliary.

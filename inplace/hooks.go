@@ -25,11 +25,14 @@ var hookNamesForm = regexp.MustCompile(HookNamesForm)
 // Hooks are the annotations by which the pre-restart hooks of a workload hold its pods.
 type Hooks []string
 
-// HooksOf returns the hooks in the annotations of a workload. The API server rejects lists that do not parse (manifests/base/policy.yaml).
-// Where one is stored nevertheless, it counts as absent, and no pod is held.
-func HooksOf(annotations map[string]string) Hooks {
-	list, has := annotations[AnnotationPreRestartHooks]
-	if !has || len(list) > longestSelector || !hookNamesForm.MatchString(list) {
+func areHooks(list string) bool {
+	return len(list) <= longestSelector && hookNamesForm.MatchString(list)
+}
+
+// HooksOf returns the hooks in the settings in force.
+func HooksOf(inForce map[string]string) Hooks {
+	list := inForce[AnnotationPreRestartHooks]
+	if !areHooks(list) {
 		return nil
 	}
 	var hooks Hooks

@@ -20,7 +20,7 @@ func TestInstead(t *testing.T) {
 			"pods may be replaced after that, unless you edit the template again or undo it: why"},
 		"a window that is not valid":   {Partition{WindowFlaw: "no"}, ModeInPlace, CodeFailing, true, false, ""},
 		"a partition that keeps all":   {Partition{Value: "4"}, ModeInPlace, CodeNotAdmitted, true, false, ""},
-		"a partition of 100percent":    {Partition{Value: "100percent"}, ModeInPlace, CodeBypassed, true, false, ""},
+		"a partition of 100%":          {Partition{Value: "100%"}, ModeInPlace, CodeBypassed, true, false, ""},
 		"a partition that is no value": {Partition{Value: "half"}, ModeInPlace, CodeBypassed, true, false, ""},
 		"in-place-only":                {Partition{}, ModeInPlaceOnly, CodeInjected, true, true, only + edit},
 		"in-place-only, window closed": {Partition{Closed: "the window"}, ModeInPlaceOnly, CodeInjected, true, false, only + edit},

@@ -42,16 +42,20 @@ var (
 // UpdateLast selects the pods that go last; the zero UpdateLast selects none.
 type UpdateLast struct{ selector labels.Selector }
 
-// UpdateLastOf returns the selector in the annotations of a workload.
-func UpdateLastOf(annotations map[string]string) UpdateLast {
-	return UpdateLast{selectorIn(annotations, AnnotationUpdateLast)}
+// UpdateLastOf returns the selector in the settings in force.
+func UpdateLastOf(inForce map[string]string) UpdateLast {
+	return UpdateLast{selectorIn(inForce[AnnotationUpdateLast])}
 }
 
-// selectorIn returns the selector in an annotation of a workload; nil if there is none. The API server rejects one that does not parse
-// (manifests/base/policy.yaml). Where one is stored nevertheless, it counts as absent.
-func selectorIn(annotations map[string]string, key string) labels.Selector {
-	text, has := annotations[key]
-	if !has || len(text) > longestSelector || !selectorForm.MatchString(text) {
+func isSelector(text string) bool { return selectorIn(text) != nil }
+
+func isLabelKey(text string) bool {
+	return len(text) <= longestSelector && labelKeyForm.MatchString(text)
+}
+
+// selectorIn returns the selector that the text is; nil if it is none.
+func selectorIn(text string) labels.Selector {
+	if len(text) > longestSelector || !selectorForm.MatchString(text) {
 		return nil
 	}
 	selector, err := labels.Parse(text)
@@ -75,10 +79,10 @@ type NodeOrder struct {
 	topologyKey string
 }
 
-// NodeOrderOf returns the order in the annotations of a workload. As with selectors, a key that is not valid counts as absent.
-func NodeOrderOf(annotations map[string]string) NodeOrder {
-	order := NodeOrder{canaries: selectorIn(annotations, AnnotationCanaryNodes)}
-	if key := annotations[AnnotationUpdateByTopology]; len(key) <= longestSelector && labelKeyForm.MatchString(key) {
+// NodeOrderOf returns the order in the settings in force.
+func NodeOrderOf(inForce map[string]string) NodeOrder {
+	order := NodeOrder{canaries: selectorIn(inForce[AnnotationCanaryNodes])}
+	if key := inForce[AnnotationUpdateByTopology]; isLabelKey(key) {
 		order.topologyKey = key
 	}
 	return order

@@ -9,27 +9,25 @@ import (
 )
 
 const (
-	// LabelPartition is how many pods of a Deployment or DaemonSet keep their old revision until the value is lowered or removed. A
-	// percentage is rounded up, but only `100percent` keeps all of several pods, and then nodes still pull the new images. A StatefulSet
+	// AnnotationPartition is how many pods of a Deployment or DaemonSet keep their old revision until the value is lowered or removed. A
+	// percentage is rounded up, but only `100%` keeps all of several pods, and then nodes still pull the new images. A StatefulSet
 	// has a partition in its spec instead.
 	//
-	// It is a label, whose value cannot have a "%", because the Deployment controller copies annotations to ReplicaSets, but never labels:
-	// an undo would bring back the partition of a much earlier update (copyDeploymentAnnotationsToReplicaSet in
-	// pkg/controller/deployment/util/deployment_util.go). A number means the same as in partition of a StatefulSet. A percentage means the
-	// same as in partition of an OpenKruise CloneSet, and is rounded as in its CalculatePartitionReplicas (pkg/util/tools.go).
-	LabelPartition = "stayput.dev/partition"
+	// A number means the same as in partition of a StatefulSet. A percentage means the same as in partition of an OpenKruise CloneSet, and
+	// is rounded as in its CalculatePartitionReplicas (pkg/util/tools.go).
+	AnnotationPartition = "stayput.dev/partition"
 
-	// PartitionForm is the regular expression that valid values of LabelPartition match; manifests/base/policy.yaml has the same.
-	PartitionForm = `^([0-9]{1,9}|([0-9]{1,2}|100)percent)$`
+	// PartitionForm is the regular expression that valid values of AnnotationPartition match; manifests/base/policy.yaml has the same.
+	PartitionForm = `^([0-9]{1,9}|([0-9]{1,2}|100)%)$`
 )
 
 var partitionForm = regexp.MustCompile(PartitionForm)
 
-// Partition says which pods keep their old revision: those of a value of LabelPartition, and all while a maintenance window is closed or
-// there is an Obstacle. The zero Partition keeps no pod. Only Stayput's holds enforce it: without Stayput the native controller updates all
+// Partition says which pods keep their old revision: those of a value of AnnotationPartition, and all while a maintenance window is closed
+// or there is an Obstacle. The zero Partition keeps no pod. Only Stayput's holds enforce it: without Stayput the native controller updates all
 // pods.
 type Partition struct {
-	// Value is the value of LabelPartition; empty if there is none.
+	// Value is the value of AnnotationPartition; empty if there is none.
 	Value string
 	// Closed is what pods wait for while the maintenance window is closed, as in "the maintenance window, which opens on Sat 2026-11-28 02:00
 	// UTC"; empty while it is open, or if there is none.
@@ -54,11 +52,11 @@ func (p Partition) Where() string {
 	return "at partition " + p.Value
 }
 
-// PartitionOf returns the partition in the labels of a workload.
-func PartitionOf(labels map[string]string) Partition {
-	value, has := labels[LabelPartition]
+// PartitionOf returns the partition in annotations.
+func PartitionOf(annotations map[string]string) Partition {
+	value, has := annotations[AnnotationPartition]
 	if has && value == "" {
-		return Partition{Value: `""`} // the label exists, and its value is invalid
+		return Partition{Value: `""`} // the annotation exists, and its value is invalid
 	}
 	return Partition{Value: value}
 }
@@ -74,12 +72,12 @@ func (p Partition) Flaw() string {
 	case p.Value == "", partitionForm.MatchString(p.Value):
 		return ""
 	}
-	return fmt.Sprintf("label %s: %.100q is neither a number nor 0percent to 100percent", LabelPartition, p.Value)
+	return fmt.Sprintf("annotation %s: %.100q is neither a number nor 0%% to 100%%", AnnotationPartition, p.Value)
 }
 
 // Keeps returns how many pods keep their old revision, out of that many.
 func (p Partition) Keeps(pods int) int {
-	number, percent := strings.CutSuffix(p.Value, "percent")
+	number, percent := strings.CutSuffix(p.Value, "%")
 	value, err := strconv.Atoi(number)
 	switch {
 	case p == Partition{}:
@@ -91,7 +89,7 @@ func (p Partition) Keeps(pods int) int {
 	case percent && pods > 1:
 		return min((pods*value+99)/100, pods-1)
 	}
-	return min(value, pods) // a percentage of one pod keeps it, except 0percent
+	return min(value, pods) // a percentage of one pod keeps it, except 0%
 }
 
 // Next returns the partition of the next stage: it lets twice as many pods be updated as this one, at least one more. So the first stages

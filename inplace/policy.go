@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Mode says how the template edits of a workload are carried out. It is the value of LabelUpdate.
@@ -17,10 +19,10 @@ const (
 	ModeInPlace Mode = "in-place"
 	// ModeInPlaceOnly makes edits in place, and rejects edits for which that is impossible.
 	ModeInPlaceOnly Mode = "in-place-only"
-	// ModeRecreate, on a workload, overrides the namespace's label: updates are native.
-	ModeRecreate Mode = "recreate"
-	// ModeNotOptedIn is the mode of a StatefulSet in a labelled namespace without LabelStatefulSets: updates are native. It is no value of
-	// LabelUpdate.
+	// ModeNative, on a workload, overrides the namespace's label: updates are native.
+	ModeNative Mode = Native
+	// ModeNotOptedIn is the mode of a workload without LabelUpdate whose kind is not among LabelKinds of its namespace: updates are native.
+	// It is no value of LabelUpdate.
 	ModeNotOptedIn Mode = "not-opted-in"
 )
 
@@ -30,7 +32,7 @@ type Modes []Mode
 // NamespaceModes and WorkloadModes are the values that LabelUpdate may have on namespaces and on workloads.
 var (
 	NamespaceModes = Modes{ModeInPlace, ModeInPlaceOnly}
-	WorkloadModes  = Modes{ModeInPlace, ModeInPlaceOnly, ModeRecreate}
+	WorkloadModes  = Modes{ModeInPlace, ModeInPlaceOnly, ModeNative}
 )
 
 // Has reports whether the value is one of the modes.
@@ -45,31 +47,34 @@ func (m Modes) String() string {
 	return strings.Join(names, ", ")
 }
 
-// ModeOf returns the mode of a workload: that of its own label, or else that of its namespace's. In a namespace without a valid label it
-// is ModeNone, whatever the workload's label is: the API server calls no webhook there, so nothing can be held. A value on the workload
-// that does not parse counts as ModeRecreate: a native update is always correct.
-func ModeOf(namespaceLabels, workloadLabels map[string]string) Mode {
-	namespace := namespaceLabels[LabelUpdate]
-	if !NamespaceModes.Has(namespace) {
-		return ModeNone
-	}
+// ModeOf returns the mode of a workload of that kind: that of its own label, or else that of its namespace's. In a namespace without a
+// valid label it is ModeNone, whatever the workload's label is: the API server calls no webhook there, so nothing can be held. A value on the
+// workload that does not parse counts as ModeNative: a native update is always correct. Without a kind, it is the mode of a workload whose
+// kind the namespace names.
+func ModeOf(kind string, namespace metav1.Object, workloadLabels map[string]string) Mode {
+	mode := namespace.GetLabels()[LabelUpdate]
 	workload, overrides := workloadLabels[LabelUpdate]
+	overrides = overrides && !Locked(namespace.GetAnnotations(), LabelUpdate)
 	switch {
-	case !overrides:
-		return Mode(namespace)
-	case WorkloadModes.Has(workload):
+	case !NamespaceModes.Has(mode):
+		return ModeNone
+	case overrides && WorkloadModes.Has(workload):
 		return Mode(workload)
-	default:
-		return ModeRecreate
-	}
-}
-
-// IfOptedIn returns the mode of a workload of a kind that Stayput manages only on request.
-func (m Mode) IfOptedIn(opted bool) Mode {
-	if m.Manages() && !opted {
+	case overrides:
+		return ModeNative
+	case kind != "" && !namesKind(namespace.GetLabels(), kind):
 		return ModeNotOptedIn
 	}
-	return m
+	return Mode(mode)
+}
+
+// namesKind reports whether the label of a namespace names the kind, such as Deployment.
+func namesKind(namespaceLabels map[string]string, kind string) bool {
+	value, has := namespaceLabels[LabelKinds]
+	if !has {
+		value = DefaultKinds
+	}
+	return slices.Contains(strings.Split(value, "."), strings.ToLower(kind)+"s")
 }
 
 // Manages reports whether Stayput manages the workload's updates.
@@ -82,7 +87,7 @@ const NotManagedPrefix = "not updated in place: "
 func (m Mode) Reason() *Reason {
 	message := fmt.Sprintf("label %s is %q", LabelUpdate, m)
 	if m == ModeNotOptedIn {
-		message = fmt.Sprintf("StatefulSets need the label %s: %s, on themselves or on their namespace", LabelStatefulSets, StatefulSetsInPlace)
+		message = fmt.Sprintf("it has no label %s itself, and label %s of the namespace does not name its kind", LabelUpdate, LabelKinds)
 	}
 	if m == ModeNone {
 		message = "the namespace has no label " + LabelUpdate + ", or its value is not known"

@@ -4,7 +4,7 @@ import "strings"
 
 const (
 	// AnnotationRestartPrefix begins an annotation for one container or sidecar, such as `restart.stayput.dev/app`. A change of it restarts
-	// that container in the running pods, and no other one, also without `stayput.dev/restart`.
+	// that container in the running pods, and no other one.
 	AnnotationRestartPrefix = "restart.stayput.dev/"
 	// AnnotationRestartContainers asks that these containers and sidecars of the pod restart one after the other, in that order. Stayput
 	// notes the time of each restart in it, and removes it at the end.

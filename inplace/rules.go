@@ -15,8 +15,9 @@ const (
 	// AnnotationInPlaceAnnotations lists annotations of the template that may change in place, in addition to those of the managers'
 	// `--in-place-annotations`. `prefix/*` stands for all keys with that prefix. The list has up to 4096 characters.
 	AnnotationInPlaceAnnotations = "stayput.dev/in-place-annotations"
-	// AnnotationRestartAnnotations lists, in the same form, annotations of the template whose change asks for a restart, in addition to
-	// `kubectl.kubernetes.io/restartedAt` and those of the managers' `--restart-annotations`. An annotation in both lists asks for a restart.
+	// AnnotationRestartAnnotations lists, in the same form, annotations of the template whose change restarts the containers inside their
+	// pods, in addition to those of the managers' `--restart-annotations`. `kubectl rollout restart` changes
+	// `kubectl.kubernetes.io/restartedAt`. An annotation in both lists restarts containers.
 	AnnotationRestartAnnotations = "stayput.dev/restart-annotations"
 	// longestList is the greatest length of each list: Stayput compares templates by it again and again.
 	longestList = 4 << 10
@@ -27,46 +28,34 @@ type Rules struct {
 	// Annotations are the template annotations that may change in place, as keys or as prefix/*. A change of any other annotation recreates
 	// the pods.
 	Annotations []string
-	// Restart are the annotations whose change asks for a restart, in addition to AnnotationRestartedAt.
+	// Restart are the annotations whose change restarts containers inside their pods.
 	Restart []string
-	// RestartInPlace: containers restart inside their pods where an edit asks for a restart; otherwise the pods are replaced.
-	RestartInPlace bool
-	// InitContainers: pods are replaced where containers restart and init containers would not run again. See LabelInitContainers.
+	// InitContainers: pods are replaced where containers restart and init containers would not run again. See AnnotationInitContainers.
 	InitContainers bool
-	// Resize says which containers are resized in running pods: see LabelResize.
+	// Resize says which containers are resized in running pods: see AnnotationResize.
 	Resize Resize
 	// Flaw is why a list of the workload is ignored; nil if none is.
 	Flaw *Reason
 }
 
-// For adds the workload's list of annotations that may change in place. The API server rejects lists that do not parse
-// (manifests/base/policy.yaml). Where one is stored nevertheless, it counts as absent, and a user who changes an annotation is told so.
-func (r Rules) For(workload map[string]string) Rules {
-	own, flaw := listed(workload, AnnotationInPlaceAnnotations, CheckAnnotation)
-	r.Annotations, r.Flaw = slices.Concat(r.Annotations, own), cmp.Or(r.Flaw, flaw)
-	return r
-}
-
-// Restarting adds the workload's rules about restarts, from its settings and its annotations.
-func (r Rules) Restarting(settings Settings, workload map[string]string) Rules {
-	own, flaw := listed(workload, AnnotationRestartAnnotations, CheckRestartAnnotation)
-	r.InitContainers = settings.InitContainers
-	r.RestartInPlace, r.Restart, r.Flaw = settings.Restart, slices.Concat(r.Restart, own), cmp.Or(r.Flaw, flaw)
-	return r
-}
-
-// Resizing adds the workload's rule about CPU and memory, from its settings.
-func (r Rules) Resizing(settings Settings) Rules {
-	r.Resize = settings.Resize
+// For adds the rules of a workload, from the settings in force. The API server rejects lists that do not parse
+// (manifests/base/policy.yaml). Where one is stored nevertheless, it counts as empty, and a user who changes an annotation is told so.
+func (r Rules) For(inForce map[string]string) Rules {
+	annotations, flaw := listed(inForce, AnnotationInPlaceAnnotations, CheckAnnotation)
+	restart, flawed := listed(inForce, AnnotationRestartAnnotations, CheckRestartAnnotation)
+	r.Annotations, r.Restart = slices.Concat(r.Annotations, annotations), slices.Concat(r.Restart, restart)
+	r.Flaw = cmp.Or(r.Flaw, flaw, flawed)
+	r.InitContainers = value(inForce, AnnotationInitContainers, onWith(Native, InPlace), r.InitContainers)
+	r.Resize = value(inForce, AnnotationResize, oneOf(ResizeAll, ResizeNone), r.Resize)
 	return r
 }
 
 // Allows reports whether the annotation may change in place.
 func (r Rules) Allows(annotation string) bool {
-	if r.Restarts(annotation) {
-		return r.RestartInPlace
+	if annotation == AnnotationRestartedAt {
+		return covered(r.Restart, annotation)
 	}
-	return covered(r.Annotations, annotation)
+	return covered(r.Restart, annotation) || covered(r.Annotations, annotation)
 }
 
 // Restarts reports whether a change of the annotation asks for a restart.
@@ -76,7 +65,7 @@ func (r Rules) Restarts(annotation string) bool {
 
 // Text returns a text that is different for different rules, for use as a key.
 func (r Rules) Text() string {
-	text := fmt.Sprint(r.RestartInPlace, " ", r.InitContainers, " ", r.Resize, "\n",
+	text := fmt.Sprint(r.InitContainers, " ", r.Resize, "\n",
 		strings.Join(r.Restart, "\n"), "\n\n", strings.Join(r.Annotations, "\n"))
 	if r.Flaw != nil {
 		text += "\n\n" + r.Flaw.Message
@@ -84,10 +73,10 @@ func (r Rules) Text() string {
 	return text
 }
 
-// listed returns the entries of the list in that annotation of a workload. The reason is why the list is ignored; nil if it is not, or if
+// listed returns the entries of the list in that annotation. The reason is why the list is ignored; nil if it is not, or if
 // there is none.
-func listed(workload map[string]string, annotation string, check func(entry string) error) ([]string, *Reason) {
-	list, has := workload[annotation]
+func listed(inForce map[string]string, annotation string, check func(entry string) error) ([]string, *Reason) {
+	list, has := inForce[annotation]
 	if !has {
 		return nil, nil
 	}

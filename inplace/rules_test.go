@@ -50,41 +50,49 @@ func TestRulesFor(t *testing.T) {
 
 func TestRulesRestarting(t *testing.T) {
 	flags := Rules{Annotations: []string{"note"}, Restart: []string{"checksum/config"}}
-	on := Settings{Restart: true}
 	for name, test := range map[string]struct {
-		settings  Settings
 		list, key string
 		asks, may bool
 	}{
-		"rollout restart":                  {on, "", AnnotationRestartedAt, true, true},
-		"by the flag":                      {on, "", "checksum/config", true, true},
-		"by the workload":                  {on, "a, checksum/secret ,b", "checksum/secret", true, true},
-		"all of a prefix":                  {on, "reloader.example/*", "reloader.example/at", true, true},
-		"of another prefix":                {on, "reloader.example/*", "reloader.example.com/at", false, false},
-		"without the label":                {Settings{}, "x", "x", true, false},
-		"allowed in place without restart": {Settings{}, "x", "note", false, true},
-		"one that is in both lists":        {Settings{}, "note", "note", true, false},
-		"both, with the label":             {on, "note", "note", true, true},
-		"among the wildcard's":             {on, "kubectl.kubernetes.io/*", AnnotationRestartedAt, true, true},
-		"another":                          {on, "x", "y", false, false},
-		"Stayput's own":                    {on, "x,stayput.dev/move", "x", false, false},
-		"of one container":                 {on, "x,restart.stayput.dev/*", "x", false, false},
-		"kubelets' own":                    {on, "x,kubernetes.io/*", "x", false, false},
-		"a list that does not parse":       {on, "x,y z", "x", false, false},
-		"no valid entry":                   {on, "*", "y", false, false},
-		"one that is too long":             {on, "x," + strings.Repeat("y", longestList), "x", false, false},
+		"rollout restart":            {"x", AnnotationRestartedAt, true, false},
+		"rollout restart in place":   {"x," + AnnotationRestartedAt, AnnotationRestartedAt, true, true},
+		"among the wildcard's":       {"kubectl.kubernetes.io/*", AnnotationRestartedAt, true, true},
+		"by the flag":                {"x", "checksum/config", true, true},
+		"by the workload":            {"a, checksum/secret ,b", "checksum/secret", true, true},
+		"all of a prefix":            {"reloader.example/*", "reloader.example/at", true, true},
+		"of another prefix":          {"reloader.example/*", "reloader.example.com/at", false, false},
+		"in place without restart":   {"x", "note", false, true},
+		"one that is in both lists":  {"note", "note", true, true},
+		"another":                    {"x", "y", false, false},
+		"Stayput's own":              {"x,stayput.dev/move", "x", false, false},
+		"of one container":           {"x,restart.stayput.dev/*", "x", false, false},
+		"kubelets' own":              {"x,kubernetes.io/*", "x", false, false},
+		"a list that does not parse": {"x,y z", "x", false, false},
+		"no valid entry":             {"*", "y", false, false},
+		"one that is too long":       {"x," + strings.Repeat("y", longestList), "x", false, false},
 	} {
-		rules := flags.Restarting(test.settings, map[string]string{AnnotationRestartAnnotations: test.list})
+		rules := flags.For(map[string]string{AnnotationRestartAnnotations: test.list})
 		if asks, may := rules.Restarts(test.key), rules.Allows(test.key); asks != test.asks || may != test.may {
 			t.Errorf("%s: asks for a restart %t, in place %t", name, asks, may)
 		}
 	}
-	flaw := flags.Restarting(on, map[string]string{AnnotationRestartAnnotations: "*"}).Flaw
+	flaw := flags.For(map[string]string{AnnotationRestartAnnotations: "*"}).Flaw
 	if flaw == nil || !strings.Contains(flaw.Message, AnnotationRestartAnnotations) {
 		t.Errorf("the flaw of a list that does not parse is %v", flaw)
 	}
-	if len(flags.Restart) != 1 || flags.RestartInPlace {
+	if len(flags.Restart) != 1 {
 		t.Error("the rules of the flags have changed")
+	}
+}
+
+func TestRulesBesidesLists(t *testing.T) {
+	rules := Rules{}.For(map[string]string{AnnotationInitContainers: "native", AnnotationResize: "native"})
+	if !rules.InitContainers || rules.Resize != ResizeNone {
+		t.Errorf("native is %+v", rules)
+	}
+	rules = Rules{}.For(map[string]string{AnnotationInitContainers: "in-place", AnnotationResize: "in-place"})
+	if rules.InitContainers || rules.Resize != ResizeAll {
+		t.Errorf("in place is %+v", rules)
 	}
 }
 
@@ -92,7 +100,7 @@ func TestRulesRestarting(t *testing.T) {
 func TestRulesText(t *testing.T) {
 	seen := map[string]bool{}
 	for _, rules := range []Rules{
-		{}, {RestartInPlace: true}, {Restart: []string{"a"}}, {Annotations: []string{"a"}}, {Flaw: &Reason{Message: "a"}},
+		{}, {InitContainers: true}, {Restart: []string{"a"}}, {Annotations: []string{"a"}}, {Flaw: &Reason{Message: "a"}},
 		{Restart: []string{"a", "b"}}, {Restart: []string{"a"}, Annotations: []string{"b"}},
 	} {
 		if seen[rules.Text()] {

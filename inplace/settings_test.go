@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"reflect"
 	"testing"
 	"time"
 )
@@ -16,53 +17,73 @@ func TestSettingsOf(t *testing.T) {
 		namespace, workload map[string]string
 		want                Settings
 	}{
-		"no labels":      {want: defaults},
-		"on a namespace": {namespace: map[string]string{LabelDrain: "500ms"}, want: with(func(s *Settings) { s.Drain = 500 * time.Millisecond })},
+		"no settings": {want: defaults},
+		"on a namespace": {namespace: map[string]string{AnnotationDrain: "500ms"},
+			want: with(func(s *Settings) { s.Drain = 500 * time.Millisecond })},
 		"on a workload": {
-			namespace: map[string]string{LabelDrain: "5s", LabelSurge: "true", LabelPrePullParallelism: "3"},
-			workload:  map[string]string{LabelDrain: "0", LabelSurge: "false", LabelPrePullParallelism: "0", LabelRestart: "in-place"},
-			want:      Settings{Surge: SurgeNever, Restart: true, PreRestartTimeout: 10 * time.Minute},
+			namespace: map[string]string{AnnotationDrain: "5s", AnnotationSurge: "needed", AnnotationPrePullParallelism: "3"},
+			workload:  map[string]string{AnnotationDrain: "0", AnnotationSurge: "never", AnnotationPrePullParallelism: "0"},
+			want:      Settings{Surge: SurgeNever, PreRestartTimeout: 10 * time.Minute},
 		},
 		"what does not parse counts as absent": {
-			namespace: map[string]string{LabelDrain: "1m"},
-			workload:  map[string]string{LabelDrain: "soon", LabelSurge: "yes", LabelPrePullParallelism: "-1", LabelRestart: "true"},
+			namespace: map[string]string{AnnotationDrain: "1m"},
+			workload:  map[string]string{AnnotationDrain: "soon", AnnotationSurge: "yes", AnnotationPrePullParallelism: "-1"},
 			want:      with(func(s *Settings) { s.Drain = time.Minute }),
 		},
 		"out of bounds": {
-			namespace: map[string]string{LabelDrain: "1h", LabelPrePullParallelism: "1001"},
+			namespace: map[string]string{AnnotationDrain: "1h", AnnotationPrePullParallelism: "1001"},
 			want:      defaults,
 		},
-		"resize": {namespace: map[string]string{LabelResize: "true"}, workload: map[string]string{LabelResize: "false"},
-			want: with(func(s *Settings) { s.Resize = ResizeNone })},
-		"resize of a namespace": {namespace: map[string]string{LabelResize: "true"}, workload: map[string]string{LabelResize: "yes"},
-			want: with(func(s *Settings) { s.Resize = ResizeAll })},
-		"surge pods of a namespace": {namespace: map[string]string{LabelSurge: "always"}, workload: map[string]string{LabelSurge: "Always"},
-			want: with(func(s *Settings) { s.Surge = SurgeAlways })},
-		"init containers": {namespace: map[string]string{LabelInitContainers: "native"},
-			want: with(func(s *Settings) { s.InitContainers = true })},
-		"init containers of a workload": {namespace: map[string]string{LabelInitContainers: "native"},
-			workload: map[string]string{LabelInitContainers: "in-place"}, want: defaults},
-		"PodDisruptionBudgets of a namespace": {namespace: map[string]string{LabelDisruptionBudgets: "respect"},
+		"surge pods of a namespace": {namespace: map[string]string{AnnotationSurge: "always"},
+			workload: map[string]string{AnnotationSurge: "Always"}, want: with(func(s *Settings) { s.Surge = SurgeAlways })},
+		"PodDisruptionBudgets of a namespace": {namespace: map[string]string{AnnotationDisruptionBudgets: "respect"},
 			want: with(func(s *Settings) { s.DisruptionBudgets = true })},
-		"PodDisruptionBudgets of a workload": {namespace: map[string]string{LabelDisruptionBudgets: "respect"},
-			workload: map[string]string{LabelDisruptionBudgets: "ignore"}, want: defaults},
-		"PodDisruptionBudgets with another value": {namespace: map[string]string{LabelDisruptionBudgets: "respect"},
-			workload: map[string]string{LabelDisruptionBudgets: "true"}, want: with(func(s *Settings) { s.DisruptionBudgets = true })},
-		"StatefulSets of a namespace": {namespace: map[string]string{LabelStatefulSets: "in-place"},
-			want: with(func(s *Settings) { s.StatefulSets = true })},
-		"StatefulSets with another value": {workload: map[string]string{LabelStatefulSets: "true"}, want: defaults},
-		"hooks of a namespace, of a workload": {namespace: map[string]string{LabelPreRestartTimeout: "1h30m"},
-			workload: map[string]string{LabelPreRestartTimeout: "0"}, want: with(func(s *Settings) { s.PreRestartTimeout = 0 })},
-		"hooks for too long": {namespace: map[string]string{LabelPreRestartTimeout: "1h30m"},
-			workload: map[string]string{LabelPreRestartTimeout: "3h"}, want: with(func(s *Settings) { s.PreRestartTimeout = 90 * time.Minute })},
-		"unreachable nodes": {namespace: map[string]string{LabelUnreachableNodes: "skip"},
+		"PodDisruptionBudgets of a workload": {namespace: map[string]string{AnnotationDisruptionBudgets: "respect"},
+			workload: map[string]string{AnnotationDisruptionBudgets: "native"}, want: defaults},
+		"PodDisruptionBudgets with another value": {namespace: map[string]string{AnnotationDisruptionBudgets: "respect"},
+			workload: map[string]string{AnnotationDisruptionBudgets: "true"}, want: with(func(s *Settings) { s.DisruptionBudgets = true })},
+		"hooks of a namespace, of a workload": {namespace: map[string]string{AnnotationPreRestartTimeout: "1h30m"},
+			workload: map[string]string{AnnotationPreRestartTimeout: "0"}, want: with(func(s *Settings) { s.PreRestartTimeout = 0 })},
+		"hooks for too long": {namespace: map[string]string{AnnotationPreRestartTimeout: "1h30m"},
+			workload: map[string]string{AnnotationPreRestartTimeout: "3h"},
+			want:     with(func(s *Settings) { s.PreRestartTimeout = 90 * time.Minute })},
+		"unreachable nodes": {namespace: map[string]string{AnnotationUnreachableNodes: "skip"},
 			want: with(func(s *Settings) { s.SkipsUnreachable = true })},
-		"unreachable nodes of a workload": {namespace: map[string]string{LabelUnreachableNodes: "skip"},
-			workload: map[string]string{LabelUnreachableNodes: "wait"}, want: defaults},
-		"negative": {namespace: map[string]string{LabelDrain: "-1s"}, want: defaults},
+		"unreachable nodes of a workload": {namespace: map[string]string{AnnotationUnreachableNodes: "skip"},
+			workload: map[string]string{AnnotationUnreachableNodes: "native"}, want: defaults},
+		"negative": {namespace: map[string]string{AnnotationDrain: "-1s"}, want: defaults},
+		"partition of a namespace": {namespace: map[string]string{AnnotationPartition: "50%"},
+			want: with(func(s *Settings) { s.Partition.Value = "50%" })},
+		"partition that does not parse": {namespace: map[string]string{AnnotationPartition: "0"},
+			workload: map[string]string{AnnotationPartition: ""}, want: with(func(s *Settings) { s.Partition.Value = `""` })},
 	} {
-		if got := SettingsOf(test.namespace, test.workload); got != test.want {
+		got := SettingsOf(test.namespace, test.workload)
+		got.namespace = nil
+		if !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// TestInForce: a workload's value overrides its namespace's, unless it is not valid. Where that has consequences of its own, it counts.
+func TestInForce(t *testing.T) {
+	for name, test := range map[string]struct{ key, namespace, workload, want string }{
+		"a list of a namespace":         {AnnotationAuxiliary, "log", "", "log"},
+		"a list of both":                {AnnotationRestartAnnotations, "a", "b", "b"},
+		"a list that is not valid":      {AnnotationAuxiliary, "log", "Log", "log"},
+		"a selector":                    {AnnotationUpdateLast, "role=leader", "role=", "role=leader"},
+		"a key":                         {AnnotationUpdateByTopology, "zone", "a b", "zone"},
+		"hooks":                         {AnnotationPreRestartHooks, "lb", "-", "lb"},
+		"a list whose flaw is told":     {AnnotationInPlaceAnnotations, "a", "*", "*"},
+		"a window that is not valid":    {AnnotationMaintenanceWindow, "always", "never", "never"},
+		"a partition that is not valid": {AnnotationPartition, "0", "half", "half"},
+	} {
+		workload := map[string]string{}
+		if test.workload != "" {
+			workload[test.key] = test.workload
+		}
+		if got := InForce(map[string]string{test.key: test.namespace}, workload)[test.key]; got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
 }

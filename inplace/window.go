@@ -1,7 +1,6 @@
 package inplace
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,7 +10,7 @@ import (
 
 const (
 	// AnnotationMaintenanceWindow says when pods may be updated in place, as in `Sat 02:00-04:00 Europe/Berlin`. Without days it is every
-	// day, without a zone UTC, and `;` separates several windows. At other times updates wait as at a partition of `100percent`. On a
+	// day, without a zone UTC, and `;` separates several windows. At other times updates wait as at a partition of `100%`. On a
 	// workload, `always` overrides the namespace.
 	AnnotationMaintenanceWindow = "stayput.dev/maintenance-window"
 
@@ -37,14 +36,13 @@ var (
 // Window is a value of AnnotationMaintenanceWindow. The empty one is always open.
 type Window string
 
-// WindowOf returns the window in the annotations of a namespace and of a workload there, which overrides the namespace.
-func WindowOf(namespace, workload map[string]string) Window {
-	for _, annotations := range []map[string]string{workload, namespace} {
-		if value, has := annotations[AnnotationMaintenanceWindow]; has {
-			return cmp.Or(Window(value), `""`) // if it is empty, it exists, and is invalid
-		}
+// WindowOf returns the window in annotations.
+func WindowOf(annotations map[string]string) Window {
+	value, has := annotations[AnnotationMaintenanceWindow]
+	if has && value == "" {
+		return `""` // the annotation exists, and its value is invalid
 	}
-	return ""
+	return Window(value)
 }
 
 // interval is one window: some days of the week, from one time of the day to another one.

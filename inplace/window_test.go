@@ -91,13 +91,13 @@ func TestWindowFlaws(t *testing.T) {
 func TestWindowOf(t *testing.T) {
 	says := func(value string) map[string]string { return map[string]string{AnnotationMaintenanceWindow: value} }
 	for _, test := range []struct {
-		namespace, workload map[string]string
-		want                Window
+		annotations map[string]string
+		want        Window
 	}{
-		{nil, nil, ""}, {says("a"), nil, "a"}, {says("a"), says("b"), "b"}, {nil, says("b"), "b"}, {says("a"), says(""), `""`},
+		{nil, ""}, {says("a"), "a"}, {says(""), `""`},
 	} {
-		if got := WindowOf(test.namespace, test.workload); got != test.want {
-			t.Errorf("%v on the namespace and %v on the workload: %q, want %q", test.namespace, test.workload, got, test.want)
+		if got := WindowOf(test.annotations); got != test.want {
+			t.Errorf("%v: %q, want %q", test.annotations, got, test.want)
 		}
 	}
 }

@@ -101,10 +101,11 @@ func TestOnlyLabelledNamespacesAreCalledFor(t *testing.T) {
 }
 
 // TestEditsAreValidatedByExactlyOneWebhook checks which webhook validates the edits of a workload, by the labels of its namespace and its
-// own. StatefulSets without the opt-in must not depend on one that fails closed.
+// own. One whose mode is not in-place-only must not depend on a webhook that fails closed.
 func TestEditsAreValidatedByExactlyOneWebhook(t *testing.T) {
 	const usual, strict = "/validate-workload", onlyFailing
-	asked := labels.Set{inplace.LabelStatefulSets: inplace.StatefulSetsInPlace}
+	kinds := func(value string) labels.Set { return labels.Set{inplace.LabelKinds: value} }
+	itself := func(mode inplace.Mode) labels.Set { return labels.Set{inplace.LabelUpdate: string(mode)} }
 	for _, test := range []struct {
 		resource, mode      string
 		namespace, workload labels.Set
@@ -113,12 +114,18 @@ func TestEditsAreValidatedByExactlyOneWebhook(t *testing.T) {
 		{"deployments", "in-place", nil, nil, []string{usual}},
 		{"deployments", "misspelt", nil, nil, []string{usual}},
 		{"deployments", "in-place-only", nil, nil, []string{strict}},
-		{"daemonsets", "in-place-only", asked, asked, []string{strict}},
-		{"statefulsets", "in-place", asked, asked, []string{usual}},
+		{"deployments", "in-place-only", kinds("statefulsets"), nil, nil},
+		{"deployments", "in-place-only", nil, itself(inplace.ModeNative), nil},
+		{"deployments", "in-place-only", kinds("daemonsets"), itself(inplace.ModeInPlaceOnly), []string{strict}},
+		{"daemonsets", "in-place-only", kinds("deployments.daemonsets.statefulsets"), nil, []string{strict}},
+		{"daemonsets", "in-place-only", kinds("deployments"), nil, nil},
+		{"daemonsets", "in-place-only", nil, itself(inplace.ModeInPlaceOnly), []string{strict}},
+		{"statefulsets", "in-place", nil, nil, []string{usual}},
 		{"statefulsets", "in-place-only", nil, nil, nil},
-		{"statefulsets", "in-place-only", asked, nil, []string{strict}},
-		{"statefulsets", "in-place-only", nil, asked, []string{strict}},
-		{"statefulsets", "in-place-only", asked, asked, []string{strict}},
+		{"statefulsets", "in-place-only", kinds("deployments.statefulsets"), nil, []string{strict}},
+		{"statefulsets", "in-place-only", kinds("statefulsets"), itself(inplace.ModeInPlaceOnly), []string{strict}},
+		{"statefulsets", "in-place-only", nil, itself(inplace.ModeInPlaceOnly), []string{strict}},
+		{"statefulsets", "in-place-only", nil, itself(inplace.ModeInPlace), nil},
 	} {
 		var called []string
 		for _, c := range calls(t) {
@@ -162,21 +169,9 @@ func TestEveryPathIsServed(t *testing.T) {
 
 func TestNamesAgreeWithTheProgram(t *testing.T) {
 	for file, names := range map[string][]string{
-		"base/policy.yaml": {`"` + inplace.LabelUpdate + `"`, `"` + inplace.LabelDrain + `"`, `"` + inplace.LabelPrePullParallelism + `"`,
-			`"` + inplace.LabelSurge + `"`, `"` + inplace.LabelRestart + `"`, `"` + inplace.LabelResize + `"`,
-			`"` + inplace.AnnotationUpdateLast + `"`, `"` + inplace.SelectorForm + `"`, `"` + inplace.AnnotationCanaryNodes + `"`,
-			`"` + inplace.AnnotationUpdateByTopology + `"`, `"` + inplace.LabelKeyForm + `"`,
-			`"` + inplace.AnnotationMaintenanceWindow + `"`, `"` + inplace.WindowForm + `"`,
-			`"` + inplace.LabelOnDelete + `"`, `variables.onDelete == "` + inplace.OnDeleteInPlace + `"`,
-			`variables.restart == "` + inplace.RestartInPlace + `"`, `"` + inplace.LabelInitContainers + `"`,
-			`variables.initContainers in ["` + inplace.InitContainersInPlace + `", "` + inplace.InitContainersNative + `"]`,
-			`"` + inplace.LabelDisruptionBudgets + `"`, `"` + inplace.LabelPreRestartTimeout + `"`, `"` + inplace.AnnotationPreRestartHooks + `"`,
-			`"` + inplace.HookNamesForm + `"`, inplace.PreRestartHookPrefix + "lb",
-			`variables.disruptionBudgets in ["` + inplace.DisruptionBudgetsRespect + `", "` + inplace.DisruptionBudgetsIgnore + `"]`,
-			`"` + inplace.LabelUnreachableNodes + `"`,
-			`variables.unreachableNodes in ["` + inplace.UnreachableNodesWait + `", "` + inplace.UnreachableNodesSkip + `"]`,
-			`"` + inplace.AnnotationInPlaceAnnotations + `"`, `"` + inplace.AnnotationRestartAnnotations + `"`,
-			`"` + inplace.AnnotationAuxiliary + `"`, `"` + inplace.LabelPartition + `"`, `"` + inplace.PartitionForm + `"`},
+		"base/policy.yaml": {`"` + inplace.LabelUpdate + `"`, `"` + inplace.LabelKinds + `"`, `"` + inplace.DefaultKinds + `"`,
+			`"` + inplace.SelectorForm + `"`, `"` + inplace.LabelKeyForm + `"`, `"` + inplace.WindowForm + `"`, `"` + inplace.HookNamesForm + `"`,
+			`"` + inplace.PartitionForm + `"`, inplace.PreRestartHookPrefix + "lb"},
 		"base/own-power.yaml": {
 			`"` + inplace.LabelUpdate + `"].orValue("") in ["` + string(inplace.ModeInPlace) + `", "` + string(inplace.ModeInPlaceOnly) + `"]`,
 			`"` + inplace.LabelPrePull + `"`, `["` + inplace.AnnotationMove + `", "` + inplace.AnnotationSurgePod + `"`,

@@ -43,8 +43,8 @@
 //	                      there, on UPDATE object.spec.template != oldObject.spec.template
 //	/validate-workload    UPDATE of the same. Condition: object.spec.template != oldObject.spec.template
 //	/validate-in-place-only
-//	                      replaces /validate-workload in namespaces with the value in-place-only, for StatefulSets only if these are
-//	                      updated in place; failurePolicy Fail.
+//	                      replaces /validate-workload in namespaces with the value in-place-only, for workloads that have that value
+//	                      themselves, or no label and a kind among inplace.LabelKinds; failurePolicy Fail.
 //	/mutate-replicaset    CREATE of apps/v1 replicasets. Condition:
 //	                      request.userInfo.username == "system:serviceaccount:kube-system:deployment-controller"
 //	/validate-replicaset  UPDATE of apps/v1 replicasets and replicasets/scale, DELETE of replicasets. Conditions: the same user, and

@@ -160,7 +160,8 @@ func lease(age time.Duration) *coordinationv1.Lease {
 }
 
 func namespace(mode inplace.Mode) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space, Labels: map[string]string{inplace.LabelUpdate: string(mode)}}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space, Labels: map[string]string{
+		inplace.LabelUpdate: string(mode), inplace.LabelKinds: "deployments.daemonsets.statefulsets"}}}
 }
 
 // parse decodes JSON as the API server would send it.

@@ -382,9 +382,10 @@ func disordered(random *rand.Rand, object string, disorder uint64) []byte {
 var (
 	oddValues = []string{`null`, `{}`, `[]`, `""`, `"web"`, `"2030-01-01T00:00:00Z"`, `0`, `-1`, `2147483648`, `1e400`, `0.5`, `true`,
 		`{"a":null}`, `[null]`, `[{}]`}
-	oddKeys = slices.Concat(inplace.Marks, inplace.SettingAnnotations, []string{
+	oddKeys = slices.Concat(inplace.Marks, []string{
 		inplace.AnnotationDecision, inplace.AnnotationMove, inplace.AnnotationRestarts,
-		inplace.LabelUpdate, inplace.LabelPartition, inplace.LabelDrain, inplace.LabelStatefulSets, inplace.LabelOnDelete,
+		inplace.LabelUpdate, inplace.LabelKinds, inplace.AnnotationPartition, inplace.AnnotationDrain, inplace.AnnotationMaintenanceWindow,
+		inplace.AnnotationRestartAnnotations, inplace.AnnotationAuxiliary, inplace.AnnotationUpdateLast,
 		"metadata", "spec", "status", "annotations", "labels", "conditions", "Metadata", "a/b~c"})
 )
 

@@ -110,7 +110,7 @@ func deleting(objects []client.Object) []client.Object {
 
 func TestReplicasHeld(t *testing.T) {
 	stale, optedOut := reader(t, namespace(inplace.ModeInPlace)), moving(t)
-	optedOut[1].SetLabels(map[string]string{inplace.LabelUpdate: string(inplace.ModeRecreate)})
+	optedOut[1].SetLabels(map[string]string{inplace.LabelUpdate: string(inplace.ModeNative)})
 	native := deleting(editedTo(t, envTemplate))
 	for name, test := range map[string]struct {
 		cached, live client.Reader

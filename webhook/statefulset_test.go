@@ -22,7 +22,7 @@ import (
 func statefulSet(t testing.TB, template, more string) *apps.StatefulSet {
 	t.Helper()
 	return parse[apps.StatefulSet](t, `{"apiVersion":"apps/v1","kind":"StatefulSet",
-		"metadata":{"namespace":"shop","name":"db","uid":"sts","labels":{"stayput.dev/statefulsets":"in-place"}},
+		"metadata":{"namespace":"shop","name":"db","uid":"sts","labels":{}},
 		"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},
 			"updateStrategy":{"type":"RollingUpdate"}`+more+`,"template":`+template+`}}`)
 }
@@ -53,9 +53,9 @@ func TestMemberDeletionHeld(t *testing.T) {
 	}
 	v2 := func(more string) *apps.StatefulSet { return statefulSet(t, v2Template, more) }
 	unasked := v2("")
-	unasked.Labels = nil
+	unasked.Labels = map[string]string{inplace.LabelUpdate: inplace.Native}
 	asked := v2(`,"updateStrategy":{"type":"OnDelete"}`)
-	asked.Labels[inplace.LabelOnDelete] = inplace.OnDeleteInPlace
+	asked.Labels = map[string]string{inplace.LabelUpdate: string(inplace.ModeInPlaceOnly)}
 	failed, orphan := member("db-1", "db-a"), member("db-1", "db-a")
 	failed.Status.Phase, orphan.OwnerReferences = corev1.PodFailed, nil
 	for name, test := range map[string]struct {
@@ -144,9 +144,9 @@ func TestRevisionOfAMemberStays(t *testing.T) {
 // TestEditOfAStatefulSet: without the opt-in there is neither a warning nor a refusal.
 func TestEditOfAStatefulSet(t *testing.T) {
 	unasked := statefulSet(t, v1Template, "")
-	unasked.Labels = nil
+	unasked.Labels = map[string]string{inplace.LabelUpdate: inplace.Native}
 	asked := statefulSet(t, v1Template, `,"updateStrategy":{"type":"OnDelete"}`)
-	asked.Labels[inplace.LabelOnDelete] = inplace.OnDeleteInPlace
+	asked.Labels = map[string]string{inplace.LabelUpdate: string(inplace.ModeInPlaceOnly)}
 	for name, test := range map[string]struct {
 		stored   *apps.StatefulSet
 		template string

@@ -89,7 +89,7 @@ func orDeny(handler handler) handler {
 		given, err := handler(ctx, req)
 		if err != nil {
 			unknown := fmt.Sprintf("stayput cannot tell whether pods would be recreated, %s: %v; try again, or set %s=%s",
-				steps.NotAllowed, err, inplace.LabelUpdate, inplace.ModeRecreate)
+				steps.NotAllowed, err, inplace.LabelUpdate, inplace.ModeNative)
 			given = deny(failed, apierrors.NewServiceUnavailable(unknown))
 		}
 		return given, err

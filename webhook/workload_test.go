@@ -47,7 +47,7 @@ func annotated(d *apps.Deployment, decision string) *apps.Deployment {
 // staged returns the workload with a partition.
 func staged[O client.Object](partition string, of O) O {
 	staged, _ := of.DeepCopyObject().(O)
-	staged.SetLabels(map[string]string{inplace.LabelPartition: partition})
+	staged.SetAnnotations(map[string]string{inplace.AnnotationPartition: partition})
 	return staged
 }
 
@@ -66,7 +66,7 @@ func reading(template, chart string) string {
 // hurried returns the Deployment with a deadline shorter than its drain.
 func hurried(of *apps.Deployment) *apps.Deployment {
 	hurried := of.DeepCopy()
-	hurried.Labels[inplace.LabelDrain] = "1m"
+	metav1.SetMetaDataAnnotation(&hurried.ObjectMeta, inplace.AnnotationDrain, "1m")
 	hurried.Spec.ProgressDeadlineSeconds = new(int32(20))
 	return hurried
 }
@@ -101,7 +101,7 @@ func protected(t *testing.T, required, pods int32) client.Reader {
 	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	budget.Status = policyv1.PodDisruptionBudgetStatus{DesiredHealthy: required, ExpectedPods: pods}
 	asks := namespace(inplace.ModeInPlace)
-	asks.Labels[inplace.LabelDisruptionBudgets] = inplace.DisruptionBudgetsRespect
+	metav1.SetMetaDataAnnotation(&asks.ObjectMeta, inplace.AnnotationDisruptionBudgets, inplace.DisruptionBudgetsRespect)
 	return reader(t, budget, asks, deployment(t, v1Template), revision(t, "web-1", v1Template, "3"))
 }
 
@@ -123,7 +123,7 @@ func TestDecisionRecorded(t *testing.T) {
 	v1, v2, env := deployment(t, v1Template), deployment(t, v2Template), deployment(t, envTemplate)
 	copied := annotated(deployment(t, v1Template), "in place: a copy")
 	optedOut := deployment(t, v2Template)
-	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
+	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeNative)
 	recreated := deployment(t, v2Template)
 	recreated.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
 	onDelete := daemonSet(t, v2Template)
@@ -188,18 +188,18 @@ func TestDecisionRecorded(t *testing.T) {
 		"DaemonSet updated by hand": {live, request(t, "jane", admissionv1.Update, onDelete, daemonSet(t, v1Template)),
 			annotate + `"recreate: with strategy OnDelete the user decides when a pod is updated"}}]`,
 			"stayput: recreate: with strategy OnDelete the user decides when a pod is updated"},
-		"partition": {live, request(t, "jane", admissionv1.Update, staged("30percent", v2), v1),
-			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app; stayput: partition 30percent: " +
+		"partition": {live, request(t, "jane", admissionv1.Update, staged("30%", v2), v1),
+			`[{"op":"add",` + path + `,"value":"in place: restarts app"}]`, "stayput: in place: restarts app; stayput: partition 30%: " +
 				"so many pods stay at the current revision until the partition is lowered or removed, or Stayput is uninstalled"},
 		"partition of what is recreated": {live,
 			request(t, "jane", admissionv1.Update, staged("3", daemonSet(t, envTemplate)), daemonSet(t, v1Template)),
-			annotate + `"recreate: /spec/containers/0/env added"}}]`,
+			`[{"op":"add",` + path + `,"value":"recreate: /spec/containers/0/env added"}]`,
 			"stayput: recreate: /spec/containers/0/env added; stayput: partition 3 does not apply: " +
 				"an edit that cannot be made in place is native for all pods"},
 		"partition that is invalid": {live, request(t, "jane", admissionv1.Update, staged("half", v2), v1),
-			annotate + `"in place: restarts app"}}]`,
+			`[{"op":"add",` + path + `,"value":"in place: restarts app"}]`,
 			`stayput: in place: restarts app; stayput: partition is not valid, so no pod is updated for now: ` +
-				`label stayput.dev/partition: "half" is neither a number nor 0percent to 100percent`},
+				`annotation stayput.dev/partition: "half" is neither a number nor 0% to 100%`},
 		"image beside an init container": {
 			reader(t, namespace(inplace.ModeInPlace), deployment(t, prepared(v1Template)), revision(t, "web-1", prepared(v1Template), "3")),
 			editing(t, deployment(t, prepared(v2Template)), deployment(t, prepared(v1Template))),
@@ -209,7 +209,7 @@ func TestDecisionRecorded(t *testing.T) {
 			reader(t, namespace(inplace.ModeInPlace), deployment(t, reading(v1Template, "1")), revision(t, "web-1", reading(v1Template, "1"), "3")),
 			editing(t, deployment(t, reading(v1Template, "2")), deployment(t, reading(v1Template, "1"))),
 			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app; stayput: variables read label chart (app)"},
-		"a drain beyond the deadline": {live, editing(t, hurried(v2), v1), annotate + `"in place: restarts app"}}]`,
+		"a drain beyond the deadline": {live, editing(t, hurried(v2), v1), `[{"op":"add",` + path + `,"value":"in place: restarts app"}]`,
 			"stayput: in place: restarts app; stayput: progressDeadlineSeconds of 20s: " +
 				"a pod may take 1m0s to drain (stayput.dev/drain) and 30s to stop (terminationGracePeriodSeconds). " +
 				"The deadline waits for that; timeouts of other tools, such as that of helm, do not"},
@@ -299,7 +299,7 @@ func TestInPlaceOnly(t *testing.T) {
 	v1, v2, env := deployment(t, v1Template), deployment(t, v2Template), deployment(t, envTemplate)
 	recreated, optedOut, opted := deployment(t, v2Template), deployment(t, envTemplate), deployment(t, envTemplate)
 	recreated.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
-	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
+	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeNative)
 	opted.Labels[inplace.LabelUpdate] = string(inplace.ModeInPlaceOnly)
 	annotations := deployment(t, strings.Replace(v1Template, `"labels"`, `"annotations":{"example.com/a-b":"c"},"labels"`, 1))
 	unparsed := annotations.DeepCopy()
@@ -341,20 +341,21 @@ func TestInPlaceOnly(t *testing.T) {
 // update in place, as the namespace is labelled, is told why there is none.
 func TestUnmanagedIsNotRead(t *testing.T) {
 	unasked, set := statefulSet(t, v2Template, ""), statefulSet(t, v1Template, "")
-	unasked.Labels, set.Labels = nil, nil
 	optedOut := deployment(t, envTemplate)
-	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
+	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeNative)
 	for name, test := range map[string]struct {
 		request admission.Request
 		warning string
 	}{
-		"StatefulSet that did not ask": {request(t, "jane", admissionv1.Update, unasked, set), "stayput: not updated in place: StatefulSets " +
-			"need the label stayput.dev/statefulsets: in-place, on themselves or on their namespace"},
+		"StatefulSet that did not ask": {request(t, "jane", admissionv1.Update, unasked, set), "stayput: not updated in place: it has no label " +
+			"stayput.dev/update itself, and label stayput.dev/kinds of the namespace does not name its kind"},
 		"Deployment that opts out": {editing(t, optedOut, deployment(t, v1Template)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := test.request
-			h := handlers(t, broken(t), onlyNamespaces(t, namespace(inplace.ModeInPlaceOnly)))
+			here := namespace(inplace.ModeInPlaceOnly)
+			delete(here.Labels, inplace.LabelKinds)
+			h := handlers(t, broken(t), onlyNamespaces(t, here))
 			expectWarning(t, h.handle(t.Context(), req, h.templateEdits().mutateWorkload), test.warning)
 			response := h.handle(t.Context(), req, orDeny(h.templateEdits().validateWorkload))
 			expectRejected(t, req, response, nil)

@@ -69,8 +69,8 @@ func (o *options) flags(command string) *flag.FlagSet {
 	flags.Var((*list)(&o.inPlaceAnnotations), "in-place-annotations",
 		"comma-separated `keys`, or prefix/*, of pod template annotations whose change needs no new pod; by default none, since many exist to force a restart")
 	flags.Var((*list)(&o.restartAnnotations), "restart-annotations",
-		"comma-separated `keys`, or prefix/*, of pod template annotations whose change asks for a restart, besides "+
-			inplace.AnnotationRestartedAt+"; see "+inplace.LabelRestart)
+		"comma-separated `keys`, or prefix/*, of pod template annotations whose change restarts containers inside their pods, such as "+
+			inplace.AnnotationRestartedAt)
 	flags.Var((*list)(&o.excludedNamespaces), "excluded-namespaces",
 		"comma-separated `namespaces` that are never managed, whatever their labels; kube-system and Stayput's own never are")
 	flags.IntVar(&o.restarting, concurrency.FlagTotal, 0,

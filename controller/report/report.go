@@ -37,7 +37,7 @@ const (
 	EventCompleted = "InPlaceUpdateCompleted"
 	// EventStalled tells that progressDeadlineSeconds have passed and what the update waits for, or what is wrong with the partition.
 	EventStalled = "InPlaceUpdateStalled"
-	// EventPartition tells how many pods have moved when all that may move have. At `100percent` it tells how many nodes have the new
+	// EventPartition tells how many pods have moved when all that may move have. At `100%` it tells how many nodes have the new
 	// images. It comes once for each value of the partition.
 	EventPartition = "InPlaceUpdateAtPartition"
 	// EventWindow tells that the update waits for its maintenance window, and when that opens.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -37,21 +36,8 @@ func (r row) Told() string {
 	return strings.ReplaceAll(told, "|", `\|`)
 }
 
-// withLabel is the end of names that repeat what Conditions returns.
-var withLabel = regexp.MustCompile(", with (the label `[^`]+`|that label)$")
-
-// Change returns the name of the case without the labels that it needs.
-func (r row) Change() string {
-	if len(r.Labels) == 0 {
-		return r.Name
-	}
-	return withLabel.ReplaceAllString(r.Name, "")
-}
-
-// Conditions returns the labels and annotations that the workload must have. Flags that the managers must have are in the name of the case.
-func (r row) Conditions() string {
-	return strings.Join(append(conditions(r.Labels), conditions(r.Annotations)...), ", ")
-}
+// Conditions returns the annotations that the workload must have. Flags that the managers must have are in the name of the case.
+func (r row) Conditions() string { return strings.Join(conditions(r.Annotations), ", ") }
 
 func conditions(entries map[string]string) []string {
 	var all []string

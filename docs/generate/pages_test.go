@@ -79,13 +79,9 @@ func TestFlagsOfKubectlAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestCaseWithoutItsLabel(t *testing.T) {
-	labels := map[string]string{"b": "2", "a": "1"}
-	with := row{changes.Case{Name: "restart, with the label `a=1`", Labels: labels, Annotations: map[string]string{"c": "3"}}}
-	if got := with.Change(); got != "restart" {
-		t.Errorf("got %q, want restart", got)
-	}
-	if got := with.Conditions(); got != "`a: 1`, `b: 2`, `c: 3`" {
+func TestConditionsOfACase(t *testing.T) {
+	with := row{changes.Case{Annotations: map[string]string{"b": "2", "a": "1"}}}
+	if got := with.Conditions(); got != "`a: 1`, `b: 2`" {
 		t.Errorf("got %s", got)
 	}
 }

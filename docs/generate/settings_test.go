@@ -25,13 +25,16 @@ func TestFlagsOfHelp(t *testing.T) {
 
 // TestDefaultsAreValues checks that a default that is a value changes nothing when it is set: the page takes it from the code.
 func TestDefaultsAreValues(t *testing.T) {
-	for name, form := range forms() {
-		value, isValue := strings.CutPrefix(form.Default, "`")
+	for _, setting := range inplace.Annotations {
+		value, isValue := strings.CutPrefix(setting.Default, "`")
 		if !isValue {
 			continue
 		}
-		set := map[string]string{name: strings.TrimSuffix(value, "`")}
-		if got, want := inplace.SettingsOf(set, nil), inplace.SettingsOf(nil, nil); got != want {
+		set := map[string]string{setting.Key: strings.TrimSuffix(value, "`")}
+		if len(inplace.InForce(set, nil)) == 0 {
+			t.Errorf("%v is the default, and not valid", set)
+		}
+		if got, want := inplace.SettingsOf(nil, set), inplace.SettingsOf(nil, nil); !reflect.DeepEqual(got, want) {
 			t.Errorf("%v is the default, and gives %+v instead of %+v", set, got, want)
 		}
 	}

@@ -16,8 +16,8 @@ type Case struct {
 	Before func(*corev1.PodTemplateSpec)
 	// Edit makes the change. Without Before it may begin with the result of other cases, and has to change something all the same.
 	Edit func(*corev1.PodTemplateSpec)
-	// Labels and Annotations are those of the workload.
-	Labels, Annotations map[string]string
+	// Annotations are those of the workload.
+	Annotations map[string]string
 	// Flags are the flags of the managers.
 	Flags []string
 	// Decision is the decision in kubectl's warning and in the annotation stayput.dev/decision.
@@ -36,7 +36,7 @@ func (c Case) InPlace() bool { return strings.HasPrefix(c.Decision, inPlace+": "
 
 // alone reports whether the case needs a workload or managers of its own.
 func (c Case) alone() bool {
-	return c.Before != nil || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.Flags) > 0
+	return c.Before != nil || len(c.Annotations) > 0 || len(c.Flags) > 0
 }
 
 // Template returns the template that the case begins with.

@@ -51,8 +51,7 @@ func rulesOf(c Case) inplace.Rules {
 			rules.Annotations = strings.Split(keys, ",")
 		}
 	}
-	settings := inplace.SettingsOf(nil, c.Labels)
-	return rules.For(c.Annotations).Restarting(settings, c.Annotations).Resizing(settings)
+	return rules.For(c.Annotations)
 }
 
 func parsed(t *testing.T, typed corev1.PodTemplateSpec) apps.Template {

@@ -54,17 +54,15 @@ var Table = []Case{
 	{Name: "another annotation", Edit: annotation("example.com/team", "green"), Decision: "recreate: annotation example.com/team changed"},
 	{
 		Name: "`kubectl rollout restart`", Edit: annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"),
-		Decision: "recreate: annotation kubectl.kubernetes.io/restartedAt added (with label stayput.dev/restart=in-place containers restart in their pods)",
+		Decision: "recreate: annotation kubectl.kubernetes.io/restartedAt added (with annotation stayput.dev/restart-annotations=kubectl.kubernetes.io/restartedAt containers restart in their pods)",
 	},
 	{
-		Name:     "`kubectl rollout restart`, with the label `stayput.dev/restart=in-place`",
-		Labels:   map[string]string{"stayput.dev/restart": "in-place"},
+		Name: "`kubectl rollout restart`, where `stayput.dev/restart-annotations` names its annotation", Annotations: restarting,
 		Edit:     annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"),
 		Decision: "in place: restarts app, side", Restarts: []string{App, Side},
 	},
 	{
-		Name:        "annotation that `stayput.dev/restart-annotations` names, with that label",
-		Labels:      map[string]string{"stayput.dev/restart": "in-place"},
+		Name:        "another annotation that `stayput.dev/restart-annotations` names",
 		Annotations: map[string]string{"stayput.dev/restart-annotations": "checksum/*"},
 		Edit:        annotation("checksum/config", "1"), Decision: "in place: restarts app, side", Restarts: []string{App, Side},
 	},
@@ -91,9 +89,9 @@ var Table = []Case{
 		Decision: "in place: restarts app", Restarts: []string{App}, Aside: "init container prepare does not run again",
 	},
 	{
-		Name: "image of a container beside an init container, with the label `stayput.dev/init-containers=native`", Before: prepared,
-		Labels: map[string]string{"stayput.dev/init-containers": "native"}, Edit: image(App, "v2"),
-		Decision: `recreate: init container prepare would not run again, and label stayput.dev/init-containers is "native"`,
+		Name: "image of a container beside an init container, where `stayput.dev/init-containers` is `native`", Before: prepared,
+		Annotations: map[string]string{"stayput.dev/init-containers": "native"}, Edit: image(App, "v2"),
+		Decision: `recreate: init container prepare would not run again, and annotation stayput.dev/init-containers is "native"`,
 	},
 	{
 		Name: "image of a sidecar", Before: withSidecar, Edit: func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },
@@ -122,7 +120,7 @@ var Table = []Case{
 		Decision: "in place: resizes app, no restart",
 	},
 	{
-		Name: "CPU and memory", Labels: resized,
+		Name: "CPU and memory", Annotations: resized,
 		Edit:     all(requests(App, corev1.ResourceCPU, "6m"), requests(Side, corev1.ResourceMemory, "24Mi")),
 		Decision: "in place: resizes app, side, no restart",
 	},
@@ -137,63 +135,66 @@ var Table = []Case{
 		Decision: "recreate: the resizePolicy of container app asks for a restart when its cpu changes, and it also restarts for another change: it would restart twice",
 	},
 	{
-		Name: "CPU of a container that reads its memory through the downward API", Labels: resized, Before: env(App,
+		Name: "CPU of a container that reads its memory through the downward API", Annotations: resized, Before: env(App,
 			readsAmount("requests.memory")),
 		Edit:     requests(App, corev1.ResourceCPU, "6m"),
 		Decision: "in place: resizes app, no restart",
 	},
 	{
-		Name: "memory of a container that reads it through the downward API", Labels: resized, Before: env(App, readsAmount("requests.memory")),
+		Name: "memory of a container that reads it through the downward API", Annotations: resized, Before: env(App,
+			readsAmount("requests.memory")),
 		Edit:     requests(App, corev1.ResourceMemory, "24Mi"),
 		Decision: "recreate: requests.memory of container app is read by variable AMOUNT through the downward API",
 	},
 	{
-		Name: "less CPU and memory", Labels: resized,
+		Name: "less CPU and memory", Annotations: resized,
 		Edit:     all(requests(App, corev1.ResourceCPU, "4m"), requests(Side, corev1.ResourceMemory, "12Mi")),
 		Decision: "in place: resizes app, side, no restart",
 	},
 	{
-		Name: "lower limit of memory", Labels: resized, Before: limited, Edit: limit("64Mi"),
+		Name: "lower limit of memory", Annotations: resized, Before: limited, Edit: limit("64Mi"),
 		Decision: "in place: resizes app, no restart",
 	},
 	{
-		Name: "CPU and image", Labels: resized, Edit: all(requests(App, corev1.ResourceCPU, "6m"), image(App, "v2")),
+		Name: "CPU and image", Annotations: resized, Edit: all(requests(App, corev1.ResourceCPU, "6m"), image(App, "v2")),
 		Decision: "in place: resizes app, restarts app", Restarts: []string{App},
 	},
 	{
-		Name: "CPU and `kubectl rollout restart` together", Labels: map[string]string{"stayput.dev/resize": "true",
-			"stayput.dev/restart": "in-place"},
+		Name: "CPU and `kubectl rollout restart` together", Annotations: map[string]string{"stayput.dev/resize": "in-place",
+			"stayput.dev/restart-annotations": "kubectl.kubernetes.io/restartedAt"},
 		Edit:     all(requests(App, corev1.ResourceCPU, "6m"), annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z")),
 		Decision: "in place: resizes app, restarts app, side", Restarts: []string{App, Side},
 	},
 	{
-		Name: "CPU without `resizePolicy` and without the label `stayput.dev/resize`", Edit: requests(App, corev1.ResourceCPU, "6m"),
-		Decision: "recreate: cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says whether it needs a restart",
+		Name: "CPU without `resizePolicy` and without `stayput.dev/resize`", Edit: requests(App, corev1.ResourceCPU, "6m"),
+		Decision: "recreate: cpu of container app changed, and neither its resizePolicy nor annotation stayput.dev/resize says whether it needs a restart",
 	},
 	{
 		Name: "CPU although `resizePolicy` says `NotRequired`", Before: resizePolicy(corev1.NotRequired),
-		Labels:   map[string]string{"stayput.dev/resize": "false"},
-		Edit:     requests(App, corev1.ResourceCPU, "6m"),
-		Decision: `recreate: cpu of container app changed, and label stayput.dev/resize is "false"`,
+		Annotations: map[string]string{"stayput.dev/resize": "native"},
+		Edit:        requests(App, corev1.ResourceCPU, "6m"),
+		Decision:    `recreate: cpu of container app changed, and annotation stayput.dev/resize is "native"`,
 	},
 	{
-		Name: "limit added", Labels: resized, Edit: limit("64Mi"),
+		Name: "limit added", Annotations: resized, Edit: limit("64Mi"),
 		Decision: "recreate: container app gains or loses a request or limit of memory, and a running container cannot lose one",
 	},
 	{
-		Name: "limit removed", Labels: resized, Before: limited, Edit: of(App, func(c *corev1.Container) { c.Resources.Limits = nil }),
+		Name: "limit removed", Annotations: resized, Before: limited, Edit: of(App, func(c *corev1.Container) { c.Resources.Limits = nil }),
 		Decision: "recreate: container app gains or loses a request or limit of memory, and a running container cannot lose one",
 	},
 	{
-		Name: "request removed", Labels: resized, Edit: of(App, func(c *corev1.Container) { delete(c.Resources.Requests, corev1.ResourceCPU) }),
+		Name: "request removed", Annotations: resized,
+		Edit:     of(App, func(c *corev1.Container) { delete(c.Resources.Requests, corev1.ResourceCPU) }),
 		Decision: "recreate: container app gains or loses a request or limit of cpu, and a running container cannot lose one",
 	},
 	{
-		Name: "CPU by which the QoS class changes", Labels: resized, Before: almostGuaranteed, Edit: requests(App, corev1.ResourceCPU, "100m"),
+		Name: "CPU by which the QoS class changes", Annotations: resized, Before: almostGuaranteed,
+		Edit:     requests(App, corev1.ResourceCPU, "100m"),
 		Decision: "recreate: the QoS class changes from Burstable to Guaranteed",
 	},
 	{
-		Name: "CPU of a sidecar", Labels: resized, Before: withSidecar, Edit: func(t *corev1.PodTemplateSpec) {
+		Name: "CPU of a sidecar", Annotations: resized, Before: withSidecar, Edit: func(t *corev1.PodTemplateSpec) {
 			t.Spec.InitContainers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("6m")
 		},
 		Decision: "recreate: /spec/initContainers/0/resources/requests/cpu changed",
@@ -308,8 +309,11 @@ func withSidecar(t *corev1.PodTemplateSpec) {
 	t.Spec.InitContainers = []corev1.Container{mesh}
 }
 
-// resized is the label that permits resizes of running containers.
-var resized = map[string]string{"stayput.dev/resize": "true"}
+// resized permits resizes of running containers, restarting that kubectl rollout restart is made in place.
+var (
+	resized    = map[string]string{"stayput.dev/resize": "in-place"}
+	restarting = map[string]string{"stayput.dev/restart-annotations": "kubectl.kubernetes.io/restartedAt"}
+)
 
 func requests(container string, name corev1.ResourceName, amount string) func(*corev1.PodTemplateSpec) {
 	return of(container, func(c *corev1.Container) { c.Resources.Requests[name] = resource.MustParse(amount) })

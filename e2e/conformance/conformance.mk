@@ -20,7 +20,7 @@ conformance: conformance-build cluster install conformance-images ## Kubernetes'
 	@$(CONFORMANCE_BIN)/verdict $(if $(filter-out .,$(RUN)),-some) \
 		$(addprefix $(CONFORMANCE_REPORTS)/,native.json in-place.json)
 
-CONFORMANCE_LABELS := stayput.dev/update=in-place stayput.dev/statefulsets=in-place
+CONFORMANCE_LABELS := stayput.dev/update=in-place stayput.dev/kinds=deployments.daemonsets.statefulsets
 
 # The StorageClass goes when the tests have ended: a default StorageClass would give the claims of the end-to-end suite other volumes.
 conformance_storage = trap '$(BIN)/kubectl delete -f $(CONFORMANCE)/storage.yaml > /dev/null' EXIT; \

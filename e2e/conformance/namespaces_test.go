@@ -79,7 +79,7 @@ func TestNamespacesAreLabelledAndRead(t *testing.T) {
 	t.Cleanup(func() { framework.TestContext.VerifyServiceAccount = verify })
 	client := fake.NewClientset()
 	tested := testNamespaces{labels: labels{}}
-	for _, label := range []string{"stayput.dev/update=in-place", "stayput.dev/statefulsets=in-place"} {
+	for _, label := range []string{"stayput.dev/update=in-place", "stayput.dev/kinds=deployments.daemonsets.statefulsets"} {
 		if err := tested.labels.Set(label); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,8 @@ func TestNamespacesAreLabelledAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]string{
-		"stayput.dev/update": "in-place", "stayput.dev/statefulsets": "in-place", "pod-security.kubernetes.io/enforce": "baseline",
+		"stayput.dev/update": "in-place", "stayput.dev/kinds": "deployments.daemonsets.statefulsets",
+		"pod-security.kubernetes.io/enforce": "baseline",
 	} {
 		if got := namespace.Labels[key]; got != want {
 			t.Errorf("label %s is %q, want %q", key, got, want)

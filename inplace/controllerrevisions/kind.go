@@ -83,7 +83,7 @@ func on(kind Kind, seen *engine.Snapshot) Kind {
 // Base is what is usual of a Kind.
 type Base struct{}
 
-// Partition implements Special: the label counts.
+// Partition implements Special: the annotation counts.
 func (Base) Partition(setting inplace.Partition) inplace.Partition { return setting }
 
 // PodLabel implements Special: the revision's name.

@@ -131,8 +131,7 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	if r.Seen.Mode.Manages() && !decided.Change.InPlace() {
 		decided.Reasons = r.Kind.Workload().NotInPlace(decided.Reasons)
 	}
-	annotations := r.Kind.Workload().GetAnnotations()
-	decided.Hooks = steps.AboutHooks(annotations, decided.Change, r.Seen.Settings.PreRestartTimeout)
+	decided.Hooks = steps.AboutHooks(r.Seen.Settings.InForce(r.Workload()), decided.Change, r.Seen.Settings.PreRestartTimeout)
 	if revision := r.UpdateRevision(); revision != nil {
 		decided.Undo = revisions.Undoes(revision, r.Revisions)
 	}

@@ -92,7 +92,7 @@ func TestDaemonsNative(t *testing.T) {
 		"maxSurge": {func(f *fixture.Fleet) {
 			f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
 		}, inplace.CodeStrategy},
-		"opted out": {func(f *fixture.Fleet) { f.Seen.Mode = inplace.ModeRecreate }, inplace.CodeMode},
+		"opted out": {func(f *fixture.Fleet) { f.Seen.Mode = inplace.ModeNative }, inplace.CodeMode},
 		"deleting":  {func(f *fixture.Fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: fixture.Start} }, inplace.CodeDeleting},
 		"a group":   {func(f *fixture.Fleet) { f.Edit(fixture.App{Image: "v3", Group: "llm"}) }, inplace.CodeGroups},
 		"too large": {func(f *fixture.Fleet) { f.Seen.Unread = "too large" }, inplace.CodeTooLarge},

@@ -107,7 +107,7 @@ func (k kind) unavailable(pods []*controllerrevisions.Pod, serves func(*podstate
 	return missing
 }
 
-// skip takes out the nodes for which the user does not wait: see inplace.LabelUnreachableNodes. A node whose pod has begun the update
+// skip takes out the nodes for which the user does not wait: see inplace.AnnotationUnreachableNodes. A node whose pod has begun the update
 // stays: the update may be what keeps its kubelet from reporting, and would go on to all other nodes (kubernetes/kubernetes#117658).
 func (k kind) skip(nodes map[string]int, pods []*controllerrevisions.Pod) {
 	if !k.seen.Settings.SkipsUnreachable {

@@ -13,7 +13,7 @@ import (
 // onDeleteInPlace is a DaemonSet with strategy OnDelete that asks for updates in place.
 func onDeleteInPlace(f *fixture.Fleet) {
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
-	f.DaemonSet.Labels = map[string]string{inplace.LabelOnDelete: inplace.OnDeleteInPlace}
+	f.DaemonSet.Labels = map[string]string{inplace.LabelUpdate: inplace.InPlace}
 }
 
 func TestStepsOnDelete(t *testing.T) {
@@ -31,7 +31,7 @@ func TestStepsOnDelete(t *testing.T) {
 		}, fixture.App{Image: "v2"}, all},
 		"not in place":  {func(*fixture.Fleet) {}, fixture.App{Image: "v1", Env: "a"}, nil},
 		"without label": {func(f *fixture.Fleet) { f.DaemonSet.Labels = nil }, fixture.App{Image: "v2"}, nil},
-		"another value": {func(f *fixture.Fleet) { f.DaemonSet.Labels[inplace.LabelOnDelete] = "true" }, fixture.App{Image: "v2"}, nil},
+		"another value": {func(f *fixture.Fleet) { f.DaemonSet.Labels[inplace.LabelUpdate] = "true" }, fixture.App{Image: "v2"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fixture.NewFleet(t, 2, onDeleteInPlace, test.change)

@@ -90,8 +90,8 @@ func TestWaitingRequest(t *testing.T) {
 		}, "refused app,ghost: the pod has no container or sidecar ghost", false},
 		"the namespace loses its label": {func(f *fixture.Fleet, _ *corev1.Pod) { f.Seen.Mode = inplace.ModeNone },
 			"refused app: not updated in place: the namespace has no label stayput.dev/update, or its value is not known", false},
-		"the DaemonSet is no longer to be updated in place": {func(f *fixture.Fleet, _ *corev1.Pod) { f.Seen.Mode = inplace.ModeRecreate },
-			`refused app: not updated in place: label stayput.dev/update is "recreate"`, false},
+		"the DaemonSet is no longer to be updated in place": {func(f *fixture.Fleet, _ *corev1.Pod) { f.Seen.Mode = inplace.ModeNative },
+			`refused app: not updated in place: label stayput.dev/update is "native"`, false},
 		"the update falls back": {func(f *fixture.Fleet, _ *corev1.Pod) {
 			f.Seen.Fallback = revisions.Fallback{Hash: f.DaemonSet.Spec.Template.Hash(), Code: inplace.CodeRefused}
 		}, waits, true},
@@ -167,9 +167,9 @@ func TestVirtualNodes(t *testing.T) {
 // TestRequestsThatAreNotManaged: in a labelled namespace the pod says why nothing restarts. Elsewhere Stayput writes nothing to it.
 func TestRequestsThatAreNotManaged(t *testing.T) {
 	for mode, want := range map[inplace.Mode]string{
-		inplace.ModeRecreate: `refused app: not updated in place: label stayput.dev/update is "recreate"`,
-		inplace.ModeNotOptedIn: "refused app: not updated in place: StatefulSets need the label stayput.dev/statefulsets: in-place, " +
-			"on themselves or on their namespace",
+		inplace.ModeNative: `refused app: not updated in place: label stayput.dev/update is "native"`,
+		inplace.ModeNotOptedIn: "refused app: not updated in place: it has no label stayput.dev/update itself, " +
+			"and label stayput.dev/kinds of the namespace does not name its kind",
 		inplace.ModeNone: "",
 	} {
 		f := fixture.NewFleet(t, 2)

@@ -27,7 +27,7 @@ func TestForgedMarkChangesNoPod(t *testing.T) {
 	size := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{"app": {Back: edit.Amounts{MemoryLimit: "268435456"}}}}
 	both := readiness.Move{Hash: "a", Back: map[string]string{"app": "v9"}, Resize: size.Resize}
 	for name, mark := range map[string]readiness.Move{"an image": image, "memory": size, "both": both} {
-		for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate, inplace.ModeInPlace} {
+		for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeNative, inplace.ModeInPlace} {
 			for _, marked := range []string{"", "1"} {
 				r, pod := markedRollout(mark, mode)
 				if marked != "" {
@@ -49,7 +49,7 @@ func TestForgedMarkChangesNoPod(t *testing.T) {
 func TestPodGoesBackToMarkedReplicaSets(t *testing.T) {
 	mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v9"}},
 		Back: map[string]string{"app": "v1"}}
-	for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate, inplace.ModeInPlace} {
+	for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeNative, inplace.ModeInPlace} {
 		for name, test := range map[string]struct {
 			change func(rs *apps.ReplicaSet, pod *corev1.Pod)
 			want   string
@@ -75,7 +75,7 @@ func TestPodGoesBackToMarkedReplicaSets(t *testing.T) {
 // keeps the mark, which holds nothing meanwhile.
 func TestMarkStaysUntilPodsAreBack(t *testing.T) {
 	r, pod := markedRollout(readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v2"}},
-		Back: map[string]string{"app": "v1"}}, inplace.ModeRecreate)
+		Back: map[string]string{"app": "v1"}}, inplace.ModeNative)
 	pod.Spec.Containers[0].Image = "v2"
 	rs := r.ReplicaSets[0]
 	rs.Labels[inplace.LabelUpdating] = fixture.Begun

@@ -15,7 +15,7 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	if newRS := r.UpdateRevision(); newRS != nil {
 		decided.Undo = revisions.Undoes(newRS, r.ReplicaSets)
 	}
-	decided.Hooks = steps.AboutHooks(r.Deployment.Annotations, decided.Change, r.Seen.Settings.PreRestartTimeout)
+	decided.Hooks = steps.AboutHooks(r.Seen.Settings.InForce(r.Deployment), decided.Change, r.Seen.Settings.PreRestartTimeout)
 	if decided.Change.Restarts() && HasDeadline(r.Deployment) {
 		grace := readiness.GracePeriod(&corev1.Pod{Spec: r.Deployment.Spec.Template.Decoded().Spec})
 		decided.Deadline = steps.AboutDeadline(r.Seen.Settings.Drain, grace, Deadline(r.Deployment))

@@ -137,7 +137,7 @@ func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 		return reason
 	case apps.ExplicitZero(d) && !r.Seen.Settings.Surge.Allowed():
 		return &inplace.Reason{Code: inplace.CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable",
-			Message: "maxUnavailable 0 means that no pod may be unavailable, and label stayput.dev/surge is false"}
+			Message: "maxUnavailable 0 means that no pod may be unavailable, and annotation stayput.dev/surge is never"}
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestDecision(t *testing.T) {
 			r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status.Replicas = new(int32), 0
 		}, false, ""},
 		"no label":      {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeNone }, false, inplace.CodeMode},
-		"opted out":     {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeRecreate }, false, inplace.CodeMode},
+		"opted out":     {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeNative }, false, inplace.CodeMode},
 		"in place only": {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeInPlaceOnly }, true, ""},
 		"deleting":      {func(r *deployments.Rollout) { r.Deployment.DeletionTimestamp = &metav1.Time{} }, false, inplace.CodeDeleting},
 		"too large":     {func(r *deployments.Rollout) { r.Seen.Unread = "too large" }, false, inplace.CodeTooLarge},

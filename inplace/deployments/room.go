@@ -35,7 +35,7 @@ type surge struct {
 	noRoomIn time.Duration
 }
 
-// MaySurge reports whether an update may use surge pods, as the label says.
+// MaySurge reports whether an update may use surge pods, as the annotation says.
 func (r Rollout) MaySurge() bool {
 	d := r.Deployment
 	if !d.Rolls() || apps.Desired(d) == 0 {

@@ -16,10 +16,10 @@ func (r Rollout) Undone(before map[string]string) []patches.EntryChange {
 		return nil
 	}
 	var changed []patches.EntryChange
-	for _, key := range inplace.SettingAnnotations {
-		was, had := before[key]
-		if now, has := r.Deployment.Annotations[key]; had != has || was != now {
-			changed = append(changed, patches.EntryChange{Key: key, Value: was, Removing: !had})
+	for _, setting := range inplace.Annotations {
+		was, had := before[setting.Key]
+		if now, has := r.Deployment.Annotations[setting.Key]; had != has || was != now {
+			changed = append(changed, patches.EntryChange{Key: setting.Key, Value: was, Removing: !had})
 		}
 	}
 	return changed

@@ -62,8 +62,8 @@ func TestItWaitsInsteadOfFallingBack(t *testing.T) {
 		"nothing keeps the pods": {func(*deployments.Rollout) {}, steps.PhaseNative, "", ""},
 		"a closed window": {func(r *deployments.Rollout) { r.Seen.Settings.Partition.Closed = "the window" }, steps.PhaseWindow,
 			"waiting for the window: 2 of 4 pods updated; pods may be replaced after that, unless you", deployments.ReasonWindow},
-		"a partition": {func(r *deployments.Rollout) { r.Seen.Settings.Partition.Value = "100percent" }, steps.PhasePartition,
-			"waiting at partition 100percent: 2 of 4 pods updated; pods may be", deployments.ReasonPartition},
+		"a partition": {func(r *deployments.Rollout) { r.Seen.Settings.Partition.Value = "100%" }, steps.PhasePartition,
+			"waiting at partition 100%: 2 of 4 pods updated; pods may be", deployments.ReasonPartition},
 		"in-place-only": {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeInPlaceOnly }, steps.PhaseStalled,
 			"waiting: no pod is replaced, because label stayput.dev/update is in-place-only; edit", deployments.ReasonUpdated},
 	} {

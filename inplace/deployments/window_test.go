@@ -69,7 +69,7 @@ func TestAStageIsReachedWhateverTheWindowSays(t *testing.T) {
 	}{
 		"2": {steps.PhasePartition, "WaitingAtPartition", "waiting at partition 2: 2 of 4 pods updated",
 			steps.Stage{Kept: 2, Pods: 4, Reached: true}},
-		"100percent": {steps.PhasePartition, "WaitingAtPartition", "waiting at partition 100percent: ",
+		"100%": {steps.PhasePartition, "WaitingAtPartition", "waiting at partition 100%: ",
 			steps.Stage{Kept: 4, Pods: 4, Reached: true}},
 		"1":    {steps.PhaseWindow, "WaitingForWindow", atWindow, steps.Stage{Kept: 1, Pods: 4}},
 		"":     {steps.PhaseWindow, "WaitingForWindow", atWindow, steps.Stage{Kept: 0, Pods: 4}},

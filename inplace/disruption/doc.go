@@ -1,7 +1,7 @@
 // Package disruption decides whether PodDisruptionBudgets allow that one more pod is taken out of service.
 //
 // Kubernetes asks PodDisruptionBudgets about evictions only. A native rollout deletes pods and asks none of them (kubernetes#89820,
-// #91808). With inplace.LabelDisruptionBudgets an update in place asks them before it takes a pod out of service, and before
+// #91808). With inplace.AnnotationDisruptionBudgets an update in place asks them before it takes a pod out of service, and before
 // containers of a pod restart while it serves.
 //
 // # What is counted

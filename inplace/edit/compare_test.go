@@ -195,7 +195,7 @@ func TestCompare(t *testing.T) {
 		"ports": {after: edits{"/spec/containers/0/ports/0/containerPort": "81"},
 			want: "recreate: /spec/containers/0/ports/0/containerPort changed"},
 		"resources": {after: edits{"/spec/containers/0/resources/limits/cpu": `"1001m"`},
-			want: "recreate: cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize " +
+			want: "recreate: cpu of container app changed, and neither its resizePolicy nor annotation stayput.dev/resize " +
 				"says whether it needs a restart"},
 		"resource at zero": {after: edits{"/spec/containers/0/resources/limits/x": `"0"`},
 			want: "recreate: /spec/containers/0/resources/limits/x added"},
@@ -345,7 +345,7 @@ func TestCompare(t *testing.T) {
 		"restart annotation": {
 			after: edits{"/metadata/annotations/kubectl.kubernetes.io~1restartedAt": `"now"`},
 			rules: inplace.Rules{Annotations: []string{"note"}},
-			want: "recreate: annotation kubectl.kubernetes.io/restartedAt added (with label stayput.dev/restart=in-place containers restart in " +
+			want: "recreate: annotation kubectl.kubernetes.io/restartedAt added (with annotation stayput.dev/restart-annotations=kubectl.kubernetes.io/restartedAt containers restart in " +
 				"their pods)",
 			paths: []string{"/metadata/annotations/kubectl.kubernetes.io~1restartedAt"},
 		},
@@ -429,7 +429,7 @@ func TestCompare(t *testing.T) {
 		},
 		"label in env, init containers must run": {
 			base: edits{"/spec/containers/0/env": readsLabel}, after: edits{version: `"2"`}, rules: inplace.Rules{InitContainers: true},
-			want: `recreate: init container setup would not run again, and label stayput.dev/init-containers is "native"`,
+			want: `recreate: init container setup would not run again, and annotation stayput.dev/init-containers is "native"`,
 		},
 		"another label, init containers must run": {
 			base: edits{"/spec/containers/0/env": readsLabel}, after: edits{"/metadata/labels/app": `"web2"`},
@@ -447,7 +447,7 @@ func TestCompare(t *testing.T) {
 		"label in env, resized with a restart, and all restart": {
 			base:   edits{"/spec/initContainers": "", "/spec/containers/0/env": readsLabel, "/spec/containers/0/resizePolicy": renews},
 			before: edits{cpu: `"1"`}, after: edits{cpu: `"2"`, version: `"2"`, restartedAt: `"now"`},
-			rules: inplace.Rules{Resize: inplace.ResizeAll, RestartInPlace: true}, want: "recreate: " + restartsTwice,
+			rules: inplace.Rules{Resize: inplace.ResizeAll, Restart: []string{inplace.AnnotationRestartedAt}}, want: "recreate: " + restartsTwice,
 		},
 		"label in env of an init container": {
 			base: edits{"/spec/initContainers/0/env": readsLabel}, after: edits{version: `"2"`},

@@ -58,12 +58,12 @@ func containerReasons(container corev1.Container, c ContainerChange, index int, 
 				"the resizePolicy of container %s asks for a restart when its %s changes, and it also restarts for another change: it would restart twice",
 				container.Name, name)))
 		case rules.Resize == inplace.ResizeNone:
-			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("%s of container %s changed, and label %s is %q",
-				name, container.Name, inplace.LabelResize, rules.Resize)))
+			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("%s of container %s changed, and annotation %s is %q",
+				name, container.Name, inplace.AnnotationResize, rules.Resize)))
 		case rules.Resize == inplace.ResizeDeclared && policy == "":
 			reasons = reasons.And(resourcesReason(path,
-				fmt.Sprintf("%s of container %s changed, and neither its resizePolicy nor label %s says whether it needs a restart",
-					name, container.Name, inplace.LabelResize)))
+				fmt.Sprintf("%s of container %s changed, and neither its resizePolicy nor annotation %s says whether it needs a restart",
+					name, container.Name, inplace.AnnotationResize)))
 		}
 	}
 	return reasons

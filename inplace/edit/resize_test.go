@@ -54,14 +54,14 @@ func TestCompareResources(t *testing.T) {
 			want: "in place: resizes app, no restart"},
 		"declared for another": {base: sized, before: none,
 			after: edits{resources + "/requests/memory": `"1Mi"`, resizePolicy0: none[resizePolicy0]},
-			want: "recreate: memory of container app changed, and neither its resizePolicy nor label stayput.dev/resize " +
+			want: "recreate: memory of container app changed, and neither its resizePolicy nor annotation stayput.dev/resize " +
 				"says whether it needs a restart"},
 		"undeclared": {base: sized, after: cpu,
-			want: "recreate: cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize " +
+			want: "recreate: cpu of container app changed, and neither its resizePolicy nor annotation stayput.dev/resize " +
 				"says whether it needs a restart"},
 		"switched off": {base: sized, before: none, after: edits{resources + "/requests/cpu": `"1"`, resizePolicy0: none[resizePolicy0]},
 			resize: inplace.ResizeNone,
-			want:   `recreate: cpu of container app changed, and label stayput.dev/resize is "false"`},
+			want:   `recreate: cpu of container app changed, and annotation stayput.dev/resize is "native"`},
 		"asks for a restart": {base: sized, before: restart,
 			after: edits{resources + "/requests/cpu": `"1"`, resizePolicy0: restart[resizePolicy0]}, resize: inplace.ResizeAll,
 			want: "in place: resizes app, restarts app"},

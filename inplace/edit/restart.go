@@ -37,13 +37,13 @@ func (c *Change) addRestarts(spec *corev1.PodSpec, rules inplace.Rules) inplace.
 	return reasons.And(namelessReasons(spec, c.Containers)...)
 }
 
-// nativeForInit returns a reason for each init container that would not run again, if the workload's label asks for new pods then.
+// nativeForInit returns a reason for each init container that would not run again, if the workload asks for new pods then.
 func nativeForInit(spec *corev1.PodSpec, rules inplace.Rules) inplace.Reasons {
 	if !rules.InitContainers {
 		return nil
 	}
 	return initReasons(spec.InitContainers,
-		fmt.Sprintf(", and label %s is %q", inplace.LabelInitContainers, inplace.InitContainersNative))
+		fmt.Sprintf(", and annotation %s is %q", inplace.AnnotationInitContainers, inplace.Native))
 }
 
 // restartable reports whether the annotation asks for a restart of one container, and the template has that container.
@@ -138,8 +138,8 @@ func hint(annotation string, rules inplace.Rules) string {
 	switch container := inplace.ContainerToRestart(annotation); {
 	case container != "":
 		return fmt.Sprintf(" (the template has no container or sidecar %s to restart)", container)
-	case rules.RestartInPlace || !rules.Restarts(annotation):
+	case annotation != inplace.AnnotationRestartedAt || rules.Allows(annotation):
 		return ""
 	}
-	return fmt.Sprintf(" (with label %s=%s containers restart in their pods)", inplace.LabelRestart, inplace.RestartInPlace)
+	return fmt.Sprintf(" (with annotation %s=%s containers restart in their pods)", inplace.AnnotationRestartAnnotations, annotation)
 }

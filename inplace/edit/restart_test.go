@@ -16,8 +16,8 @@ const restartedAt = "/metadata/annotations/kubectl.kubernetes.io~1restartedAt"
 // restartOf begins the annotations that ask for a restart of one container.
 const restartOf = "/metadata/annotations/restart.stayput.dev~1"
 
-// inPlaceRestarts are the rules of a workload with the label for restarts in place and a key of its own.
-var inPlaceRestarts = inplace.Rules{Annotations: []string{"note"}, Restart: []string{"checksum/config"}, RestartInPlace: true}
+// inPlaceRestarts are the rules of a workload that lists the annotation of kubectl rollout restart and a key of its own.
+var inPlaceRestarts = inplace.Rules{Annotations: []string{"note"}, Restart: []string{"checksum/config", inplace.AnnotationRestartedAt}}
 
 func TestCompareRestarts(t *testing.T) {
 	plain := edits{"/spec/initContainers": ""}
@@ -43,9 +43,9 @@ func TestCompareRestarts(t *testing.T) {
 		"an annotation that may": {base: plain, after: edits{"/metadata/annotations/note": `"b"`}, want: "in place: no restart"},
 		"none of the others": {base: plain, after: edits{restartedAt: `"now"`, "/metadata/annotations/x": `"b"`},
 			want: "recreate: annotation x added"},
-		"without the label": {base: plain, after: edits{"/metadata/annotations/checksum~1config": `"1"`},
-			rules: &inplace.Rules{Restart: inPlaceRestarts.Restart},
-			want:  "recreate: annotation checksum/config added (with label stayput.dev/restart=in-place containers restart in their pods)"},
+		"not listed": {base: plain, after: edits{restartedAt: `"1"`},
+			rules: &inplace.Rules{Restart: []string{"checksum/config"}},
+			want:  "recreate: annotation kubectl.kubernetes.io/restartedAt added (with annotation stayput.dev/restart-annotations=kubectl.kubernetes.io/restartedAt containers restart in their pods)"},
 		"init containers": {after: edits{restartedAt: `"now"`},
 			want: "recreate: init container setup would not run again"},
 		"sidecars": {base: edits{"/spec/initContainers": `[{"name":"side","image":"side:1","restartPolicy":"Always"}]`},
@@ -71,7 +71,7 @@ func TestCompareRestarts(t *testing.T) {
 			rules: &inplace.Rules{}, want: "in place: restarts app, proxy"},
 		"one container, and init containers make pods new": {after: edits{restartOf + "app": `"now"`},
 			rules: &inplace.Rules{InitContainers: true},
-			want:  `recreate: init container setup would not run again, and label stayput.dev/init-containers is "native"`},
+			want:  `recreate: init container setup would not run again, and annotation stayput.dev/init-containers is "native"`},
 		"a container that is not there": {after: edits{restartOf + "ghost": `"now"`}, rules: &inplace.Rules{},
 			want: "recreate: annotation restart.stayput.dev/ghost added (the template has no container or sidecar ghost to restart)"},
 		"an init container": {after: edits{restartOf + "setup": `"now"`}, rules: &inplace.Rules{},

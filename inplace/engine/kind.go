@@ -27,14 +27,12 @@ type Traits struct {
 	GoneIfNotFound bool
 	// WatchesRevisions: an event of a ControllerRevision makes it look at its workload. Otherwise an event of a pod does.
 	WatchesRevisions bool
-	// OwnPartition is the JSON pointer of the spec's own partition. Without one the label stayput.dev/partition is the partition.
+	// OwnPartition is the JSON pointer of the spec's own partition. Without one the annotation stayput.dev/partition is the partition.
 	OwnPartition string
 	// OnEveryNode: an update depends on all nodes, and not only on those of the workload's pods.
 	OnEveryNode bool
 	// Scaled: the workload has the subresource scale, so an autoscaler may scale it.
 	Scaled bool
-	// OptedIn reports whether the user asked for updates in place of this kind; nil if the kind needs no opt-in.
-	OptedIn func(inplace.Settings) bool
 }
 
 // Rollout is a workload of any kind with everything that an update of it depends on.

@@ -36,9 +36,9 @@ func (p place) compare(other place) int {
 	return cmp.Or(inplace.TrueFirst(!p.last, !other.last), p.stage.Compare(other.stage))
 }
 
-// orderOf returns the order that the annotations of a workload ask for.
-func orderOf(annotations map[string]string, pods []*corev1.Pod, nodes map[string]*corev1.Node) order {
-	o := order{last: inplace.UpdateLastOf(annotations), nodes: inplace.NodeOrderOf(annotations)}
+// orderOf returns the order that the settings in force ask for.
+func orderOf(inForce map[string]string, pods []*corev1.Pod, nodes map[string]*corev1.Node) order {
+	o := order{last: inplace.UpdateLastOf(inForce), nodes: inplace.NodeOrderOf(inForce)}
 	if o.last.None() && o.nodes.None() {
 		return o
 	}

@@ -97,11 +97,11 @@ func (w Workload) replacing() string {
 
 // NewUpdate begins a plan for a workload.
 func NewUpdate(workload Workload, seen *Snapshot) Update {
-	byName := readiness.NodesByName(seen.Nodes)
+	byName, inForce := readiness.NodesByName(seen.Nodes), seen.Settings.InForce(workload)
 	return Update{Plan: &steps.PlanBuilder{Batches: seen.Batches}, Workload: workload, NodesByName: byName,
-		auxiliary: inplace.AuxiliaryOf(workload.GetAnnotations()), hooks: inplace.HooksOf(workload.GetAnnotations()),
+		auxiliary: inplace.AuxiliaryOf(inForce), hooks: inplace.HooksOf(inForce),
 		budgets: seen.Disruption.Of(seen.Pods, seen.Now),
-		order:   orderOf(workload.GetAnnotations(), seen.Pods, byName), seen: seen}
+		order:   orderOf(inForce, seen.Pods, byName), seen: seen}
 }
 
 // Awaits reports whether the update waits instead of falling back for that reason. Where the native controller replaces no pod, there is

@@ -56,8 +56,8 @@ func TestPreview(t *testing.T) {
 		"not managed": {2, paces("1", "1"), inplace.ModeNone, fixture.App{Image: "v2"}, "",
 			"recreate: not updated in place: the namespace has no label stayput.dev/update, or its value is not known; " +
 				"2 pods, 1 at a time, 0 surge pod, forbidden: false"},
-		"opted out": {2, paces("1", "1"), inplace.ModeRecreate, fixture.App{Image: "v2"}, "",
-			`recreate: not updated in place: label stayput.dev/update is "recreate"; 2 pods, 1 at a time, 0 surge pod, forbidden: false`},
+		"opted out": {2, paces("1", "1"), inplace.ModeNative, fixture.App{Image: "v2"}, "",
+			`recreate: not updated in place: label stayput.dev/update is "native"; 2 pods, 1 at a time, 0 surge pod, forbidden: false`},
 	} {
 		r := fixture.New(c.replicas, c.to)
 		r.Deployment.Spec.Strategy, r.Seen.Mode, r.Seen.Settings.Surge = c.strategy, c.mode, inplace.SurgeNeeded
@@ -86,7 +86,7 @@ func TestDaemonPreview(t *testing.T) {
 // TestPreviewAtAPartition: neither the pods at a time nor the surge pods are more than the partition budget.
 func TestPreviewAtAPartition(t *testing.T) {
 	for want, partition := range map[string]string{
-		"4 at the partition, 2 at a time, 2 surge pod": "4", "5 at the partition, 1 at a time, 1 surge pod": "90percent",
+		"4 at the partition, 2 at a time, 2 surge pod": "4", "5 at the partition, 1 at a time, 1 surge pod": "90%",
 		"6 at the partition, 0 at a time, 0 surge pod": "half",
 	} {
 		r := fixture.New(6, fixture.App{Image: "v2"})
@@ -219,7 +219,7 @@ func TestDaemonPodProgress(t *testing.T) {
 			t.Errorf("%s: %q instead of %q", name, got, want)
 		}
 	}
-	f.Seen.Settings.Partition.Value = "50percent"
+	f.Seen.Settings.Partition.Value = "50%"
 	if got, want := progress(f.PodProgress(), "p1"), "agent-1 at partition: the partition to be lowered or removed"; got != want {
 		t.Errorf("%q instead of %q", got, want)
 	}

@@ -113,7 +113,7 @@ func (w *daemonWorld) disturb() {
 	case n < 9:
 		w.undo()
 	case n < 12:
-		partition := []string{"", "", "1", "50percent", "100percent"}[w.rng.Intn(5)]
+		partition := []string{"", "", "1", "50%", "100%"}[w.rng.Intn(5)]
 		w.editDaemons("stages", func(d *apps.DaemonSet) { setPartition(d, partition) })
 	case n < 13:
 		w.restart()
@@ -182,8 +182,8 @@ func (w *daemonWorld) restart() {
 }
 
 func setPartition(d *apps.DaemonSet, partition string) {
-	if delete(d.Labels, inplace.LabelPartition); partition != "" {
-		metav1.SetMetaDataLabel(&d.ObjectMeta, inplace.LabelPartition, partition)
+	if delete(d.Annotations, inplace.AnnotationPartition); partition != "" {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationPartition, partition)
 	}
 }
 

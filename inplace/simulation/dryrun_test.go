@@ -129,7 +129,7 @@ func TestRewrittenImages(t *testing.T) {
 func TestRewrittenImageGoesBack(t *testing.T) {
 	for name, ends := range map[string]func(*lockstep){
 		"undone":            func(s *lockstep) { s.edit("undoes", fixture.App{Image: "v1", Sidecar: "s1"}) },
-		"no longer managed": func(s *lockstep) { s.mode = inplace.ModeRecreate },
+		"no longer managed": func(s *lockstep) { s.mode = inplace.ModeNative },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := lastEndpoint(t, nil)

@@ -39,7 +39,7 @@ func (w *world) daemonRollout(
 		Seen: engine.Snapshot{Pods: pods, Mode: w.mode, Settings: w.settings, Rules: fixture.AllInPlace,
 			Fallback: w.fallback, Now: w.now},
 	}
-	r.Seen.Settings.Partition = inplace.PartitionOf(d.Labels)
+	r.Seen.Settings.Partition = inplace.PartitionOf(d.Annotations)
 	w.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	if revision := r.UpdateRevision(); revision != nil {
 		r.Seen.DryRun = dryrun.Result{UpdateRevision: revision.UID, Pod: w.newPod(d.Spec.Template)}
@@ -65,7 +65,7 @@ func (s *stayput) daemonPlan() steps.Plan {
 		s.plannedOn = nil
 	}
 	current := s.daemonSet()
-	latest := current.Generation == cached.Generation && inplace.PartitionOf(current.Labels) == r.Seen.Settings.Partition
+	latest := current.Generation == cached.Generation && inplace.PartitionOf(current.Annotations) == r.Seen.Settings.Partition
 	if !latest && slices.ContainsFunc(plan.Steps, steps.TakesOut) {
 		s.stale, plan.Steps = true, nil
 	}
@@ -416,5 +416,5 @@ func (w *world) editDaemons(does string, change func(*apps.DaemonSet)) {
 	if err != nil {
 		w.violated("the user %s: %v", does, err)
 	}
-	w.logf("the user %s: %s partition %q", does, fixture.TemplateImages(d.Spec.Template), d.Labels[inplace.LabelPartition])
+	w.logf("the user %s: %s partition %q", does, fixture.TemplateImages(d.Spec.Template), d.Annotations[inplace.AnnotationPartition])
 }

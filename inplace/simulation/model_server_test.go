@@ -413,7 +413,7 @@ func (w *world) dryRun(newRS *apps.ReplicaSet) dryrun.Result {
 
 // keeping returns the partition of the Deployment.
 func (w *world) keeping(d *apps.Deployment) inplace.Partition {
-	partition := inplace.PartitionOf(d.Labels)
+	partition := inplace.PartitionOf(d.Annotations)
 	if w.closed {
 		partition.Closed = "the maintenance window"
 	}

@@ -32,15 +32,15 @@ func (w *world) repartition() {
 		w.dice = rand.New(rand.NewSource(w.seed))
 	}
 	if w.dice.Intn(4) == 0 {
-		w.partition([]string{"", "", "0", "1", "2", "30percent", "50percent", "99percent", "100percent", "half"}[w.dice.Intn(10)])
+		w.partition([]string{"", "", "0", "1", "2", "30%", "50%", "99%", "100%", "half"}[w.dice.Intn(10)])
 	}
 }
 
 func (w *world) partition(value string) {
 	w.user("sets the partition to "+value, func(d *apps.Deployment) {
-		delete(d.Labels, inplace.LabelPartition)
+		delete(d.Annotations, inplace.AnnotationPartition)
 		if value != "" {
-			metav1.SetMetaDataLabel(&d.ObjectMeta, inplace.LabelPartition, value)
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationPartition, value)
 		}
 	})
 }
@@ -89,7 +89,7 @@ func notesASize(patch steps.PatchPod) bool {
 
 func partitioned(value string) func(*apps.Deployment) {
 	return func(d *apps.Deployment) {
-		metav1.SetMetaDataLabel(&d.ObjectMeta, inplace.LabelPartition, value)
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationPartition, value)
 		d.Spec.ProgressDeadlineSeconds = new(int32(600))
 	}
 }
@@ -126,20 +126,20 @@ func (s *lockstep) has(want map[string]int) {
 }
 
 func TestStepsOfAPartition(t *testing.T) {
-	s := newLockstep(t, 3, partitioned("50percent"))
+	s := newLockstep(t, 3, partitioned("50%"))
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.expect("A marks", "B marks", "out 1", "A 3 → 2", "move 1", "B 0 → 1")
-	s.waits("waiting at partition 50percent: 1 of 3 pods updated")
+	s.waits("waiting at partition 50%: 1 of 3 pods updated")
 	s.partition("1")
 	s.rest()
 	s.expect("out 2", "A 2 → 1", "move 2", "B 1 → 2")
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
-	s.partition("100percent")
+	s.partition("100%")
 	s.rest()
 	s.expect()
-	s.waits("waiting at partition 100percent: 2 of 3 pods updated")
+	s.waits("waiting at partition 100%: 2 of 3 pods updated")
 	s.partition("")
 	s.rest()
 	s.expect("out 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks")
@@ -147,7 +147,7 @@ func TestStepsOfAPartition(t *testing.T) {
 }
 
 func TestPartitionThatKeepsAll(t *testing.T) {
-	for value, phase := range map[string]steps.Phase{"100percent": steps.PhasePartition, "3": steps.PhasePartition, "x": steps.PhaseStalled} {
+	for value, phase := range map[string]steps.Phase{"100%": steps.PhasePartition, "3": steps.PhasePartition, "x": steps.PhaseStalled} {
 		s := newLockstep(t, 3, partitioned(value))
 		s.edit("sets the image", fixture.App{Image: "v2"})
 		s.rest()
@@ -240,10 +240,10 @@ func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
 	s := newLockstep(t, 3, partitioned("1"))
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.until(s.moved(1))
-	s.partition("100percent")
+	s.partition("100%")
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 1})
-	s.waits("waiting at partition 100percent: 1 of 3 pods updated")
+	s.waits("waiting at partition 100%: 1 of 3 pods updated")
 
 	s.partition("1")
 	s.until(func() bool { return slices.Contains(s.steps, "out 2") && slices.Contains(s.steps, "A 2 → 1") })
@@ -254,7 +254,7 @@ func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
 }
 
 func TestScalingAtAPartition(t *testing.T) {
-	s := newLockstep(t, 4, partitioned("50percent"))
+	s := newLockstep(t, 4, partitioned("50%"))
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 2})
@@ -266,7 +266,7 @@ func TestScalingAtAPartition(t *testing.T) {
 		s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = &step.replicas })
 		s.rest()
 		s.has(step.want)
-		s.waits(fmt.Sprintf("waiting at partition 50percent: %d of %d pods updated", step.want["B"], step.replicas))
+		s.waits(fmt.Sprintf("waiting at partition 50%%: %d of %d pods updated", step.want["B"], step.replicas))
 	}
 }
 
@@ -339,17 +339,17 @@ func TestDeadlineOfAFlawedPartition(t *testing.T) {
 }
 
 func TestDaemonStepsOfAPartition(t *testing.T) {
-	f := fixture.NewFleet(t, 3).AtPartition("50percent")
+	f := fixture.NewFleet(t, 3).AtPartition("50%")
 	f.Edit(fixture.App{Image: "v2"})
 	f.Rest()
 	f.Expect("mark 1 false false", "mark 2 true false", "out p1", "p1 is 2 app=v2")
-	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50percent: 1 of 3 pods updated" {
+	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50%: 1 of 3 pods updated" {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
 	if stays, why := f.HoldsDeletion(f.Seen.Pods[1]); !stays {
 		t.Errorf("a pod at the partition may be deleted: %s", why.Message)
 	}
-	f.AtPartition("100percent").Rest()
+	f.AtPartition("100%").Rest()
 	f.Expect()
 	f.AtPartition("1").Rest()
 	f.Expect("out p2", "p2 is 2 app=v2")

@@ -133,7 +133,7 @@ func told(plan steps.Plan) string {
 }
 
 // pullsOnly keeps all pods.
-func pullsOnly(r *deployments.Rollout) { r.Seen.Settings.Partition.Value = "100percent" }
+func pullsOnly(r *deployments.Rollout) { r.Seen.Settings.Partition.Value = "100%" }
 
 func TestPull(t *testing.T) {
 	notFound := waitingFor("ErrImagePull", `failed to pull "docker.io/library/app:2": not found`)
@@ -408,21 +408,21 @@ func TestStepsOfPullingFirst(t *testing.T) {
 
 // TestStepsOfPullingOnly: every node pulls, two at a time, and the pre-pull pods stay until the partition is lowered.
 func TestStepsOfPullingOnly(t *testing.T) {
-	s := newLockstep(t, 3, partitioned("100percent"))
+	s := newLockstep(t, 3, partitioned("100%"))
 	s.pulls(2)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})
 	s.rest()
 	s.expect("pull n1", "pull n2", "A marks", "B marks", "pull n3")
-	s.waits("waiting at partition 100percent: 0 of 3 pods updated; new images on 3 of 3 nodes")
+	s.waits("waiting at partition 100%: 0 of 3 pods updated; new images on 3 of 3 nodes")
 	s.partition("2")
 	s.rest()
 	s.expect("out 1", "A 3 → 2", "move 1", "drop n2", "drop n3", "B 0 → 1", "drop n1")
 	s.waits("waiting at partition 2: 1 of 3 pods updated")
-	s.partition("100percent")
+	s.partition("100%")
 	s.rest()
 	s.expect("pull n2", "pull n3")
-	s.waits("waiting at partition 100percent: 1 of 3 pods updated; new images on 2 of 2 nodes")
+	s.waits("waiting at partition 100%: 1 of 3 pods updated; new images on 2 of 2 nodes")
 	s.edit("undoes it", fixture.App{Image: "v1"})
 	s.rest()
 	s.intact(before)
@@ -430,7 +430,7 @@ func TestStepsOfPullingOnly(t *testing.T) {
 
 // TestBadImageAtAPartitionThatKeepsAll: the image is found to be bad before anything restarts.
 func TestBadImageAtAPartitionThatKeepsAll(t *testing.T) {
-	s := newLockstep(t, 3, partitioned("100percent"))
+	s := newLockstep(t, 3, partitioned("100%"))
 	s.pulls(3)
 	s.edit("sets an image that does not exist", fixture.App{Image: "bad"})
 	s.rest()

@@ -36,12 +36,12 @@ func newSizedAt(t *testing.T, replicas int32, partition string) *lockstep {
 
 // TestStepsOfResourcesAtAPartition: a pod that is only resized counts as any other. A pod at the partition keeps its CPU.
 func TestStepsOfResourcesAtAPartition(t *testing.T) {
-	s := newSizedAt(t, 3, "50percent")
+	s := newSizedAt(t, 3, "50%")
 	before := sorted(s.pods.objects)
 	s.edits(fixture.App{Image: "v1", CPU: "200m"})
 	s.rest()
 	s.expect("A marks", "B marks", "patch 1", "resize 1", "A 3 → 2", "move 1", "B 0 → 1")
-	s.waits("waiting at partition 50percent: 1 of 3 pods updated")
+	s.waits("waiting at partition 50%: 1 of 3 pods updated")
 	if got := s.cpus(); got != "100m 100m 200m" {
 		t.Errorf("the pods have %s", got)
 	}
@@ -82,7 +82,7 @@ func TestRaisedPartitionMidUpdateToASize(t *testing.T) {
 		s.kubelet.short = true
 		s.edits(fixture.App{Image: "v1", CPU: "200m"})
 		s.until(func() bool { return slices.Contains(s.steps, "resize 1") })
-		s.partition("100percent")
+		s.partition("100%")
 		s.edits(fixture.App{Image: "v1", CPU: cpu})
 		s.kubelet.short = false
 		s.rest()
@@ -132,7 +132,7 @@ func TestDaemonResourcesOfManyAtAPartition(t *testing.T) {
 }
 
 func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
-	f := fixture.NewSizedFleet(t, 3).AtPartition("50percent")
+	f := fixture.NewSizedFleet(t, 3).AtPartition("50%")
 	cpus := func() string {
 		var all []string
 		for _, pod := range f.Seen.Pods {
@@ -143,7 +143,7 @@ func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
 	f.Edit(fixture.App{Image: "v1", CPU: "200m"})
 	f.Rest()
 	f.Expect("mark 1 false false", "mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "p1 is 2 app=v1")
-	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50percent: 1 of 3 pods updated" {
+	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50%: 1 of 3 pods updated" {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
 	f.Edit(fixture.App{Image: "v1", CPU: "100m"})

@@ -392,14 +392,14 @@ func withSidecar(pod *corev1.Pod) {
 	pod.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 }
 
-// TestRestartByTheSettings: without the label a restart is native.
+// TestRestartByTheSettings: without the annotation a restart is native.
 func TestRestartByTheSettings(t *testing.T) {
 	r := fixture.New(1, fixture.App{Image: "v1", Restarted: "1"})
 	fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1))
-	for _, on := range []bool{true, false} {
-		r.Seen.Rules = inplace.Rules{}.Restarting(inplace.Settings{Restart: on}, nil)
+	for list, on := range map[string]bool{inplace.AnnotationRestartedAt: true, "note": false} {
+		r.Seen.Rules = inplace.Rules{}.For(map[string]string{inplace.AnnotationRestartAnnotations: list})
 		if held := r.Decision().Held; held != on {
-			t.Errorf("with the label %t: held %t", on, held)
+			t.Errorf("with the list %s: held %t", list, held)
 		}
 	}
 }

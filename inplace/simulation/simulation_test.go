@@ -962,7 +962,7 @@ func (w *world) finish() {
 	w.quota, w.kubelet.short, w.kubelet.cramped = plenty, false, nil
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
-		delete(d.Labels, inplace.LabelPartition)
+		delete(d.Annotations, inplace.AnnotationPartition)
 		if raw := fixture.RawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) ||
 			w.rng.Intn(3) == 0 {
 			a := fixture.App{Image: "v" + strconv.Itoa(1+w.rng.Intn(3)), Sidecar: "s1", CPU: map[bool]string{true: "200m"}[w.sized],

@@ -25,7 +25,7 @@ func unreadable() apps.Template {
 // TestUnmanagedTemplatesAreNotDecoded: Stayput does not decode the templates of workloads that it does not manage. Decoding these panics or
 // fails.
 func TestUnmanagedTemplatesAreNotDecoded(t *testing.T) {
-	for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate} {
+	for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeNative} {
 		r := fixture.New(2, fixture.App{Image: "v2"})
 		r.Seen.Mode = mode
 		old, same := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 1)

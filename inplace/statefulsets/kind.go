@@ -31,8 +31,7 @@ func Of(s *apps.StatefulSet) controllerrevisions.Kind { return kind{StatefulSet:
 // It watches no revisions (NewStatefulSetController in stateful_set.go).
 func (kind) Traits() engine.Traits {
 	return engine.Traits{ShortName: "sts", PodsBy: inplace.NativeController("statefulset-controller"), Scaled: true,
-		OwnPartition: "/spec/updateStrategy/rollingUpdate/partition",
-		OptedIn:      func(settings inplace.Settings) bool { return settings.StatefulSets }}
+		OwnPartition: "/spec/updateStrategy/rollingUpdate/partition"}
 }
 
 // Workload implements controllerrevisions.Kind.
@@ -78,7 +77,7 @@ func (k kind) Kept(pod *corev1.Pod) bool {
 	return k.StatefulSet.Keeps(k.StatefulSet.Ordinal(pod))
 }
 
-// Partition implements controllerrevisions.Special: the label says nothing of a StatefulSet, but a maintenance window does.
+// Partition implements controllerrevisions.Special: the annotation says nothing of a StatefulSet, but a maintenance window does.
 func (kind) Partition(setting inplace.Partition) inplace.Partition {
 	setting.Value = ""
 	return setting

@@ -18,7 +18,7 @@ import (
 // onDeleteInPlace is a StatefulSet with strategy OnDelete that asks for updates in place.
 func onDeleteInPlace(m *fixture.Members) {
 	onDelete(m)
-	m.StatefulSet.Labels = map[string]string{inplace.LabelOnDelete: inplace.OnDeleteInPlace}
+	m.StatefulSet.Labels = map[string]string{inplace.LabelUpdate: inplace.InPlace}
 }
 
 func TestStepsOnDelete(t *testing.T) {
@@ -35,7 +35,7 @@ func TestStepsOnDelete(t *testing.T) {
 		"not in place": {func(*fixture.Members) {}, []fixture.App{env}, nil},
 		"after an edit that is not in place": {func(*fixture.Members) {}, []fixture.App{env, v2}, slices.Concat([]string{"mark 3 true false"},
 			drained("db-2", "db-3", "v2"), drained("db-1", "db-3", "v2"), drained("db-0", "db-3", "v2"), []string{"mark 3 false false"})},
-		"another value": {func(m *fixture.Members) { m.StatefulSet.Labels[inplace.LabelOnDelete] = "yes" }, []fixture.App{v2}, nil},
+		"another value": {func(m *fixture.Members) { m.StatefulSet.Labels[inplace.LabelUpdate] = "yes" }, []fixture.App{v2}, nil},
 		"without label": {func(m *fixture.Members) { m.StatefulSet.Labels = nil }, []fixture.App{v2}, nil},
 		"not asked for": {func(m *fixture.Members) { m.Rollout.Seen.Mode = inplace.ModeNotOptedIn }, []fixture.App{v2}, nil},
 	} {
@@ -155,7 +155,7 @@ func TestEditOnDelete(t *testing.T) {
 		"not in place":            {inplace.ModeInPlace, fixture.App{Image: "v1", Env: "a"}, false, false, "until you delete it"},
 		"in-place-only":           {inplace.ModeInPlaceOnly, fixture.App{Image: "v1", Env: "a"}, false, true, "until you delete it"},
 		"in-place-only, in place": {inplace.ModeInPlaceOnly, fixture.App{Image: "v2"}, true, false, "in place"},
-		"opted out":               {inplace.ModeRecreate, fixture.App{Image: "v2"}, false, false, "recreate: "},
+		"opted out":               {inplace.ModeNative, fixture.App{Image: "v2"}, false, false, "recreate: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := fixture.NewMembers(t, 3, onDeleteInPlace)

@@ -40,7 +40,7 @@ func TestSteps(t *testing.T) {
 			two("out db-2", "out db-1"), two("db-2 is db-2 app=v2", "db-1 is db-2 app=v2"), drained("db-0", "db-2", "v2")}},
 		"the last endpoint": {2, []func(*fixture.Members){func(m *fixture.Members) { m.Last("db-1") }},
 			[][]string{moved("db-1", "db-2", "v2"), drained("db-0", "db-2", "v2")}},
-		"the label stayput.dev/partition says nothing": {1, []func(*fixture.Members){func(m *fixture.Members) {
+		"the annotation stayput.dev/partition says nothing": {1, []func(*fixture.Members){func(m *fixture.Members) {
 			m.Rollout.Seen.Settings.Partition.Value = "1"
 		}}, [][]string{drained("db-0", "db-2", "v2")}},
 	} {

@@ -110,7 +110,7 @@ func AboutDeadline(drain, grace, deadline time.Duration) string {
 	}
 	return fmt.Sprintf(DeadlinePrefix+"%s: a pod may take %s to drain (%s) and %s to stop (terminationGracePeriodSeconds). "+
 		"The deadline waits for that; timeouts of other tools, such as that of helm, do not",
-		deadline, drain, inplace.LabelDrain, grace)
+		deadline, drain, inplace.AnnotationDrain, grace)
 }
 
 // DeadlinePrefix is the prefix of the line from AboutDeadline.

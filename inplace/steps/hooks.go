@@ -12,10 +12,10 @@ import (
 // HooksPrefix is the prefix of the line from AboutHooks.
 const HooksPrefix = "pre-restart hooks "
 
-// AboutHooks returns one line about the hooks that a workload names; empty if the change asks for none.
-func AboutHooks(workload map[string]string, change edit.Change, timeout time.Duration) string {
-	hooks := inplace.HooksOf(workload)
-	if len(hooks) == 0 || !change.Containers.Awaited(inplace.AuxiliaryOf(workload)) {
+// AboutHooks returns one line about the hooks that the settings in force name; empty if the change asks for none.
+func AboutHooks(inForce map[string]string, change edit.Change, timeout time.Duration) string {
+	hooks := inplace.HooksOf(inForce)
+	if len(hooks) == 0 || !change.Containers.Awaited(inplace.AuxiliaryOf(inForce)) {
 		return ""
 	}
 	var names []string
@@ -24,7 +24,7 @@ func AboutHooks(workload map[string]string, change edit.Change, timeout time.Dur
 	}
 	about := HooksPrefix + strings.Join(names, ", ")
 	if timeout == 0 {
-		return about + " are not waited for: " + inplace.LabelPreRestartTimeout + " is 0"
+		return about + " are not waited for: " + inplace.AnnotationPreRestartTimeout + " is 0"
 	}
 	return fmt.Sprintf("%s: a pod that is out of service restarts when their annotations (%sNAME) are removed, or after %s",
 		about, inplace.PreRestartHookPrefix, timeout)

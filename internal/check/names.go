@@ -15,14 +15,15 @@ const Deployment = "stayput"
 
 // Policies are the names of the ValidatingAdmissionPolicies in manifests.
 var Policies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
-	"stayput-auxiliary", "stayput-marks", "stayput-auxiliary-names", "stayput-names",
+	"stayput-marks", "stayput-auxiliary-names", "stayput-names",
 	"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-ready", "stayput-own-resizes",
 	"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-status"}
 
 // hookNames are the webhooks of both configurations in manifests.
 var hookNames = []string{mutating + "edits.stayput.dev", mutating + "new-replicasets.stayput.dev",
 	mutating + "kubelet-reports.stayput.dev", validating + "edits.stayput.dev", validating + "in-place-only.stayput.dev",
-	validating + "in-place-only-statefulsets.stayput.dev", validating + "in-place-only-statefulset.stayput.dev",
+	validating + "in-place-only-deployments.stayput.dev", validating + "in-place-only-daemonsets.stayput.dev",
+	validating + "in-place-only-statefulsets.stayput.dev",
 	validating + "replicasets.stayput.dev", validating + "throttled-replicasets.stayput.dev", validating + "completions.stayput.dev",
 	validating + "revisions.stayput.dev", validating + "new-pods.stayput.dev", validating + "pods.stayput.dev",
 	validating + "throttled-pods.stayput.dev"}

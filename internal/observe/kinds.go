@@ -108,10 +108,9 @@ func (k Kind) Holder(ctx context.Context, r Reader, pod *corev1.Pod) (client.Obj
 	return k.Revision.controllerOf(ctx, r, pod)
 }
 
-// ModeOf returns the mode of a workload of this kind with these labels, in a namespace with those.
-func (k Kind) ModeOf(namespaceLabels, workloadLabels map[string]string) inplace.Mode {
-	mode := inplace.ModeOf(namespaceLabels, workloadLabels)
-	return mode.IfOptedIn(k.OptedIn == nil || k.OptedIn(inplace.SettingsOf(namespaceLabels, workloadLabels)))
+// ModeOf returns the mode of a workload of this kind with these labels, in that namespace.
+func (k Kind) ModeOf(namespace metav1.Object, workloadLabels map[string]string) inplace.Mode {
+	return inplace.ModeOf(k.Workload.Name, namespace, workloadLabels)
 }
 
 // NameOf returns the name of the object's controller if the controller is of this kind; "" if not.

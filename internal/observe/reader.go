@@ -50,7 +50,7 @@ func (e Excluded) modeOf(kind Kind, namespace metav1.Object, workloadLabels map[
 	if e.Has(namespace.GetName()) {
 		return inplace.ModeNone
 	}
-	return kind.ModeOf(namespace.GetLabels(), workloadLabels)
+	return kind.ModeOf(namespace, workloadLabels)
 }
 
 // Manages reports whether Stayput may manage workloads in the namespace, as its label says.
@@ -73,7 +73,7 @@ func (r Reader) WithoutNodes() Reader {
 	return r
 }
 
-// NamespaceMode returns the mode of workloads without labels in the namespace. Kinds that need an opt-in may have another.
+// NamespaceMode returns the mode of workloads without labels in the namespace, of a kind that the namespace names.
 func (r Reader) NamespaceMode(ctx context.Context, namespace string) (inplace.Mode, error) {
 	return r.Mode(ctx, Kind{}, namespace, nil)
 }
@@ -96,8 +96,9 @@ func (r Reader) policy(
 	if err := r.Get(ctx, types.NamespacedName{Name: namespace}, &ns); err != nil {
 		return inplace.ModeNone, inplace.Settings{}, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
-	return r.ExcludedNamespaces.modeOf(kind, &ns, workload.GetLabels()), inplace.SettingsOf(ns.Labels, workload.GetLabels()).During(
-		inplace.WindowOf(ns.Annotations, workload.GetAnnotations()), time.Now()), nil
+	settings := inplace.SettingsOf(ns.Annotations, workload.GetAnnotations())
+	return r.ExcludedNamespaces.modeOf(kind, &ns, workload.GetLabels()),
+		settings.During(inplace.WindowOf(settings.InForce(workload)), time.Now()), nil
 }
 
 // snapshotOf returns a snapshot with what the labels, the annotations and the persisted fallback of a workload say, and nothing else yet.
@@ -107,8 +108,7 @@ func (r Reader) snapshotOf(ctx context.Context, kind Kind, workload client.Objec
 		return engine.Snapshot{}, err
 	}
 	fallback, err := r.Hold.PersistedFallback(ctx, workload.GetUID())
-	annotations := workload.GetAnnotations()
-	rules := r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings)
+	rules := r.Rules.For(settings.InForce(workload))
 	return engine.Snapshot{Mode: mode, Settings: settings, Rules: rules, Fallback: fallback}, err
 }
 

@@ -193,9 +193,9 @@ func TestOutlinesAreReadWhole(t *testing.T) {
 // of the workload.
 func TestPartitionOfAnOutline(t *testing.T) {
 	objects := shopOf(t, 1, 100)
-	objects[1].SetLabels(map[string]string{inplace.LabelPartition: "30percent"})
+	objects[1].SetAnnotations(map[string]string{inplace.AnnotationPartition: "30%"})
 	for name, keep := range map[string]*CacheForm{"labelled": keepOf(t, objects...), "labelled later": keepOf(t)} {
-		if rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...)); rollout.Seen.Settings.Partition.Value != "30percent" {
+		if rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...)); rollout.Seen.Settings.Partition.Value != "30%" {
 			t.Errorf("%s: the partition is %q", name, rollout.Seen.Settings.Partition.Value)
 		}
 	}

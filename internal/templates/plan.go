@@ -22,7 +22,7 @@ import (
 
 // Rules are the rules by which edits are decided here: of a workload whose containers restart, and are resized, in their pods.
 var Rules = inplace.Rules{
-	Annotations: []string{NoteAnnotation}, Restart: []string{"checksum/*"}, RestartInPlace: true, Resize: inplace.ResizeAll,
+	Annotations: []string{NoteAnnotation}, Restart: []string{"checksum/*", inplace.AnnotationRestartedAt}, Resize: inplace.ResizeAll,
 }
 
 // Plan is how pods of one template become pods of another.
@@ -34,10 +34,10 @@ type Plan struct {
 // PlanOf returns the plan for the edit from one template to the other.
 func PlanOf(from, to corev1.PodTemplateSpec) (Plan, error) { return planBy(Rules, from, to) }
 
-// PlanWithoutRestarts returns the plan for a workload without the label by which containers restart in their pods.
+// PlanWithoutRestarts returns the plan for a workload that lists no annotations whose change restarts containers.
 func PlanWithoutRestarts(from, to corev1.PodTemplateSpec) (Plan, error) {
 	rules := Rules
-	rules.RestartInPlace = false
+	rules.Restart = nil
 	return planBy(rules, from, to)
 }
 

@@ -24,7 +24,7 @@ func listing(list string) *appsv1.DaemonSet {
 
 // TestAuxiliaryIsRejectedByTheRule checks that the policy rejects exactly the lists that Stayput would ignore.
 func TestAuxiliaryIsRejectedByTheRule(t *testing.T) {
-	policy := compileRefusals(t, "../base/policy.yaml", "stayput-auxiliary")
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
 	for _, list := range []string{
 		"shipper", "shipper,metrics", " shipper ,\tmetrics\n", "a", "1", "a-1", strings.Repeat("a", 63), strings.Repeat("a,", 2047) + "a",
 		"", " ", ",", "shipper,", ",shipper", "shipper,,metrics", "*", "shipper,*", "Shipper", "-a", "a-", "a.b", "a_b", "a b", "ä", "a\nb",

@@ -78,6 +78,20 @@ func TestNamesAreThoseOfTheProgram(t *testing.T) {
 	}
 }
 
+// TestSettingsCountOnTheirKinds checks that the policy and the program say the same of each setting.
+func TestSettingsCountOnTheirKinds(t *testing.T) {
+	counts := countsIn(t)
+	for _, setting := range inplace.Annotations {
+		kinds := setting.Kinds
+		if len(kinds) == 0 {
+			kinds = []string{"Deployment", "DaemonSet", "StatefulSet"}
+		}
+		if got, want := counts["annotation "+setting.Key], slices.Concat([]string{"Namespace"}, kinds); !slices.Equal(got, want) {
+			t.Errorf("%s counts on %v, and the policy says %v", setting.Key, want, got)
+		}
+	}
+}
+
 // a returns a namespace or workload with these labels and annotations, each as "label key=value" or "annotation key=value". Those that
 // begin with "template " are in its template.
 func a(kind string, settings ...string) runtime.Object {
@@ -137,25 +151,27 @@ func TestWrongSettingsAreTold(t *testing.T) {
 		kind, setting, want string
 	}{
 		{"Deployment", "label stayput.dev/partitions=2", "label stayput.dev/partitions" + nothing +
-			"stayput.dev/partitions is the label stayput.dev/partition"},
-		{"Deployment", "annotation stayput.dev/partition=2", "annotation stayput.dev/partition: it counts as a label only"},
+			"stayput.dev/partitions is the annotation stayput.dev/partition"},
+		{"Deployment", "label stayput.dev/partition=2", "label stayput.dev/partition: it counts as an annotation only"},
+		{"Namespace", "annotation stayput.dev/kinds=statefulsets", "annotation stayput.dev/kinds: it counts as a label only"},
 		{"Namespace", "label stayput.dev/maintenance-window=always", "label stayput.dev/maintenance-window: it counts as an annotation only"},
-		{"StatefulSet", "label stayput.dev/surge=always", "label stayput.dev/surge: it counts on a Namespace or Deployment only"},
-		{"Namespace", "label stayput.dev/partition=2", "label stayput.dev/partition: it counts on a Deployment or DaemonSet only"},
+		{"StatefulSet", "annotation stayput.dev/surge=always", "annotation stayput.dev/surge: it counts on a Namespace or Deployment only"},
+		{"StatefulSet", "label stayput.dev/kinds=statefulsets", "label stayput.dev/kinds: it counts on a Namespace only"},
 
-		{"Namespace", "label stayput.dev/statefulset=in-place", "label stayput.dev/statefulset" + nothing +
-			"stayput.dev/statefulset is the label stayput.dev/statefulsets"},
+		{"Namespace", "label stayput.dev/kind=statefulsets", "label stayput.dev/kind" + nothing +
+			"stayput.dev/kind is the label stayput.dev/kinds"},
 		{"Namespace", "label stayput.dev/updates=in-place", "label stayput.dev/updates" + nothing +
 			"stayput.dev/updates is the label stayput.dev/update"},
 		{"Namespace", "label stayput.dev/Update=in-place", "label stayput.dev/Update" + nothing +
 			"stayput.dev/Update is the label stayput.dev/update"},
-		{"Namespace", "label stayput.dev/drian=5s", "label stayput.dev/drian" + nothing + "stayput.dev/drian is the label stayput.dev/drain"},
+		{"Namespace", "label stayput.dev/drian=5s", "label stayput.dev/drian" + nothing +
+			"stayput.dev/drian is the annotation stayput.dev/drain"},
 		{"Deployment", "annotation stayput.dev/prerestart-hook=lb", "annotation stayput.dev/prerestart-hook" + nothing +
 			"stayput.dev/prerestart-hook is the annotation stayput.dev/pre-restart-hooks"},
 		{"Deployment", "annotation restart.stayput.dev/app=1", "annotation restart.stayput.dev/app: it counts on a pod template only"},
 		{"Deployment", "template annotation restart.stayput.dev/app=1", ""},
-		{"Deployment", "template label stayput.dev/drain=5s",
-			"label stayput.dev/drain: it counts on a Namespace or Deployment or DaemonSet or StatefulSet only"},
+		{"Deployment", "template annotation stayput.dev/drain=5s",
+			"annotation stayput.dev/drain: it counts on a Namespace or Deployment or DaemonSet or StatefulSet only"},
 		{"Deployment", "annotation stayput.dev/decision=in place", ""},
 		{"Deployment", "annotation notstayput.dev=1", ""},
 	} {
@@ -169,13 +185,13 @@ func TestWrongSettingsAreTold(t *testing.T) {
 			t.Errorf("%s with %s is told again: %q", test.kind, test.setting, told)
 		}
 	}
-	common := a("Deployment", "label stayput.dev/drain=5s", "template label stayput.dev/drain=5s")
+	common := a("Deployment", "annotation stayput.dev/drain=5s", "template annotation stayput.dev/drain=5s")
 	if told := policy.of(nil, common, managed, &user.DefaultInfo{}); told != "" {
-		t.Errorf("the same label on the object and in its template: %q", told)
+		t.Errorf("the same annotation on the object and in its template: %q", told)
 	}
-	two := a("Deployment", "label stayput.dev/drains=5s", "annotation stayput.dev/surge=true")
+	two := a("Deployment", "label stayput.dev/drains=5s", "label stayput.dev/surge=needed")
 	told := policy.of(nil, two, managed, &user.DefaultInfo{})
-	if !strings.Contains(told, "no such setting") || !strings.Contains(told, "as a label") {
+	if !strings.Contains(told, "no such setting") || !strings.Contains(told, "as an annotation") {
 		t.Errorf("of two wrong settings it tells %q", told)
 	}
 	long := a("Namespace", "label stayput.dev/"+strings.Repeat("a", 63)+"=1", "label stayput.dev/a=", "annotation stayput.dev/é=1")
@@ -194,7 +210,7 @@ func TestWorkloadsNeedTheNamespacesLabel(t *testing.T) {
 		in         *corev1.Namespace
 		want       string
 	}{
-		{"Deployment", "in-place", till, missing}, {"Deployment", "recreate", till, ""}, {"Deployment", "in-place", managed, ""},
+		{"Deployment", "in-place", till, missing}, {"Deployment", "native", till, ""}, {"Deployment", "in-place", managed, ""},
 		{"Namespace", "in-place", till, ""},
 	} {
 		if told := policy.of(nil, a(test.kind, "label stayput.dev/update="+test.mode), test.in, &user.DefaultInfo{}); told != test.want {

@@ -30,7 +30,7 @@ func TestListsAreRejectedByTheRule(t *testing.T) {
 		for _, annotation := range []string{inplace.AnnotationInPlaceAnnotations, inplace.AnnotationRestartAnnotations} {
 			workload := withLists(map[string]string{annotation: list})
 			refused := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{})
-			flaw := inplace.Rules{}.For(workload.Annotations).Restarting(inplace.Settings{}, workload.Annotations).Flaw
+			flaw := inplace.Rules{}.For(workload.Annotations).Flaw
 			if (refused != "") != (flaw != nil) {
 				t.Errorf("%s %.100q is refused with %q, and the rule says %v", annotation, list, refused, flaw)
 			}
@@ -72,18 +72,19 @@ func withLists(annotations map[string]string) *appsv1.DaemonSet {
 func TestPartitionsAreRejectedByTheRule(t *testing.T) {
 	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
 	for _, value := range []string{
-		"0", "1", "007", "999999999", "0percent", "9percent", "05percent", "99percent", "100percent",
-		"", " ", "1000000000", "101percent", "110percent", "200percent", "1000percent", "001percent", "percent", "50 percent", "50-percent",
-		"50%", " 5", "5 ", "5\n", "\n5", "5percentpercent", "5Percent", "-1", "+1", "1.5", "1.5percent", "1e2", "0x1", "half", "null", "٣",
+		"0", "1", "007", "999999999", "0%", "9%", "05%", "99%", "100%",
+		"", " ", "1000000000", "101%", "110%", "200%", "1000%", "001%", "percent", "50 percent", "50-percent",
+		"50%", " 5", "5 ", "5\n", "\n5", "5percentpercent", "5Percent", "-1", "+1", "1.5", "1.5%", "1e2", "0x1", "half", "50percent",
+		"null", "٣",
 	} {
 		workload := withLists(nil)
-		workload.Labels = map[string]string{inplace.LabelPartition: value}
+		workload.Annotations = map[string]string{inplace.AnnotationPartition: value}
 		refused := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{})
-		flaw := inplace.PartitionOf(workload.Labels).Flaw()
+		flaw := inplace.PartitionOf(workload.Annotations).Flaw()
 		if (refused != "") != (flaw != "") {
 			t.Errorf("%q is refused with %q, and the rule says %q", value, refused, flaw)
 		}
-		if refused != "" && !strings.Contains(refused, "label "+inplace.LabelPartition) && !strings.ContainsAny(value, "\n") {
+		if refused != "" && !strings.Contains(refused, "annotation "+inplace.AnnotationPartition) && !strings.ContainsAny(value, "\n") {
 			t.Errorf("%q is refused with %q, which does not say what is wrong", value, refused)
 		}
 		if again := policy.of(workload, workload.DeepCopy(), &corev1.Namespace{}, &user.DefaultInfo{}); again != "" {
@@ -96,18 +97,10 @@ func TestPartitionsAreRejectedByTheRule(t *testing.T) {
 // because its failurePolicy is Ignore; in this test it would refuse every value.
 func TestLabelsAreRejected(t *testing.T) {
 	for _, test := range []struct{ policy, label, right, wrong string }{
-		{"stayput-namespaces", inplace.LabelUpdate, "in-place", "recreate"},
-		{"stayput-workloads", inplace.LabelUpdate, "recreate", "inplace"},
-		{"stayput-settings", inplace.LabelStatefulSets, inplace.StatefulSetsInPlace, "true"},
-		{"stayput-settings", inplace.LabelDrain, "500ms", "11m"},
-		{"stayput-settings", inplace.LabelPreRestartTimeout, "1h30m", "3h"},
-		{"stayput-settings", inplace.LabelPrePullParallelism, "0", "1001"},
-		{"stayput-settings", inplace.LabelOnDelete, inplace.OnDeleteInPlace, "true"},
-		{"stayput-settings", inplace.LabelSurge, "false", "no"},
-		{"stayput-settings", inplace.LabelRestart, inplace.RestartInPlace, "true"},
-		{"stayput-settings", inplace.LabelInitContainers, inplace.InitContainersNative, "true"},
-		{"stayput-settings", inplace.LabelDisruptionBudgets, inplace.DisruptionBudgetsRespect, "true"},
-		{"stayput-settings", inplace.LabelUnreachableNodes, inplace.UnreachableNodesSkip, "true"},
+		{"stayput-namespaces", inplace.LabelUpdate, "in-place", "native"},
+		{"stayput-workloads", inplace.LabelUpdate, "native", "inplace"},
+		{"stayput-namespaces", inplace.LabelKinds, "deployments.statefulsets", "statefulsets.deployments"},
+		{"stayput-namespaces", inplace.LabelKinds, "daemonsets", "deployments,daemonsets"},
 	} {
 		policy := compileRefusals(t, "../base/policy.yaml", test.policy)
 		for value, want := range map[string]string{test.right: "", test.wrong: "label " + test.label + ": "} {
@@ -118,6 +111,82 @@ func TestLabelsAreRejected(t *testing.T) {
 				t.Errorf("%s %s=%s: refused with %q, want %q", test.policy, test.label, value, refused, want)
 			}
 		}
+	}
+}
+
+// TestEverySettingHasAForm checks that no setting may have any value.
+func TestEverySettingHasAForm(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	for _, setting := range inplace.Annotations {
+		refused := policy.of(withLists(nil), withLists(map[string]string{setting.Key: "?"}), &corev1.Namespace{}, &user.DefaultInfo{})
+		if want := "annotation " + setting.Key + `: "?" `; !strings.HasPrefix(refused, want) {
+			t.Errorf("refused with %q, want %s", refused, want)
+		}
+	}
+}
+
+// TestValuesAreRejectedByTheRule checks that the policy rejects exactly the words, numbers and durations that Stayput would ignore.
+func TestValuesAreRejectedByTheRule(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	durations := []string{"0", "500ms", "1.5s", "1m30s", "10m", "11m", "1h30m", "2h", "2h1s", "999999h", "", " 1s", "1",
+		"-1s", "1d", "soon", "1s\n"}
+	words := []string{"in-place", "native", "respect", "needed", "always", "never", "true", "false", "", "Native", "native ", "native\n"}
+	for setting, values := range map[string][]string{
+		inplace.AnnotationDrain: durations, inplace.AnnotationPreRestartTimeout: durations,
+		inplace.AnnotationSurge: words, inplace.AnnotationResize: words, inplace.AnnotationInitContainers: words,
+		inplace.AnnotationDisruptionBudgets:  words,
+		inplace.AnnotationPrePullParallelism: {"0", "7", "010", "999", "1000", "1001", "9999", "", "-1", "1.5", "many"},
+	} {
+		for _, value := range values {
+			refusedIfIgnored(t, policy, setting, value, func(annotations map[string]string) bool {
+				return len(inplace.InForce(nil, annotations)) == 0
+			})
+		}
+	}
+}
+
+// TestLocksAreSettings checks that the list of locks has names of settings only, and may have all.
+func TestLocksAreSettings(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	all := []string{"update"}
+	for _, setting := range inplace.Annotations {
+		all = append(all, strings.TrimPrefix(setting.Key, "stayput.dev/"))
+	}
+	for list, refuses := range map[string]bool{strings.Join(all, ", "): false, "drain": false, "": true, "drain,": true, "stayput.dev/drain": true,
+		"kinds": true, "drains": true, "locked": true} {
+		namespace := a("Namespace", "annotation stayput.dev/locked="+list)
+		if refused := policy.of(a("Namespace"), namespace, &corev1.Namespace{}, &user.DefaultInfo{}); (refused != "") != refuses {
+			t.Errorf("%q is refused with %q", list, refused)
+		}
+	}
+}
+
+// TestLockedSettingsAreRefused checks that workloads get no setting anew that their namespace locks, and are not stuck with one that they have.
+func TestLockedSettingsAreRefused(t *testing.T) {
+	locking := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{
+		inplace.AnnotationLocked: "update, drain,maintenance-window"}}}
+	for _, test := range []struct{ policy, had, has, refused string }{
+		{"stayput-settings", "", "annotation stayput.dev/drain=5s", "annotation stayput.dev/drain: namespace "},
+		{"stayput-settings", "annotation stayput.dev/drain=4s", "annotation stayput.dev/drain=5s", "annotation stayput.dev/drain: namespace "},
+		{"stayput-settings", "annotation stayput.dev/drain=5s", "annotation stayput.dev/drain=5s", ""},
+		{"stayput-settings", "annotation stayput.dev/drain=5s", "annotation stayput.dev/surge=never", ""},
+		{"stayput-settings", "annotation stayput.dev/drain=5s", "annotation other=1", ""},
+		{"stayput-workloads", "", "label stayput.dev/update=native", "label stayput.dev/update: namespace "},
+		{"stayput-workloads", "label stayput.dev/update=native", "label stayput.dev/update=native", ""},
+		{"stayput-workloads", "label stayput.dev/update=native", "label app=web", ""},
+	} {
+		policy, before := compileRefusals(t, "../base/policy.yaml", test.policy), a("Deployment")
+		if test.had != "" {
+			before = a("Deployment", test.had)
+		}
+		refused := policy.of(before, a("Deployment", test.has), locking, &user.DefaultInfo{})
+		if !strings.HasPrefix(refused, test.refused) || (refused == "") != (test.refused == "") {
+			t.Errorf("%s after %q: %q, want %q", test.has, test.had, refused, test.refused)
+		}
+	}
+	if refused := compileRefusals(t, "../base/policy.yaml", "stayput-settings").of(a("Namespace"), a("Namespace", "annotation stayput.dev/drain=5s"),
+		locking, &user.DefaultInfo{}); refused != "" {
+		t.Errorf("the namespace itself is refused its value: %s", refused)
 	}
 }
 
@@ -179,7 +248,7 @@ func TestWindowsAreRejectedByTheRule(t *testing.T) {
 		"02:00-04:00 Europe Berlin", "02:00-04:00 ../etc", "02:00-04:00\n", "02:00-04:00" + strings.Repeat(" ", 240),
 	} {
 		refusedIfIgnored(t, policy, inplace.AnnotationMaintenanceWindow, window, func(annotations map[string]string) bool {
-			kept, _ := inplace.WindowOf(nil, annotations).Keeping(inplace.Partition{}, time.Time{})
+			kept, _ := inplace.WindowOf(annotations).Keeping(inplace.Partition{}, time.Time{})
 			return kept.WindowFlaw != ""
 		})
 	}
@@ -202,21 +271,6 @@ func refusedIfIgnored(t *testing.T, policy refusals, annotation, value string, i
 	}
 }
 
-// TestOnDeleteIsOfTwoKinds checks that the label is refused where it would do nothing.
-func TestOnDeleteIsOfTwoKinds(t *testing.T) {
-	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
-	for kind, refuses := range map[string]bool{"StatefulSet": false, "DaemonSet": false, "Deployment": true, "Namespace": true} {
-		before := withLists(nil)
-		before.Kind = kind
-		after := before.DeepCopy()
-		after.Labels = map[string]string{inplace.LabelOnDelete: inplace.OnDeleteInPlace}
-		refused := policy.of(before, after, &corev1.Namespace{}, &user.DefaultInfo{})
-		if strings.Contains(refused, "on a StatefulSet or DaemonSet only") != refuses || (refused != "") != refuses {
-			t.Errorf("on a %s it is refused with %q", kind, refused)
-		}
-	}
-}
-
 // TestStatefulSetsHaveAPartitionOfTheirOwn checks that the label is refused on a StatefulSet, and says what to use instead.
 func TestStatefulSetsHaveAPartitionOfTheirOwn(t *testing.T) {
 	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
@@ -224,7 +278,7 @@ func TestStatefulSetsHaveAPartitionOfTheirOwn(t *testing.T) {
 		before := withLists(nil)
 		before.Kind = kind
 		after := before.DeepCopy()
-		after.Labels = map[string]string{inplace.LabelPartition: "1"}
+		after.Annotations = map[string]string{inplace.AnnotationPartition: "1"}
 		refused := policy.of(before, after, &corev1.Namespace{}, &user.DefaultInfo{})
 		if strings.Contains(refused, "spec.updateStrategy.rollingUpdate.partition") != refuses || (refused != "") != refuses {
 			t.Errorf("on a %s it is refused with %q", kind, refused)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-openapi/jsonpointer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/stayput/stayput/inplace"
@@ -21,9 +22,10 @@ import (
 type workload struct {
 	kind            observe.Kind
 	namespace, name string
-	// labels and annotations are the workload's own.
-	namespaceLabels, labels, annotations map[string]string
-	object                               apps.Workload
+	// labels and annotations are the workload's own, those of within its namespace's.
+	labels, annotations map[string]string
+	within              metadata
+	object              apps.Workload
 	// met are the troubles that the cluster still tells.
 	met troubles
 }
@@ -76,21 +78,25 @@ func (w workload) judge(r rollout) verdict {
 
 // seen returns what Stayput would know of the workload if it had that setting too.
 func (w workload) seen(with setting) engine.Snapshot {
-	namespace := w.namespaceLabels
-	if !inplace.NamespaceModes.Has(namespace[inplace.LabelUpdate]) {
-		namespace = plus(namespace, inplace.LabelUpdate, string(inplace.ModeInPlace))
+	namespace := &metav1.ObjectMeta{Labels: w.within.labels, Annotations: w.within.annotations}
+	if !inplace.NamespaceModes.Has(namespace.Labels[inplace.LabelUpdate]) {
+		namespace.Labels = plus(namespace.Labels, inplace.LabelUpdate, string(inplace.ModeInPlace))
 	}
 	labels, annotations := w.labels, w.annotations
-	for _, each := range with {
-		if each.list {
-			annotations = plus(annotations, each.key, strings.Trim(annotations[each.key]+","+each.value, ","))
-		} else {
-			labels = plus(labels, each.key, each.value)
+	switch with.key {
+	case "":
+	case inplace.LabelUpdate:
+		if _, decided := labels[with.key]; !decided { // who opts a workload out knows the setting
+			labels = plus(labels, with.key, with.value)
 		}
+	case inplace.AnnotationResize:
+		annotations = plus(annotations, with.key, with.value)
+	default: // a list
+		before := inplace.InForce(w.within.annotations, annotations)[with.key]
+		annotations = plus(annotations, with.key, strings.Trim(before+","+with.value, ","))
 	}
-	settings := inplace.SettingsOf(namespace, labels)
-	rules := inplace.Rules{}.For(annotations).Restarting(settings, annotations).Resizing(settings)
-	return engine.Snapshot{Mode: w.kind.ModeOf(namespace, labels), Settings: settings, Rules: rules}
+	return engine.Snapshot{Mode: w.kind.ModeOf(namespace, labels), Settings: inplace.SettingsOf(w.within.annotations, annotations),
+		Rules: inplace.Rules{}.For(inplace.InForce(w.within.annotations, annotations))}
 }
 
 // plus returns a copy of the map with one more entry.
@@ -103,33 +109,11 @@ func plus(entries map[string]string, key, value string) map[string]string {
 	return more
 }
 
-// setting is a setting of a workload that may have to be made in two places.
-type setting []entry
-
-// entry is a label, or an annotation that is a list.
-type entry struct {
-	key, value string
-	list       bool
-}
+// setting is a setting of a workload.
+type setting struct{ key, value string }
 
 // String returns the setting as a manifest has it.
-func (s setting) String() string {
-	var lines []string
-	for _, each := range s {
-		value := each.value
-		if value == string(inplace.ResizeAll) {
-			value = `"` + value + `"` // in YAML a label must not look like a boolean
-		}
-		lines = append(lines, each.key+": "+value)
-	}
-	return strings.Join(lines, " and ")
-}
-
-var (
-	statefulSets   = entry{key: inplace.LabelStatefulSets, value: inplace.StatefulSetsInPlace}
-	restartInPlace = entry{key: inplace.LabelRestart, value: inplace.RestartInPlace}
-	resizeAll      = entry{key: inplace.LabelResize, value: string(inplace.ResizeAll)}
-)
+func (s setting) String() string { return s.key + ": " + s.value }
 
 // trialsFor returns the settings that could take all of these reasons away. A setting takes away reasons of one kind only.
 func trialsFor(reasons inplace.Reasons) []setting {
@@ -138,28 +122,33 @@ func trialsFor(reasons inplace.Reasons) []setting {
 	case len(codes) != 1:
 		return nil
 	case codes[0] == inplace.CodeMode:
-		return []setting{{statefulSets}}
+		return []setting{{inplace.LabelUpdate, inplace.InPlace}}
 	case codes[0] == inplace.CodeResources:
-		return []setting{{resizeAll}}
+		return []setting{{inplace.AnnotationResize, inplace.InPlace}}
 	case codes[0] != inplace.CodeAnnotation:
 		return nil
 	}
-	keys := strings.Join(listable(reasons), ",")
-	if keys == "" {
-		return []setting{{restartInPlace}}
+	var all []setting
+	for _, list := range []struct {
+		key   string
+		check func(entry string) error
+	}{
+		{inplace.AnnotationRestartAnnotations, inplace.CheckRestartAnnotation},
+		{inplace.AnnotationInPlaceAnnotations, inplace.CheckAnnotation},
+	} {
+		if keys := changed(reasons, list.check); len(keys) > 0 {
+			all = append(all, setting{list.key, strings.Join(keys, ",")})
+		}
 	}
-	return []setting{
-		{entry{inplace.AnnotationRestartAnnotations, keys, true}, restartInPlace},
-		{entry{inplace.AnnotationInPlaceAnnotations, keys, true}},
-	}
+	return all
 }
 
-// listable returns the keys of the changed annotations that a user may list; sorted.
-func listable(reasons inplace.Reasons) []string {
+// changed returns the keys of the changed annotations that may be in a list; sorted.
+func changed(reasons inplace.Reasons, check func(entry string) error) []string {
 	var keys []string
 	for _, reason := range reasons {
 		key := jsonpointer.Unescape(strings.TrimPrefix(reason.Path, annotationsPath))
-		if strings.HasPrefix(reason.Path, annotationsPath) && inplace.CheckAnnotation(key) == nil {
+		if strings.HasPrefix(reason.Path, annotationsPath) && check(key) == nil {
 			keys = append(keys, key)
 		}
 	}

@@ -48,8 +48,11 @@ func deployment() *apps.Deployment {
 
 func TestWhatAnEditWouldHaveBeen(t *testing.T) {
 	none := map[string]string{}
+	const notListed = "annotation kubectl.kubernetes.io/restartedAt changed " +
+		"(with annotation stayput.dev/restart-annotations=kubectl.kubernetes.io/restartedAt containers restart in their pods)"
+	const restartedAtListed = "stayput.dev/restart-annotations: kubectl.kubernetes.io/restartedAt"
 	checksumSettings := []string{
-		"stayput.dev/restart-annotations: checksum/config and stayput.dev/restart: in-place",
+		"stayput.dev/restart-annotations: checksum/config",
 		"stayput.dev/in-place-annotations: checksum/config",
 	}
 	for name, c := range map[string]struct {
@@ -61,33 +64,32 @@ func TestWhatAnEditWouldHaveBeen(t *testing.T) {
 		"image":       {container: [2]string{v1, v2}, labels: none},
 		"environment": {container: [2]string{withEnv, v1}, reasons: "/spec/containers/0/env removed"},
 		"restart": {annotations: [2]string{restart1, restart2}, container: [2]string{v1, v1},
-			reasons:  "annotation kubectl.kubernetes.io/restartedAt changed (with label stayput.dev/restart=in-place containers restart in their pods)",
-			settings: []string{"stayput.dev/restart: in-place"}},
-		"restart where the namespace has the label": {annotations: [2]string{restart1, restart2}, container: [2]string{v1, v1},
-			onNamespace: map[string]string{"stayput.dev/restart": "in-place"}},
+			reasons:  notListed,
+			settings: []string{restartedAtListed}},
+		"restart where the namespace lists it": {annotations: [2]string{restart1, restart2}, container: [2]string{v1, v1},
+			onNamespace: map[string]string{"stayput.dev/restart-annotations": "kubectl.kubernetes.io/restartedAt"}},
 		"CPU": {container: [2]string{small, large},
-			reasons:  "cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says whether it needs a restart",
-			settings: []string{`stayput.dev/resize: "true"`}},
-		"CPU where the label is there": {container: [2]string{small, large}, labels: map[string]string{"stayput.dev/resize": "true"}},
+			reasons:  "cpu of container app changed, and neither its resizePolicy nor annotation stayput.dev/resize says whether it needs a restart",
+			settings: []string{"stayput.dev/resize: in-place"}},
+		"CPU where the setting is there": {container: [2]string{small, large}, lists: map[string]string{"stayput.dev/resize": "in-place"}},
 		"checksum": {annotations: [2]string{sum1, sum2}, container: [2]string{v1, v2},
 			reasons: "annotation checksum/config changed", settings: checksumSettings},
 		"checksum where another annotation is listed": {annotations: [2]string{sum1 + `,"note":"1"`, sum2 + `,"note":"2"`},
 			container: [2]string{v1, v1}, lists: map[string]string{"stayput.dev/in-place-annotations": "note"},
 			reasons: "annotation checksum/config changed", settings: checksumSettings},
 		"checksum and restart": {annotations: [2]string{sum1 + "," + restart1, sum2 + "," + restart2}, container: [2]string{v1, v1},
-			reasons: "annotation checksum/config changed; annotation kubectl.kubernetes.io/restartedAt changed " +
-				"(with label stayput.dev/restart=in-place containers restart in their pods)",
-			settings: checksumSettings[:1]},
+			reasons:  "annotation checksum/config changed; " + notListed,
+			settings: []string{"stayput.dev/restart-annotations: checksum/config,kubectl.kubernetes.io/restartedAt"}},
 		"checksum and environment": {annotations: [2]string{sum1, sum2}, container: [2]string{v1, withEnv},
 			reasons: "annotation checksum/config changed; /spec/containers/0/env added"},
 		"restart and CPU, each with a setting of its own": {annotations: [2]string{restart1, restart2}, container: [2]string{small, large},
-			reasons: "annotation kubectl.kubernetes.io/restartedAt changed (with label stayput.dev/restart=in-place containers restart in their pods); " +
-				"cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says whether it needs a restart"},
-		"workload opted out": {container: [2]string{v1, v2}, labels: map[string]string{"stayput.dev/update": "recreate"},
-			reasons: `not updated in place: label stayput.dev/update is "recreate"`},
+			reasons: notListed + "; cpu of container app changed, and neither its resizePolicy nor annotation stayput.dev/resize says whether it needs a restart"},
+		"workload opted out": {container: [2]string{v1, v2}, labels: map[string]string{"stayput.dev/update": "native"},
+			reasons: `not updated in place: label stayput.dev/update is "native"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := workload{labels: c.labels, annotations: c.lists, namespaceLabels: c.onNamespace, kind: observe.Deployments, object: deployment()}
+			w := workload{labels: c.labels, annotations: c.lists, within: metadata{annotations: c.onNamespace},
+				kind: observe.Deployments, object: deployment()}
 			judged := w.judge(rollout{from: template(t, c.annotations[0], c.container[0]), to: template(t, c.annotations[1], c.container[1])})
 			if got := judged.reasons.String(); got != c.reasons {
 				t.Errorf("reasons are %q, want %q", got, c.reasons)
@@ -99,6 +101,9 @@ func TestWhatAnEditWouldHaveBeen(t *testing.T) {
 	}
 }
 
+// everyKind are the labels of a namespace whose StatefulSets are updated in place, too.
+var everyKind = map[string]string{inplace.LabelUpdate: inplace.InPlace, inplace.LabelKinds: "deployments.daemonsets.statefulsets"}
+
 func TestStrategiesCount(t *testing.T) {
 	recreate, one := deployment(), intstr.FromInt32(1)
 	recreate.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
@@ -106,7 +111,7 @@ func TestStrategiesCount(t *testing.T) {
 	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 	notNow := &apps.StatefulSet{}
 	of := func(kind observe.Kind, object apps.Workload) workload {
-		return workload{kind: kind, object: object, labels: map[string]string{inplace.LabelStatefulSets: inplace.StatefulSetsInPlace}}
+		return workload{kind: kind, object: object, within: metadata{labels: everyKind}}
 	}
 	notNow.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 	surging.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
@@ -170,7 +175,7 @@ func TestPlaceHasNoIndexes(t *testing.T) {
 func TestTally(t *testing.T) {
 	shop := workload{kind: observe.Deployments, namespace: "shop", name: "web", labels: map[string]string{"team": "a"},
 		object: deployment()}
-	other := workload{kind: observe.DaemonSets, namespace: "other", name: "agent", namespaceLabels: map[string]string{"team": "b"},
+	other := workload{kind: observe.DaemonSets, namespace: "other", name: "agent", within: metadata{labels: map[string]string{"team": "b"}},
 		object: &apps.DaemonSet{}}
 	counted := newTally("team")
 	counted.add(shop, history{1: template(t, "", v1), 2: template(t, "", v2), 3: template(t, restart1, v2)})
@@ -216,7 +221,7 @@ reasons:
 rollouts: 5
 settings:
 - rollouts: 1
-  setting: 'stayput.dev/restart: in-place'
+  setting: 'stayput.dev/restart-annotations: kubectl.kubernetes.io/restartedAt'
 troubles: []
 unchanged: 1
 withSetting: 1
@@ -232,7 +237,7 @@ func TestJudgesAsStayputDoes(t *testing.T) {
 		after := c.Template()
 		before := parsed(t, after)
 		c.Edit(&after)
-		w := workload{labels: c.Labels, annotations: c.Annotations, kind: observe.Deployments, object: deployment()}
+		w := workload{annotations: c.Annotations, kind: observe.Deployments, object: deployment()}
 		reasons := w.judge(rollout{from: before, to: parsed(t, after)}).reasons
 		if got := edit.RecreatePrefix + reasons.String(); c.InPlace() != (len(reasons) == 0) || !c.InPlace() && got != c.Decision {
 			t.Errorf("%s: got %q, want %q", c.Name, got, c.Decision)

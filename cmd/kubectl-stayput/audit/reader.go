@@ -58,10 +58,10 @@ type subject struct {
 // audit is one audit in progress.
 type audit struct {
 	Reader
-	tally           *tally
-	namespaceLabels map[string]map[string]string
-	subjects        map[types.UID]*subject
-	events          troublesByName
+	tally      *tally
+	namespaces map[string]metadata
+	subjects   map[types.UID]*subject
+	events     troublesByName
 	// complete are the workloads whose history has been read.
 	complete  chan *subject
 	read, all int
@@ -74,9 +74,12 @@ func (r Reader) Audit(ctx context.Context) (Report, error) {
 	return a.tally.report(), err
 }
 
+// metadata are the labels and annotations of a namespace.
+type metadata struct{ labels, annotations map[string]string }
+
 func newAudit(r Reader) *audit {
 	return &audit{Reader: r, tally: newTally(r.Label), subjects: map[types.UID]*subject{}, complete: make(chan *subject),
-		namespaceLabels: map[string]map[string]string{}, events: troublesByName{}}
+		namespaces: map[string]metadata{}, events: troublesByName{}}
 }
 
 // run compares on all processors while it reads on: with many workloads, comparing takes longer.
@@ -135,17 +138,17 @@ func (r Reader) eachMeta(ctx context.Context, kind schema.GroupVersionKind, do f
 	})
 }
 
-// readNamespaces reads labels of namespaces. A user who may not read them gets an audit of namespaces without labels.
+// readNamespaces reads the metadata of namespaces. A user who may not read them gets an audit of namespaces without labels.
 func (a *audit) readNamespaces(ctx context.Context) error {
 	kind := corev1.SchemeGroupVersion.WithKind("Namespace")
 	var err error
 	if a.Namespace == "" {
-		err = a.eachMeta(ctx, kind, func(of *metav1.PartialObjectMetadata) { a.namespaceLabels[of.Name] = of.Labels })
+		err = a.eachMeta(ctx, kind, func(of *metav1.PartialObjectMetadata) { a.namespaces[of.Name] = metadata{of.Labels, of.Annotations} })
 	} else {
 		namespace := &metav1.PartialObjectMetadata{}
 		namespace.SetGroupVersionKind(kind)
 		err = a.Get(ctx, types.NamespacedName{Name: a.Namespace}, namespace)
-		a.namespaceLabels[a.Namespace] = namespace.Labels
+		a.namespaces[a.Namespace] = metadata{namespace.Labels, namespace.Annotations}
 	}
 	if apierrors.IsForbidden(err) {
 		return nil
@@ -171,9 +174,9 @@ func keep(of apps.Workload) {
 	*of.PodTemplate() = apps.Template{}
 	of.SetManagedFields(nil)
 	annotations := map[string]string{}
-	for _, key := range inplace.SettingAnnotations {
-		if value, has := of.GetAnnotations()[key]; has {
-			annotations[key] = value
+	for _, setting := range inplace.Annotations {
+		if value, has := of.GetAnnotations()[setting.Key]; has {
+			annotations[setting.Key] = value
 		}
 	}
 	of.SetAnnotations(annotations)
@@ -190,7 +193,7 @@ func (a *audit) add(kind observe.Kind, of apps.Workload) {
 	}
 	a.subjects[of.GetUID()] = &subject{history: history{}, workload: workload{met: met,
 		kind: kind, namespace: of.GetNamespace(), name: of.GetName(), object: of,
-		namespaceLabels: a.namespaceLabels[of.GetNamespace()], labels: of.GetLabels(), annotations: of.GetAnnotations()}}
+		within: a.namespaces[of.GetNamespace()], labels: of.GetLabels(), annotations: of.GetAnnotations()}}
 }
 
 // revisionKinds are the kinds of objects that hold revisions.

@@ -180,8 +180,8 @@ func TestAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := Counts{All: 4, InPlace: 3, WithSetting: 1} // the edit of web, its undo, the edit of agent; that of db
-	want := Report{Workloads: 3, Counts: all, Settings: []Setting{{Setting: "stayput.dev/statefulsets: in-place", Rollouts: 1}},
-		Label: "team", Labels: []Group{{"a", all}}, Namespaces: []Group{{"shop", all}}, Reasons: []Reason{}, Troubles: []Trouble{}}
+	want := Report{Workloads: 3, Counts: all, Settings: []Setting{{Setting: "stayput.dev/update: in-place", Rollouts: 1}}, Label: "team",
+		Labels: []Group{{"a", all}}, Namespaces: []Group{{"shop", all}}, Reasons: []Reason{}, Troubles: []Trouble{}}
 	if got := marshal(t, report); got != marshal(t, want) {
 		t.Errorf("got  %s\nwant %s", got, marshal(t, want))
 	}

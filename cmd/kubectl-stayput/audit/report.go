@@ -106,7 +106,7 @@ func (t *tally) add(w workload, known history) {
 func (t *tally) count(w workload, judged verdict) {
 	counts := []*Counts{&t.all, at(t.namespaces, w.namespace)}
 	if t.label != "" {
-		counts = append(counts, at(t.labels, cmp.Or(w.labels[t.label], w.namespaceLabels[t.label])))
+		counts = append(counts, at(t.labels, cmp.Or(w.labels[t.label], w.within.labels[t.label])))
 	}
 	for _, each := range counts {
 		each.add(judged)

@@ -50,7 +50,7 @@ in place with a setting   1          33%
 native                    1          33%
 
 ROLLOUTS   SETTING THAT WOULD MAKE THEM IN PLACE
-1          stayput.dev/restart: in-place
+1          stayput.dev/restart-annotations: kubectl.kubernetes.io/restartedAt
 
 ROLLOUTS   REASON WHY NATIVE   FIELD                     EXAMPLE
 1          TemplateField       /spec/containers/*/args   deployment/web in shop, revision 4: /spec/containers/0/args added

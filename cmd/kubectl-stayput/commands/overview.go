@@ -135,7 +135,7 @@ func (s overview) printWorkloads(ctx context.Context, out io.Writer, namespace c
 		if updating[each.UID] {
 			update = "in place"
 		}
-		mode := cmp.Or(string(each.kind.ModeOf(namespace.Labels, each.Labels)), "recreate")
+		mode := cmp.Or(string(each.kind.ModeOf(&namespace, each.Labels)), inplace.Native)
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n",
 			namespace.Name, each.kind.Workload.Name, each.Name, mode, update, cmp.Or(oneLine(each.Annotations[inplace.AnnotationDecision]), "-"))
 	}

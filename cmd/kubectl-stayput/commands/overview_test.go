@@ -89,7 +89,7 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: owner,
 			Labels: map[string]string{inplace.LabelUpdating: "1767262800"}}},
 		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: "agent",
-			Labels: map[string]string{inplace.LabelUpdate: "recreate"}}},
+			Labels: map[string]string{inplace.LabelUpdate: inplace.Native}}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "unmanaged"}},
 		&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Reason: report.EventBypassed, Note: "was not held",
 			Regarding: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}},
@@ -97,7 +97,7 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 	rows := [][]string{
 		{"Warning: Deployment shop/web: was not held"},
 		{"shop", "Deployment", "web", "in-place", "in place", "in place: restarts app"},
-		{"shop", "DaemonSet", "agent", "recreate", "-", "-"},
+		{"shop", "DaemonSet", "agent", "native", "-", "-"},
 	}
 	for _, row := range rows {
 		if !strings.Contains(strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(strings.Join(row, " ")), " ")) {
@@ -112,7 +112,7 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 func TestUnknownCommand(t *testing.T) {
 	for name, want := range map[string]string{
 		"statsu": "did you mean status?",
-		"undo":   "it is audit, check, completion, help, plan, promote, restart, status or version",
+		"undo":   "it is audit, check, completion, help, plan, promote, restart, settings, status or version",
 	} {
 		var errs bytes.Buffer
 		code := Run(t.Context(), []string{name}, streams{Out: &bytes.Buffer{}, ErrOut: &errs})

@@ -174,10 +174,11 @@ func (p *planner) plan(ctx context.Context, wanted *unstructured.Unstructured) r
 	if apps.SameTemplate(*was.PodTemplate(), *will.PodTemplate()) {
 		return planned.with(unchanged, "")
 	}
-	preview, err := preview(ctx, p.reader(p.warnings.answer() != ""), *kind, was, will)
+	preview, settings, err := preview(ctx, p.reader(p.warnings.answer() != ""), *kind, was, will)
 	if err != nil {
 		return planned.with(failed, err.Error())
 	}
+	planned.settings = settings
 	return planned.decided(preview, p.warnings.answer())
 }
 
@@ -204,21 +205,24 @@ func readBoth(kind observe.Kind, stored, applied *unstructured.Unstructured) (wa
 	return was, will, cmp.Or(readInto(was, stored), readInto(will, applied))
 }
 
-// preview previews an edit. PodDisruptionBudgets and autoscalers are in it if the user may list them: custom roles may not allow it.
-func preview(ctx context.Context, reader observe.Reader, kind observe.Kind, was, will apps.Workload) (steps.Preview, error) {
+// preview previews an edit, and says which settings the workload then has. PodDisruptionBudgets and autoscalers are in it if the user may
+// list them: custom roles may not allow it.
+func preview(
+	ctx context.Context, reader observe.Reader, kind observe.Kind, was, will apps.Workload,
+) (preview steps.Preview, settings []string, err error) {
 	rollout, err := kind.Edited(ctx, reader, will)
 	if err != nil {
-		return steps.Preview{}, err
+		return preview, nil, err
 	}
 	seen, key := rollout.Snapshot(), client.ObjectKeyFromObject(will)
 	claims := readiness.ClaimsOf(will.PodTemplate().Decoded().Spec)
 	if seen.DryRun.Claim, err = observe.ClaimForOneNode(ctx, reader, key.Namespace, claims); err != nil {
-		return steps.Preview{}, err
+		return preview, nil, err
 	}
 	if err := utilerrors.FilterOut(reader.WithBudgets(ctx, key.Namespace, seen), apierrors.IsForbidden); err != nil {
-		return steps.Preview{}, err
+		return preview, nil, err
 	}
-	preview := rollout.Preview(*was.PodTemplate())
+	preview = rollout.Preview(*was.PodTemplate())
 	preview.Autoscaler, err = reader.AboutAutoscalers(ctx, kind, key, preview.Change)
-	return preview, utilerrors.FilterOut(err, apierrors.IsForbidden)
+	return preview, aboutSettings(kind, rollout), utilerrors.FilterOut(err, apierrors.IsForbidden)
 }

@@ -47,7 +47,7 @@ func db() *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db",
-			Labels: map[string]string{inplace.LabelStatefulSets: string(inplace.ModeInPlace)}},
+			Labels: map[string]string{inplace.LabelUpdate: inplace.InPlace}},
 		Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3)), Template: template(),
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 	}
@@ -81,14 +81,14 @@ func stored(mode string) map[string]runtime.Object {
 	return map[string]runtime.Object{shopPath: shop(mode), webPath: web(), agentPath: agent()}
 }
 
-// at labels the workload with the partition.
+// at annotates the workload with the partition.
 func at(partition string, object map[string]any) map[string]any {
-	object["metadata"].(map[string]any)["labels"] = map[string]any{inplace.LabelPartition: partition}
+	object["metadata"].(map[string]any)["annotations"] = map[string]any{inplace.AnnotationPartition: partition}
 	return object
 }
 
-// halfKept is Stayput's warning about a partition of 50percent.
-const halfKept = "partition 50percent: so many pods stay at the current revision until the partition is lowered or removed, " +
+// halfKept is Stayput's warning about a partition of 50%.
+const halfKept = "partition 50%: so many pods stay at the current revision until the partition is lowered or removed, " +
 	"or Stayput is uninstalled"
 
 func TestPlan(t *testing.T) {
@@ -116,7 +116,7 @@ func TestPlan(t *testing.T) {
 		"Stayput decides otherwise: recreate": {"in-place", []any{written("Deployment", "web", otherImage)},
 			[]string{"stayput: recreate: it was given back"}, 2,
 			[]string{"shop deployment/web recreate it was given back"}},
-		"partition": {"in-place", []any{at("50percent", written("Deployment", "web", otherImage))},
+		"partition": {"in-place", []any{at("50%", written("Deployment", "web", otherImage))},
 			[]string{"stayput: in place: restarts app", "stayput: " + halfKept}, 0,
 			[]string{"restarts app in 2 of 4 pods, 1 at a time; " + halfKept}},
 		"partition of a DaemonSet": {"in-place", []any{at("3", written("DaemonSet", "agent", otherImage))}, nil, 0,
@@ -303,7 +303,7 @@ func TestPlanDemands(t *testing.T) {
 // TestPlanOfAResize checks that the plan distinguishes containers that restart from containers that are only resized.
 func TestPlanOfAResize(t *testing.T) {
 	was := web()
-	was.Labels = map[string]string{inplace.LabelResize: "true"}
+	was.Annotations = map[string]string{inplace.AnnotationResize: inplace.InPlace}
 	was.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	s := serve(t, map[string]runtime.Object{shopPath: shop("in-place"), webPath: was})
 	for text, want := range map[string]string{

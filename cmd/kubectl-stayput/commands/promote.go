@@ -33,7 +33,7 @@ func newPromote(cluster *connection, std streams) *cobra.Command {
 			"Without --to, twice as many pods are updated as in the stage before: of ten pods 1, 2, 4, 8, and then all.\n" +
 			"The stage before must be reached: promote waits for that first. If no update is in progress, it changes nothing.\n" +
 			"It exits with 0 when the stage is reached, or nothing is to be promoted; and with 1 when the update stalls.",
-		Example:           "  kubectl stayput promote deployment/web\n  kubectl stayput promote daemonset/agent --to 25percent --timeout 10m",
+		Example:           "  kubectl stayput promote deployment/web\n  kubectl stayput promote daemonset/agent --to 25% --timeout 10m",
 		ValidArgsFunction: cluster.completeWorkload(),
 		RunE: func(promote *cobra.Command, arguments []string) error {
 			s, err := statusOf(cluster, arguments)
@@ -48,16 +48,16 @@ func newPromote(cluster *connection, std streams) *cobra.Command {
 			return p.within(promote.Context(), timeout)
 		},
 	}
-	promote.Flags().StringVar(&to, "to", "", "how many `pods` keep their old revision: a number, or 0percent to 100percent; the next stage if empty")
+	promote.Flags().StringVar(&to, "to", "", "how many `pods` keep their old revision: a number, or 0% to 100%; the next stage if empty")
 	promote.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait, such as 10m; 0 is until the stage is reached or the update stalls")
 	return promote
 }
 
 // targetOf returns the partition that the flag names.
 func targetOf(to string) (inplace.Partition, error) {
-	target := inplace.Partition{Value: strings.Replace(to, "%", "percent", 1)}
+	target := inplace.Partition{Value: to}
 	if target.Flaw() != "" {
-		return target, fmt.Errorf("--to: %q is neither a number of pods nor 0percent to 100percent", to)
+		return target, fmt.Errorf("--to: %q is neither a number of pods nor 0%% to 100%%", to)
 	}
 	return target, nil
 }
@@ -221,7 +221,7 @@ func (p *promotion) lower(ctx context.Context, rollout engine.Rollout) (bool, er
 }
 
 // lowering returns the patch that sets the partition. It fails if the partition or the template is no longer what was read. A change of
-// labels does not change the generation.
+// annotations does not change the generation.
 func lowering(kind observe.Kind, workload client.Object, to inplace.Partition, stage steps.Stage) []jsonpatch.Operation {
 	operations := []jsonpatch.Operation{
 		jsonpatch.NewOperation("test", "/metadata/uid", workload.GetUID()),
@@ -230,7 +230,9 @@ func lowering(kind observe.Kind, workload client.Object, to inplace.Partition, s
 	if kind.OwnPartition != "" {
 		return append(operations, jsonpatch.NewOperation("replace", kind.OwnPartition, to.Keeps(stage.Pods)))
 	}
-	path := patches.Pointer("metadata", "labels", inplace.LabelPartition)
-	return append(operations, jsonpatch.NewOperation("test", path, workload.GetLabels()[inplace.LabelPartition]),
-		jsonpatch.NewOperation("replace", path, to.Value))
+	path := patches.Pointer("metadata", "annotations", inplace.AnnotationPartition)
+	if own, has := workload.GetAnnotations()[inplace.AnnotationPartition]; has {
+		operations = append(operations, jsonpatch.NewOperation("test", path, own))
+	}
+	return append(operations, jsonpatch.NewOperation("add", path, to.Value))
 }

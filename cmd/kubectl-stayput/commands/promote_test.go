@@ -25,7 +25,7 @@ const podsPath = "/api/v1/namespaces/shop/pods/"
 // staged returns the Deployment web with four pods, so many of which are updated and available, at a partition.
 func staged(updated int32, partition string) map[string]runtime.Object {
 	d := web()
-	d.Labels = map[string]string{inplace.LabelPartition: partition}
+	d.Annotations = map[string]string{inplace.AnnotationPartition: partition}
 	d.Spec.Template.Spec.Containers[0].Image = "app:2"
 	d.Status = appsv1.DeploymentStatus{Replicas: 4, UpdatedReplicas: updated, AvailableReplicas: 4}
 	marks := map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"}
@@ -64,13 +64,12 @@ func TestPromote(t *testing.T) {
 		flags    []string
 		want     string
 	}{
-		"to the next stage":    {[]string{"3"}, []string{"2"}, nil, "2 of 4 pods are updated, 2 keep their old revision\n"},
-		"from a percentage":    {[]string{"75percent"}, []string{"2"}, nil, "2 of 4 pods are updated, 2 keep"},
-		"to the last stage":    {[]string{"2"}, []string{"0"}, nil, "deployment web is updated: all 4 pods\n"},
-		"to a number":          {[]string{"3"}, []string{"1"}, []string{"--to", "1"}, "3 of 4 pods are updated, 1 keep"},
-		"to a percentage":      {[]string{"3"}, []string{"50percent"}, []string{"--to", "50percent"}, "2 of 4 pods are updated"},
-		"to a percentage in %": {[]string{"3"}, []string{"50percent"}, []string{"--to", "50%"}, "2 of 4 pods are updated"},
-		"to the same stage":    {[]string{"3"}, nil, []string{"--to", "75percent"}, "has reached its stage: 1 of 4 pods are updated"},
+		"to the next stage": {[]string{"3"}, []string{"2"}, nil, "2 of 4 pods are updated, 2 keep their old revision\n"},
+		"from a percentage": {[]string{"75%"}, []string{"2"}, nil, "2 of 4 pods are updated, 2 keep"},
+		"to the last stage": {[]string{"2"}, []string{"0"}, nil, "deployment web is updated: all 4 pods\n"},
+		"to a number":       {[]string{"3"}, []string{"1"}, []string{"--to", "1"}, "3 of 4 pods are updated, 1 keep"},
+		"to a percentage":   {[]string{"3"}, []string{"50%"}, []string{"--to", "50%"}, "2 of 4 pods are updated"},
+		"to the same stage": {[]string{"3"}, nil, []string{"--to", "75%"}, "has reached its stage: 1 of 4 pods are updated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept := inplace.Partition{Value: test.from[0]}.Keeps(4)
@@ -119,16 +118,17 @@ func TestPromoteFails(t *testing.T) {
 		flags  []string
 		want   string
 	}{
-		"stalled":      {condition(`ReplicaSet "new" has timed out progressing.`), nil, `stalled: ReplicaSet "new" has timed out progressing.`},
-		"native":       {func(d *appsv1.Deployment) { d.Spec.Strategy.Type = "Recreate" }, nil, "the update is native"},
-		"no mode":      {func(d *appsv1.Deployment) { d.Labels[inplace.LabelUpdate] = "recreate" }, nil, `label stayput.dev/update is "recreate"`},
-		"no partition": {func(d *appsv1.Deployment) { d.Labels[inplace.LabelPartition] = "half" }, nil, `"half" is neither a number`},
+		"stalled": {condition(`ReplicaSet "new" has timed out progressing.`), nil, `stalled: ReplicaSet "new" has timed out progressing.`},
+		"native":  {func(d *appsv1.Deployment) { d.Spec.Strategy.Type = "Recreate" }, nil, "the update is native"},
+		"no mode": {func(d *appsv1.Deployment) { d.Labels = map[string]string{inplace.LabelUpdate: inplace.Native} }, nil,
+			`label stayput.dev/update is "native"`},
+		"no partition": {func(d *appsv1.Deployment) { d.Annotations[inplace.AnnotationPartition] = "half" }, nil, `"half" is neither a number`},
 		"in no window": {func(d *appsv1.Deployment) {
-			d.Annotations = map[string]string{inplace.AnnotationMaintenanceWindow: closedNow()}
+			d.Annotations[inplace.AnnotationMaintenanceWindow] = closedNow()
 		}, []string{"--timeout", "10ms"}, "1 of 4 pods are updated, and all others wait for the maintenance window, which opens on "},
 		"raised":           {nil, []string{"--to", "4"}, "--to 4 would keep 4 pods, and only 3 keep their old revision"},
-		"an invalid stage": {nil, []string{"--to", "half"}, `--to: "half" is neither a number of pods nor 0percent to 100percent`},
-		"not in time": {func(d *appsv1.Deployment) { d.Labels[inplace.LabelPartition] = "1" }, []string{"--timeout", "10ms"},
+		"an invalid stage": {nil, []string{"--to", "half"}, `--to: "half" is neither a number of pods nor 0% to 100%`},
+		"not in time": {func(d *appsv1.Deployment) { d.Annotations[inplace.AnnotationPartition] = "1" }, []string{"--timeout", "10ms"},
 			"timed out after 10ms: Waiting for deployment web: 1 of 4 pods are updated, 1 keep their old revision"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestPromoteEndsWhenTheWorkloadChanges(t *testing.T) {
 			s := serve(t, staged(1, "3"))
 			s.write = func(string, []byte) {
 				d := s.objects[webPath].(*appsv1.Deployment)
-				d.Labels[inplace.LabelPartition] = "2"
+				d.Annotations[inplace.AnnotationPartition] = "2"
 				test.change(d)
 			}
 			if said, code := s.run("promote", "deploy/web", "-n", "shop"); code != 1 || !strings.Contains(said.err, test.want) {

@@ -65,8 +65,8 @@ func New(std streams) *cobra.Command {
 	plugin.SetErr(std.ErrOut)
 	cluster := connect(plugin.PersistentFlags())
 	cluster.completeFlags(plugin)
-	plugin.AddCommand(newPlan(cluster, std), newStatus(cluster, std), newPromote(cluster, std), newRestart(cluster, std),
-		newAudit(cluster, std), newCheck(cluster, std), newVersion(std))
+	plugin.AddCommand(newPlan(cluster, std), newStatus(cluster, std), newSettings(cluster, std), newPromote(cluster, std),
+		newRestart(cluster, std), newAudit(cluster, std), newCheck(cluster, std), newVersion(std))
 	addCompletion(plugin)
 	return plugin
 }

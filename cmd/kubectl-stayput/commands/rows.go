@@ -62,6 +62,8 @@ type row struct {
 	Refused bool     `json:"refused,omitempty"`
 	// DecidedBy is empty if there was nothing to decide.
 	DecidedBy judge `json:"decidedBy,omitempty"`
+	// settings are the lines about settings in the table.
+	settings []string
 }
 
 type reason struct {
@@ -185,6 +187,9 @@ func printTable(rows []row, out io.Writer) error {
 	for _, r := range rows {
 		plan := painted.paint(words[r.Plan], cmp.Or(paints[r.Plan], plain))
 		fmt.Fprintf(table, "%s\t%s/%s\t%s\t%s\n", r.Namespace, strings.ToLower(r.Kind), r.Name, plan, r.Message)
+		for _, line := range r.settings {
+			fmt.Fprintf(table, "\t\t%s\t%s\n", painted.paint("", plain), line)
+		}
 	}
 	return table.Flush()
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -29,7 +30,10 @@ type sight struct {
 func (s sight) print(out io.Writer) error {
 	workload := s.rollout.Workload()
 	fmt.Fprintf(out, "%s %s/%s\n", s.kind.Workload.Name, workload.GetNamespace(), workload.GetName())
-	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(s.rollout.Snapshot().Mode), string(inplace.ModeRecreate)))
+	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(s.rollout.Snapshot().Mode), string(inplace.ModeNative)))
+	if about := aboutSettings(s.kind, s.rollout); len(about) > 0 {
+		fmt.Fprintf(out, "Settings:   %s\n", strings.Join(about, "\n            "))
+	}
 	fmt.Fprintf(out, "Last edit:  %s\n", s.lastEdit())
 	fmt.Fprintf(out, "Update:     %s\n\n", s.update())
 	if err := s.printPods(out); err != nil {

@@ -186,7 +186,7 @@ func (s *status) addDisruption(ctx context.Context, seen *engine.Snapshot) (err 
 // addNodes adds the nodes if the user asks for an order of nodes, or for images only, and may list them: the role edit does not allow it.
 // There may be thousands of nodes, and what they say of labels and images rarely changes, so they are read once.
 func (s *status) addNodes(ctx context.Context, rollout engine.Rollout) error {
-	if inplace.NodeOrderOf(rollout.Workload().GetAnnotations()).None() && rollout.Images().Nodes == 0 {
+	if inplace.NodeOrderOf(rollout.Snapshot().Settings.InForce(rollout.Workload())).None() && rollout.Images().Nodes == 0 {
 		return nil
 	}
 	if s.nodes == nil {

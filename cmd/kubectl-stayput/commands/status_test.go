@@ -122,7 +122,7 @@ Events (UTC):
 // TestStatusAtAPartition checks that a pod that was taken out of service, but not patched, is at the partition as well.
 func TestStatusAtAPartition(t *testing.T) {
 	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
-	objects[webPath].(*appsv1.Deployment).Labels = map[string]string{inplace.LabelPartition: "2"}
+	objects[webPath].(*appsv1.Deployment).Annotations = map[string]string{inplace.AnnotationPartition: "2"}
 	said, code := serve(t, objects).run("status", "deploy/web", "-n", "shop")
 	for _, part := range []string{"Update: in place, 1 of 4 pods updated, 2 at the partition",
 		"d node-d old at partition the partition to be lowered or removed"} {
@@ -136,7 +136,7 @@ func TestStatusAtAPartition(t *testing.T) {
 // list nodes.
 func TestStatusWhereImagesArePulledOnly(t *testing.T) {
 	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
-	objects[webPath].(*appsv1.Deployment).Labels = map[string]string{inplace.LabelPartition: "100percent"}
+	objects[webPath].(*appsv1.Deployment).Annotations = map[string]string{inplace.AnnotationPartition: "100%"}
 	for _, name := range []string{"node-c", "node-d"} {
 		objects["/api/v1/nodes/"+name] = &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 			ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -182,7 +182,7 @@ func TestStatusInAnOrderOfNodes(t *testing.T) {
 func TestStatusOfANativeOne(t *testing.T) {
 	s := serve(t, partial("", map[string]string{"app": "web"}))
 	said, _ := s.run("status", "deployments.apps", "web", "-n", "shop")
-	for _, part := range []string{"Mode:       recreate", "the namespace has no label stayput.dev/update",
+	for _, part := range []string{"Mode:       native", "the namespace has no label stayput.dev/update",
 		"its replacement by the Deployment controller"} {
 		if !strings.Contains(said.out, part) {
 			t.Errorf("%q is missing in:\n%s%s", part, said.out, said.err)

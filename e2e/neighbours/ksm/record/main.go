@@ -63,7 +63,8 @@ func run() error {
 	exporter := exec.CommandContext(ctx, program, "--kubeconfig", os.Getenv("KUBECONFIG"), "--namespaces", namespace,
 		"--host", host, "--port", port, "--telemetry-host", host, "--telemetry-port", "18081",
 		"--resources", "pods,deployments,daemonsets",
-		"--metric-labels-allowlist", "pods=[pod-template-hash,controller-revision-hash],daemonsets=[stayput.dev/partition]")
+		"--metric-labels-allowlist", "pods=[pod-template-hash,controller-revision-hash]",
+		"--metric-annotations-allowlist", "daemonsets=[stayput.dev/partition]")
 	exporter.Stderr = io.Discard
 	if err := exporter.Start(); err != nil {
 		return err
@@ -95,8 +96,8 @@ func create() error {
 }
 
 func update() error {
-	script := fmt.Sprintf("kubectl -n %[1]s label deployment/staged stayput.dev/partition=50percent\n"+
-		"kubectl -n %[1]s label daemonset/staged-agent stayput.dev/partition=2\n", namespace)
+	script := fmt.Sprintf("kubectl -n %[1]s annotate deployment/staged stayput.dev/partition=50%%\n"+
+		"kubectl -n %[1]s annotate daemonset/staged-agent stayput.dev/partition=2\n", namespace)
 	for name, image := range workloads {
 		script += fmt.Sprintf("kubectl -n %s set image deployment/%s app=127.0.0.1:5000/%s\n", namespace, name, image)
 	}
