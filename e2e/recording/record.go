@@ -43,7 +43,7 @@ func printedBy(text string, begun time.Time) ([]line, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer input.Close()
+	defer func() { _ = input.Close() }()
 	output, err := command.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -3,9 +3,9 @@ package main
 import (
 	"encoding/xml"
 	"errors"
+	"html"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -138,19 +138,20 @@ func TestRows(t *testing.T) {
 
 // TestCommitted checks the recordings that the documents show.
 func TestCommitted(t *testing.T) {
-	pictures, err := filepath.Glob("../../docs/*.svg")
-	if err != nil || len(pictures) == 0 {
-		t.Fatal(pictures, err)
-	}
-	for _, picture := range pictures {
-		svg, err := os.ReadFile(picture)
+	for _, r := range recordings {
+		svg, err := os.ReadFile("../../docs/" + r.file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(svg) > 60<<10 {
-			t.Errorf("%s has %d bytes", picture, len(svg))
+			t.Errorf("%s has %d bytes", r.file, len(svg))
 		}
 		wellFormed(t, string(svg))
+		for _, command := range r.shown {
+			if !strings.Contains(string(svg), "$ "+html.EscapeString(command)+"\n") {
+				t.Errorf("%s does not show %s: run make recording", r.file, command)
+			}
+		}
 	}
 }
 
