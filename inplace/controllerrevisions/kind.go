@@ -27,6 +27,9 @@ type Kind interface {
 	Finished() bool
 	// Strategy returns why the workload's own strategy excludes updates in place; nil if it does not.
 	Strategy() *inplace.Reason
+	// On returns the kind with what follows from the snapshot. A native controller may look at pods and nodes before it knows how many pods it
+	// wants, and where.
+	On(seen *engine.Snapshot) Kind
 	// Replicas returns how many pods the native controller wants.
 	Replicas() int
 	// Housekeeping returns why it deletes the pod whatever its revision is; empty if it does not.
@@ -64,20 +67,6 @@ type Special interface {
 	ReachingPods(change edit.Change) edit.Change
 	// Lacks returns what the workload gives its new pods besides the template, and the pod does not have; nil if it has all.
 	Lacks(pod *corev1.Pod) *inplace.Reason
-}
-
-// onNodes is a Kind whose native controller looks at pods and nodes before it knows how many pods it wants, and where.
-type onNodes interface {
-	// On returns the kind with what follows from the snapshot.
-	On(seen *engine.Snapshot) Kind
-}
-
-// on returns the kind with what follows from the snapshot.
-func on(kind Kind, seen *engine.Snapshot) Kind {
-	if looking, looks := kind.(onNodes); looks {
-		return looking.On(seen)
-	}
-	return kind
 }
 
 // Base is what is usual of a Kind.

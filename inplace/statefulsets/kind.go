@@ -42,6 +42,9 @@ func (k kind) Workload() engine.Workload {
 		Kept:            inplace.KeptOnDelete(k.StatefulSet.Spec.UpdateStrategy.Type, k.StatefulSet.Labels)}
 }
 
+// On implements controllerrevisions.Kind: nothing follows from the snapshot.
+func (k kind) On(*engine.Snapshot) controllerrevisions.Kind { return k }
+
 // Replicas implements controllerrevisions.Kind.
 func (k kind) Replicas() int { return k.StatefulSet.Replicas() }
 
