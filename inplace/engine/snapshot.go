@@ -48,8 +48,6 @@ type Snapshot struct {
 	// caller that carries out the steps of a plan needs them, as it does TakenOut and Batches.
 	Endpoints podstate.Endpoints
 	TakenOut  TakenOut
-	// Marks are those marks of pods that the caller has parsed before; nil if it remembers none.
-	Marks readiness.Marks
 	// Batches has since when steps are deferred. If nil, nothing is deferred.
 	Batches steps.Batches
 	// Disruption are the PodDisruptionBudgets that count; none unless the settings ask for them. Only a caller that carries out steps, or

@@ -125,7 +125,7 @@ func (u *Update) PartitionNow() inplace.Partition {
 
 // StateOf returns the state of a live pod that has that revision.
 func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstate.State {
-	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Marks, u.Workload.MinReadySeconds, u.seen.Now)
+	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.Workload.MinReadySeconds, u.seen.Now)
 	node := u.NodesByName[pod.Spec.NodeName]
 	s.Auxiliary, s.Unreachable = u.auxiliary, readiness.KnownUnreachable(node)
 	s.Infeasible, s.StaysIn = s.WhyInfeasible(node), u.staysIn(pod)
