@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -52,10 +51,7 @@ type Update struct {
 }
 
 // Object is a workload as the API server has it.
-type Object interface {
-	metav1.Object
-	runtime.Object
-}
+type Object = apps.APIObject
 
 // Workload is what a plan needs of the workload itself.
 type Workload struct {
