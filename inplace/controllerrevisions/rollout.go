@@ -65,8 +65,14 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 	return r.observed().update.PodProgress(slices.ContainsFunc(r.Revisions, revisions.Updating))
 }
 
-// partition returns the partition budget.
-func (r Rollout) partition() inplace.Partition { return r.Kind.Partition(r.Seen.Settings.Partition) }
+// partition returns the partition budget. Where the spec has a partition of its own, the label says nothing, but a maintenance window does.
+func (r Rollout) partition() inplace.Partition {
+	partition := r.Seen.Settings.Partition
+	if r.Kind.Traits().OwnPartition != "" {
+		partition.Value = ""
+	}
+	return partition
+}
 
 // Stage returns how far the partition lets the update go, and whether it is there.
 func (r Rollout) Stage() steps.Stage {

@@ -31,6 +31,8 @@ type Traits struct {
 	WatchesRevisions bool
 	// OwnPartition is the JSON pointer of the spec's own partition. Without one the label stayput.dev/partition is the partition.
 	OwnPartition string
+	// InOrder: a pod that waits for a PodDisruptionBudget or a limit has those after it wait, too, if they serve.
+	InOrder bool
 	// OnEveryNode: an update depends on all nodes, and not only on those of the workload's pods.
 	OnEveryNode bool
 	// Scaled: the workload has the subresource scale, so an autoscaler may scale it.
