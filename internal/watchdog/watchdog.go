@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -129,8 +130,5 @@ func (w *Watchdog) NeedLeaderElection() bool { return false }
 // Start returns an error as soon as Check does. That ends the manager, which hands over its Lease, and then the process.
 func (w *Watchdog) Start(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) { return false, w.Check(nil) })
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return utilerrors.FilterOut(err, wait.Interrupted)
 }
