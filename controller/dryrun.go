@@ -52,10 +52,8 @@ func (r *Reconciler) planWithDryRun(ctx context.Context, workload types.Namespac
 // returns that as a refusal.
 func (r *Reconciler) askDryRun(ctx context.Context, workload types.NamespacedName, wanted steps.DryRun) dryrun.Result {
 	known := r.memories.recall(workload).DryRun.Since(wanted.UpdateRevision, time.Now())
-	asking, cancel := context.WithTimeout(ctx, dryRunTimeout)
-	defer cancel()
 	var err error
-	known.Result, err = r.ask(asking, workload.Namespace, wanted)
+	known.Result, err = r.ask(ctx, workload.Namespace, wanted)
 	if known.UpdateRevision == "" && known.Old(time.Now()) {
 		known.Result = dryrun.Result{
 			UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", inplace.LeaderPatience, err)}
@@ -69,9 +67,7 @@ func (r *Reconciler) askDryRun(ctx context.Context, workload types.NamespacedNam
 
 // askOldDryRun makes a dry run of a revision to which pods go back. Nothing but these pods waits for the result.
 func (r *Reconciler) askOldDryRun(ctx context.Context, workload types.NamespacedName, wanted steps.DryRun) dryrun.Result {
-	asking, cancel := context.WithTimeout(ctx, dryRunTimeout)
-	defer cancel()
-	own, err := r.ask(asking, workload.Namespace, wanted)
+	own, err := r.ask(ctx, workload.Namespace, wanted)
 	if own.UpdateRevision == "" || own.Refused != "" {
 		log.FromContext(ctx).Error(err, "Pods cannot return to their old revision yet")
 	}
@@ -84,6 +80,8 @@ func (r *Reconciler) askOldDryRun(ctx context.Context, workload types.Namespaced
 // ask returns what an update has to know of new pods. If a part of the answer is missing, the UpdateRevision of the
 // result is empty.
 func (r *Reconciler) ask(ctx context.Context, namespace string, wanted steps.DryRun) (dryrun.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
+	defer cancel()
 	claim, err := observe.ClaimForOneNode(ctx, r.writer.Live, namespace, wanted.Claims)
 	if err != nil {
 		return dryrun.Result{}, err

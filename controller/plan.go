@@ -26,7 +26,7 @@ func (r *Reconciler) planOf(ctx context.Context, workload types.NamespacedName, 
 	}
 	remembered.Observe(rollout.Snapshot().Pods, time.Now())
 	seen := rollout.Snapshot()
-	seen.Endpoints, seen.TakenOut, seen.Marks, seen.Batches = endpoints, remembered.TakenOut, remembered.Marks, remembered.Batches
+	seen.Endpoints, seen.TakenOut, seen.Batches = endpoints, remembered.TakenOut, remembered.Batches
 	seen.Fallback = remembered.KnownFallback(seen.Fallback)
 	if err := r.broker.See(ctx, rollout); err != nil {
 		return steps.Plan{}, err

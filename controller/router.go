@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
@@ -107,39 +105,24 @@ func gathered(concerned handler.MapFunc) handler.EventHandler {
 	}
 }
 
-// pod returns the workload of a pod. It finds the workload through the pod's revision, if a revision controls the pod.
-// If the cache does not have the revision yet, the event of the revision follows.
+// pod returns the workload of a pod, or of a pre-pull pod. It finds the workload through the revision, if one controls the pod. If the
+// cache does not have the revision yet, the event of the revision follows.
 func (r router) pod(ctx context.Context, object client.Object) []reconcile.Request {
 	pod, ok := object.(*corev1.Pod)
-	if ok && podstate.IsPrePullPod(pod) {
-		return r.prePullPod(ctx, pod)
-	}
-	if !ok || !readiness.Out(pod) && !podstate.MayAnswer(pod, inplace.ModeNone) && !r.labelled(ctx, pod.Namespace) {
+	if !ok || !podstate.IsPrePullPod(pod) && !waits(pod) && !r.labelled(ctx, pod.Namespace) {
 		return nil
 	}
-	owned, err := r.kind.Holder(ctx, r.reader, pod)
+	holder, err := r.kind.Holder(ctx, r.reader, pod)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Finding the "+r.kind.Revision.Name+" of a pod", "pod", client.ObjectKeyFromObject(pod))
 		return nil
 	}
-	if owned == nil {
-		return nil
-	}
-	return r.controllerOf(owned)
+	return r.controllerOf(holder)
 }
 
-// prePullPod returns the workload of a pre-pull pod. It finds the workload through the revision, if a revision controls
-// the pod.
-func (r router) prePullPod(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
-	revision, err := r.reader.RevisionOf(ctx, pod)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Finding the ControllerRevision of a pre-pull pod", "pod", client.ObjectKeyFromObject(pod))
-		return nil
-	}
-	if revision != nil {
-		return r.controllerOf(revision)
-	}
-	return r.controllerOf(pod)
+// waits reports whether the pod is out of service, or its request has an answer to take back.
+func waits(pod *corev1.Pod) bool {
+	return readiness.Out(pod) || podstate.MayAnswer(pod, inplace.ModeNone)
 }
 
 // endpoints returns the workloads of those of the slice's pods that are out of service. Stayput does not wait for slices
@@ -164,21 +147,11 @@ func (r router) budget(ctx context.Context, budget client.Object) []reconcile.Re
 	if !r.labelled(ctx, budget.GetNamespace()) {
 		return nil
 	}
-	list := r.kind.Revision.List()
-	if err := r.reader.List(ctx, list, client.InNamespace(budget.GetNamespace()), client.HasLabels{inplace.LabelUpdating},
-		client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the revisions of a namespace", "namespace", budget.GetNamespace())
-		return nil
-	}
 	updated := sets.New[reconcile.Request]()
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		if revision, is := item.(client.Object); is {
-			updated.Insert(r.controllerOf(revision)...)
-		}
-		return nil
-	})
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Reading a list of revisions", "kind", r.kind.Revision.Name)
+	add := func(revision client.Object) { updated.Insert(r.controllerOf(revision)...) }
+	if err := observe.Each(ctx, r.reader, r.kind.Revision.List(), add, client.InNamespace(budget.GetNamespace()),
+		client.HasLabels{inplace.LabelUpdating}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the revisions of a namespace", "namespace", budget.GetNamespace())
 	}
 	return updated.UnsortedList()
 }
@@ -207,22 +180,13 @@ func (r router) namespace(ctx context.Context, object client.Object) []reconcile
 
 // workloads returns the workloads of a namespace, or of all namespaces if the name is empty.
 func (r router) workloads(ctx context.Context, namespace string) []reconcile.Request {
-	list := r.kind.Workload.List()
-	if err := r.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the workloads of a namespace", "kind", r.kind.Workload.Name, "namespace", namespace)
-		return nil
-	}
 	var requests []reconcile.Request
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		workload, err := meta.Accessor(item)
-		if err == nil {
-			key := types.NamespacedName{Namespace: workload.GetNamespace(), Name: workload.GetName()}
-			requests = append(requests, reconcile.Request{NamespacedName: key})
-		}
-		return err
-	})
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Reading a list of workloads", "kind", r.kind.Workload.Name)
+	add := func(workload client.Object) {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(workload)})
+	}
+	if err := observe.Each(ctx, r.reader, r.kind.Workload.List(), add, client.InNamespace(namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the workloads of a namespace", "namespace", namespace)
 	}
 	return requests
 }

@@ -31,12 +31,10 @@ type Handlers struct {
 func (h Handlers) holding() holding { return holding{h.Sources, h.holdStarts} }
 
 func (h Handlers) nativeWrites() nativeWrites {
-	return nativeWrites{h.holding(), h.retries, h.throttled}
+	return nativeWrites{h.holding(), h.retries, h.recounts, h.throttled}
 }
 
 func (h Handlers) templateEdits() templateEdits { return templateEdits{h.Sources} }
-
-func (h Handlers) newPods() newPods { return newPods{h.holding(), h.recounts} }
 
 // webhook returns the webhook with the handler. It does not recover panics: controller-runtime would answer them with a denial. A panic
 // breaks the connection instead, so that failurePolicy decides.

@@ -98,19 +98,18 @@ type holdStarts struct {
 // update revision, the template distinguishes updates.
 type holdStart struct {
 	workload, updateRevision types.UID
-	revision, stage          string
+	revision                 string
+	// stage is that of a StatefulSet, whose update begins in stages, at different times.
+	stage string
 }
-
-// inStages is a workload whose update begins in stages, at different times.
-type inStages interface{ Stage() string }
 
 func holdStartOf(workload metav1.Object, template apps.Template, updateRevision metav1.Object) holdStart {
 	start := holdStart{workload: workload.GetUID(), revision: template.Hash()}
 	if updateRevision != nil {
 		start.updateRevision, start.revision = updateRevision.GetUID(), line(revisions.RevisionNumber(updateRevision))
 	}
-	if in, is := workload.(inStages); is {
-		start.stage = in.Stage()
+	if s, is := workload.(*apps.StatefulSet); is {
+		start.stage = s.Stage()
 	}
 	return start
 }

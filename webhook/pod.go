@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,14 +15,8 @@ import (
 
 var errHeldCreation = errors.New("stayput updates the pods of this workload in place, and its ReplicaSet has all its pods already")
 
-// newPods holds creations of pods by the ReplicaSet controller.
-type newPods struct {
-	holding
-	recounts *rate.Limiter
-}
-
 // validateNewPod denies a pod that its ReplicaSet does not need.
-func (h newPods) validateNewPod(ctx context.Context, req admission.Request) (answer, error) {
+func (h nativeWrites) validateNewPod(ctx context.Context, req admission.Request) (answer, error) {
 	if !by(req, replicaSetController, admissionv1.Create) {
 		return allow(), nil
 	}
@@ -42,7 +35,7 @@ func (h newPods) validateNewPod(ctx context.Context, req admission.Request) (ans
 }
 
 // needless reports whether the ReplicaSet of the pod has all its pods already, and a leader is alive. The reader reads the mark.
-func (h newPods) needless(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+func (h nativeWrites) needless(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return false, err
 	}
@@ -52,7 +45,7 @@ func (h newPods) needless(ctx context.Context, reader observe.Reader, pod *corev
 // full reports whether the ReplicaSet that a pod is created in takes part in an update and has all its pods already (deployments.Full). The
 // cache may not know of the mark yet, nor of pods that have moved there. So the mark is read from the API server. Where the cache says
 // that pods are missing, they are counted at the API server as well, as often as recounts allows.
-func (h newPods) full(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+func (h nativeWrites) full(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	rs, err := h.marked(ctx, reader, pod)
 	if rs == nil || err != nil {
 		return false, err

@@ -77,7 +77,7 @@ func TestPodsOfAnUpdateThatFellBack(t *testing.T) {
 				t.Errorf("deletion allowed: %t", deletion.Allowed)
 			}
 			create := request(t, replicaSetController, admissionv1.Create, pod(marked), nil)
-			if creation := h.handle(t.Context(), create, h.newPods().validateNewPod); creation.Allowed != test.passes {
+			if creation := h.handle(t.Context(), create, h.nativeWrites().validateNewPod); creation.Allowed != test.passes {
 				t.Errorf("creation of a pod too many allowed: %t", creation.Allowed)
 			}
 		})
@@ -126,7 +126,7 @@ func TestPodCreationHeld(t *testing.T) {
 			created := pod(full)
 			created.Name, created.UID = "", ""
 			req := request(t, test.user, admissionv1.Create, created, nil)
-			expectDenied(t, h.handle(context.Background(), req, h.newPods().validateNewPod), test.code)
+			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validateNewPod), test.code)
 		})
 	}
 }
@@ -152,7 +152,7 @@ func TestCreationsAreCountedNowAndThen(t *testing.T) {
 		created := pod(lacking)
 		created.Name, created.UID = "", ""
 		create := request(t, replicaSetController, admissionv1.Create, created, nil)
-		expectDenied(t, h.handle(context.Background(), create, h.newPods().validateNewPod), 0)
+		expectDenied(t, h.handle(context.Background(), create, h.nativeWrites().validateNewPod), 0)
 	}
 	if most := recounts().Burst() + 5; asked == 0 || asked > most {
 		t.Errorf("asked %d times for 50 creations, want some, and %d at most", asked, most)

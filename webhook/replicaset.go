@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,8 @@ import (
 type nativeWrites struct {
 	holding
 	retries *retries
+	// recounts limits how often pods are counted before one more is created.
+	recounts *rate.Limiter
 	// throttled are the objects about which answers are delayed, by the user of the native controller.
 	throttled map[string]*throttled
 }

@@ -53,7 +53,7 @@ func (h Handlers) routes() map[string]route {
 		"/mutate-workload":        {handler: edits.mutateWorkload, kinds: workloads},
 		"/validate-workload":      {handler: edits.validateWorkload, kinds: workloads},
 		"/validate-in-place-only": {handler: edits.validateWorkload, kinds: workloads, strict: true},
-		"/validate-new-pod":       {handler: h.newPods().validateNewPod, kinds: pods, users: []string{replicaSetController}},
+		"/validate-new-pod":       {handler: native.validateNewPod, kinds: pods, users: []string{replicaSetController}},
 		"/mutate-pod-status":      {handler: mutatePodStatus, kinds: pods},
 		"/validate-pod":           {handler: native.validatePod, kinds: pods, users: podsBy},
 		"/validate-revision":      {handler: native.validateRevision, kinds: []string{"ControllerRevision"}, users: revisionsBy},

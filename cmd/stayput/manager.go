@@ -168,7 +168,7 @@ func addComponents(
 	if err := m.Add(dog); err != nil {
 		return err
 	}
-	if err := controller.Setup(m, cached, leading, dog, tracer, o.limits()); err != nil {
+	if err := controller.Setup(m, cached, leading, dog, tracer, o.limits); err != nil {
 		return err
 	}
 	admission.Register(m.GetWebhookServer(), admission.Handlers{

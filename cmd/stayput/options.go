@@ -24,6 +24,7 @@ type options struct {
 	restarting         int
 	restartingPerNode  int
 	restartingPer      []string
+	limits             concurrency.Limits // what the last three say
 	certificates       string
 	clientCA           string
 	webhookPort        int
@@ -110,7 +111,7 @@ func (o options) complete() (options, error) {
 			return options{}, fmt.Errorf("--restart-annotations: %w", err)
 		}
 	}
-	if err := o.checkLimits(); err != nil {
+	if err := o.readLimits(); err != nil {
 		return options{}, err
 	}
 	for _, namespace := range []string{"kube-system", o.namespace} {
@@ -121,42 +122,29 @@ func (o options) complete() (options, error) {
 	return o, nil
 }
 
-// checkLimits returns what is wrong with the limits of how many pods restart at the same time.
-func (o options) checkLimits() error {
-	for flag, most := range map[string]int{concurrency.FlagTotal: o.restarting, concurrency.FlagPerNode: o.restartingPerNode} {
-		if most < 0 {
-			return fmt.Errorf("--%s: %d is no number of pods; use 1 or more, or 0 for no limit", flag, most)
+// readLimits reads the limits of how many pods restart at the same time, or returns what is wrong with them.
+func (o *options) readLimits() error {
+	for _, limit := range []concurrency.Limit{
+		{Flag: concurrency.FlagTotal, Most: o.restarting}, {Flag: concurrency.FlagPerNode, Most: o.restartingPerNode},
+	} {
+		if limit.Most < 0 {
+			return fmt.Errorf("--%s: %d is no number of pods; use 1 or more, or 0 for no limit", limit.Flag, limit.Most)
+		}
+		if limit.Most > 0 {
+			o.limits = append(o.limits, limit)
 		}
 	}
-	keys := map[string]bool{}
 	for _, text := range o.restartingPer {
 		limit, err := concurrency.PerTopology(text)
 		if err != nil {
 			return fmt.Errorf("--%s: %w", concurrency.FlagPerTopology, err)
 		}
-		if keys[limit.TopologyKey] {
+		if slices.ContainsFunc(o.limits, func(known concurrency.Limit) bool { return known.TopologyKey == limit.TopologyKey }) {
 			return fmt.Errorf("--%s: %s is there twice; name each label once", concurrency.FlagPerTopology, limit.TopologyKey)
 		}
-		keys[limit.TopologyKey] = true
+		o.limits = append(o.limits, limit)
 	}
 	return nil
-}
-
-// limits returns the limits of how many pods restart at the same time.
-func (o options) limits() concurrency.Limits {
-	var limits concurrency.Limits
-	if o.restarting > 0 {
-		limits = append(limits, concurrency.Limit{Flag: concurrency.FlagTotal, Most: o.restarting})
-	}
-	if o.restartingPerNode > 0 {
-		limits = append(limits, concurrency.Limit{Flag: concurrency.FlagPerNode, Most: o.restartingPerNode})
-	}
-	for _, text := range o.restartingPer {
-		if limit, err := concurrency.PerTopology(text); err == nil { // see checkLimits
-			limits = append(limits, limit)
-		}
-	}
-	return limits
 }
 
 // list is a flag of comma-separated values. If the flag is repeated, its values are added.

@@ -62,11 +62,11 @@ func TestParseLimits(t *testing.T) {
 	want := concurrency.Limits{{Flag: "max-restarting-pods", Most: 10}, {Flag: "max-restarting-pods-per-node", Most: 1},
 		{Flag: "max-restarting-pods-per-topology", TopologyKey: "topology.kubernetes.io/zone", Most: 3},
 		{Flag: "max-restarting-pods-per-topology", TopologyKey: "rack", Most: 2}}
-	if got := o.limits(); err != nil || !slices.Equal(got, want) {
+	if got := o.limits; err != nil || !slices.Equal(got, want) {
 		t.Errorf("limits are %v, want %v, %v", got, want, err)
 	}
-	if o, err := parse([]string{"--namespace=own"}); err != nil || o.limits() != nil {
-		t.Errorf("by default limits are %v, %v", o.limits(), err)
+	if o, err := parse([]string{"--namespace=own"}); err != nil || o.limits != nil {
+		t.Errorf("by default limits are %v, %v", o.limits, err)
 	}
 }
 

@@ -20,9 +20,6 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// settling is for how long a new leader reserves nothing under limits: its cache may not show yet what the one before has written last.
-const settling = 5 * time.Second
-
 // reader reads what limits and PodDisruptionBudgets count; see observe.Reader.
 type reader interface {
 	DisruptionBudgets(ctx context.Context, namespace string) ([]*policyv1.PodDisruptionBudget, error)
@@ -147,7 +144,7 @@ func (b *Broker) take(
 	rollout engine.Rollout, todo []steps.Step, shared []engine.Reserver, limits bool,
 ) (kept []steps.Step, before reservations) {
 	nodes, now, before := readiness.NodesByName(rollout.Snapshot().Nodes), time.Now(), reservations{}
-	young := now.Sub(b.since) < settling
+	young := now.Sub(b.since) < doubtful
 	kept = slices.DeleteFunc(slices.Clone(todo), func(step steps.Step) bool {
 		pod := steps.Disrupted(step)
 		if pod == nil {

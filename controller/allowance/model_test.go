@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// mostBehind is by how much the cache of the model lags. It is less than settling and doubtful.
+	// mostBehind is by how much the cache of the model lags. It is less than doubtful.
 	mostBehind = 4 * time.Second
 	// looksAgain and looksSoon are when a workload looks again after a plan, and after a write, that was refused.
 	looksAgain, looksSoon = 10 * time.Second, 2 * time.Second

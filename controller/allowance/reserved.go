@@ -16,7 +16,8 @@ import (
 	"github.com/stayput/stayput/inplace/engine"
 )
 
-// doubtful is for how long a reservation counts of which it is not known whether the pod was written, or whether the cache shows it.
+// doubtful is for how long the cache may not show what was written. A reservation counts so long of which it is not known whether the pod
+// was written, or whether the cache shows it. And a new leader reserves nothing under limits so long.
 const doubtful = 5 * time.Second
 
 // reservations are by the UID of the pod.

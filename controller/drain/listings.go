@@ -1,13 +1,17 @@
 package drain
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,20 +38,19 @@ type Listings struct {
 	namespaces map[string]*listing
 }
 
-// listing has what selects and lists pods of one namespace.
+// listing has what sends clients to pods of one namespace: its Services and EndpointSlices.
 type listing struct {
 	// since is the time from which on everything in this namespace was seen, if more has gone than mostGone.
-	since    time.Time
-	slices   map[string]*discoveryv1.EndpointSlice
-	services map[string]*corev1.Service
-	gone     []gone
+	since time.Time
+	// there has those that exist, by type and name.
+	there map[string]client.Object
+	gone  []gone
 }
 
-// gone is a Service, or endpoints of a slice, that existed until that time.
+// gone is a Service, or a slice with endpoints, that existed until that time.
 type gone struct {
-	until   time.Time
-	slice   *discoveryv1.EndpointSlice
-	service *corev1.Service
+	until  time.Time
+	object client.Object
 }
 
 // NeedLeaderElection returns false, so that every manager watches. The next leader then need not begin to watch when it
@@ -71,7 +74,7 @@ func (l *Listings) Start(ctx context.Context) error {
 	if toolscache.WaitForCacheSync(ctx.Done(), synced...) {
 		l.begin(time.Now())
 	}
-	l.sweepEvery(ctx, inplace.LongestDrain)
+	wait.UntilWithContext(ctx, func(context.Context) { l.sweep(time.Now()) }, inplace.LongestDrain)
 	return nil
 }
 
@@ -97,45 +100,22 @@ func (l *Listings) OnDelete(object any) {
 
 // see notes one change. before is nil for a new object, after is nil for one that is gone.
 func (l *Listings) see(before, after any, now time.Time) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	note(l, before, after, now, func(of *listing) map[string]*discoveryv1.EndpointSlice { return of.slices }, (*listing).left)
-	note(l, before, after, now, func(of *listing) map[string]*corev1.Service { return of.services }, (*listing).deselected)
-}
-
-// object is a pointer to a T that is a client.Object.
-type object[T any] interface {
-	*T
-	client.Object
-}
-
-// note keeps the object after the change, and calls remember for what has gone. It does nothing if the change is of
-// another type.
-func note[T any, P object[T]](
-	l *Listings, before, after any, now time.Time, all func(*listing) map[string]P, remember func(of *listing, before, after P, now time.Time),
-) {
-	seen, ok := either[P](before, after)
-	if !ok {
+	old, _ := before.(client.Object)
+	current, _ := after.(client.Object)
+	seen := cmp.Or(current, old)
+	if seen == nil {
 		return
 	}
+	l.lock.Lock()
+	defer l.lock.Unlock()
 	of := l.of(seen.GetNamespace())
-	old, _ := before.(P)
-	current, _ := after.(P)
-	if current == nil {
-		delete(all(of), seen.GetName())
-	} else {
-		all(of)[seen.GetName()] = current
+	key := fmt.Sprintf("%T %s", seen, seen.GetName())
+	if of.there[key] = current; current == nil {
+		delete(of.there, key)
 	}
-	remember(of, old, current, now)
-}
-
-// either returns the object after a change; if there is none, the one before it.
-func either[T any](before, after any) (T, bool) {
-	if object, ok := after.(T); ok {
-		return object, true
+	if went := left(old, current); went != nil {
+		of.remember(gone{now, went})
 	}
-	object, ok := before.(T)
-	return object, ok
 }
 
 func (l *Listings) of(namespace string) *listing {
@@ -143,26 +123,27 @@ func (l *Listings) of(namespace string) *listing {
 		l.namespaces = map[string]*listing{}
 	}
 	if l.namespaces[namespace] == nil {
-		l.namespaces[namespace] = &listing{slices: map[string]*discoveryv1.EndpointSlice{}, services: map[string]*corev1.Service{}}
+		l.namespaces[namespace] = &listing{there: map[string]client.Object{}}
 	}
 	return l.namespaces[namespace]
 }
 
-// left remembers endpoints that a slice no longer has.
-func (l *listing) left(before, after *discoveryv1.EndpointSlice, now time.Time) {
-	if before == nil {
-		return
+// left returns what sent clients to pods before the change and does not after it: a slice with the endpoints that it had, or a Service with
+// its selector; nil if there is nothing.
+func left(before, after client.Object) client.Object {
+	switch before := before.(type) {
+	case *discoveryv1.EndpointSlice:
+		after, _ := after.(*discoveryv1.EndpointSlice)
+		if endpoints := podstate.SliceUnlisted(before, after); len(endpoints) > 0 {
+			return &discoveryv1.EndpointSlice{AddressType: before.AddressType, Endpoints: endpoints}
+		}
+	case *corev1.Service:
+		after, _ := after.(*corev1.Service)
+		if after == nil || !maps.Equal(before.Spec.Selector, after.Spec.Selector) {
+			return before
+		}
 	}
-	if endpoints := podstate.SliceUnlisted(before, after); len(endpoints) > 0 {
-		l.remember(gone{until: now, slice: &discoveryv1.EndpointSlice{AddressType: before.AddressType, Endpoints: endpoints}})
-	}
-}
-
-// deselected remembers a selector that a Service no longer has.
-func (l *listing) deselected(before, after *corev1.Service, now time.Time) {
-	if before != nil && (after == nil || !maps.Equal(before.Spec.Selector, after.Spec.Selector)) {
-		l.remember(gone{until: now, service: before})
-	}
+	return nil
 }
 
 // remember remembers what has gone. If too much has gone in the namespace, it forgets all of that. Then nothing is
@@ -179,15 +160,19 @@ func (l *listing) remember(went gone) {
 	}
 }
 
+// size returns how many pods and addresses, or labels, are remembered for it.
 func (g gone) size() int {
-	if g.service != nil {
-		return 1 + len(g.service.Spec.Selector)
+	switch object := g.object.(type) {
+	case *corev1.Service:
+		return 1 + len(object.Spec.Selector)
+	case *discoveryv1.EndpointSlice:
+		size := 0
+		for _, endpoint := range object.Endpoints {
+			size += 1 + len(endpoint.Addresses)
+		}
+		return size
 	}
-	size := 0
-	for _, endpoint := range g.slice.Endpoints {
-		size += 1 + len(endpoint.Addresses)
-	}
-	return size
+	return 0
 }
 
 // forget forgets what went longer ago than the longest drain.
@@ -214,45 +199,32 @@ func (l *Listings) noClientSent(pod *corev1.Pod, drain time.Duration, now time.T
 
 // sentTo reports whether a Service selects the pod or a slice lists it, now or at some time since then.
 func (l *listing) sentTo(pod *corev1.Pod, since time.Time) bool {
-	for _, service := range l.services {
-		if podstate.ServiceSelects(service, pod) {
+	for _, object := range l.there {
+		if sends(object, pod) {
 			return true
 		}
 	}
-	for _, slice := range l.slices {
-		if podstate.SliceLists(slice, pod) {
-			return true
-		}
-	}
-	for _, went := range l.gone {
-		if went.until.After(since) &&
-			(went.service != nil && podstate.ServiceSelects(went.service, pod) || went.slice != nil && podstate.SliceLists(went.slice, pod)) {
-			return true
-		}
+	return slices.ContainsFunc(l.gone, func(went gone) bool { return went.until.After(since) && sends(went.object, pod) })
+}
+
+// sends reports whether clients are sent to the pod by the Service or slice.
+func sends(object client.Object, pod *corev1.Pod) bool {
+	switch object := object.(type) {
+	case *corev1.Service:
+		return podstate.ServiceSelects(object, pod)
+	case *discoveryv1.EndpointSlice:
+		return podstate.SliceLists(object, pod)
 	}
 	return false
 }
 
-// sweepEvery regularly forgets what no drain needs any more, also in namespaces where nothing happens.
-func (l *Listings) sweepEvery(ctx context.Context, pause time.Duration) {
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			l.sweep(now)
-		}
-	}
-}
-
+// sweep forgets what no drain needs any more, also in namespaces where nothing happens.
 func (l *Listings) sweep(now time.Time) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	for name, of := range l.namespaces {
 		of.forget(now)
-		if len(of.gone)+len(of.slices)+len(of.services) == 0 && now.Sub(of.since) > inplace.LongestDrain {
+		if len(of.gone)+len(of.there) == 0 && now.Sub(of.since) > inplace.LongestDrain {
 			delete(l.namespaces, name)
 		}
 	}

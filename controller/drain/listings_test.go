@@ -115,7 +115,7 @@ func TestListingsForget(t *testing.T) {
 	seen.begin(began)
 	seen.see(nil, selecting("worker"), began)
 	seen.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: selecting("worker")})
-	if of := seen.namespaces[fixture.Web.Namespace]; len(of.gone) != 1 || len(of.services) != 0 {
+	if of := seen.namespaces[fixture.Web.Namespace]; len(of.gone) != 1 || len(of.there) != 0 {
 		t.Fatalf("after a Service is gone there is %+v", of)
 	}
 	if seen.sweep(time.Now().Add(2 * inplace.LongestDrain)); len(seen.namespaces) != 0 {

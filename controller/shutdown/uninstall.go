@@ -8,8 +8,6 @@ import (
 	"github.com/stayput/stayput/controller/write"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,7 +75,7 @@ func (r runner) updating(ctx context.Context, kind observe.Kind) (map[types.Name
 		return nil, err
 	}
 	for _, namespace := range labelled {
-		if err := r.each(ctx, kind.Workload.List(), func(workload client.Object) {
+		if err := observe.Each(ctx, r.reader, kind.Workload.List(), func(workload client.Object) {
 			if !kind.Finished(workload) {
 				workloads[client.ObjectKeyFromObject(workload)] = true
 			}
@@ -91,7 +89,7 @@ func (r runner) updating(ctx context.Context, kind observe.Kind) (map[types.Name
 // marked returns the workloads with a marked revision.
 func (r runner) marked(ctx context.Context, kind observe.Kind) (map[types.NamespacedName]bool, error) {
 	workloads := map[types.NamespacedName]bool{}
-	err := r.each(ctx, kind.Revision.List(), func(revision client.Object) {
+	err := observe.Each(ctx, r.reader, kind.Revision.List(), func(revision client.Object) {
 		if name := kind.NameOf(revision); name != "" {
 			workloads[types.NamespacedName{Namespace: revision.GetNamespace(), Name: name}] = true
 		}
@@ -102,25 +100,10 @@ func (r runner) marked(ctx context.Context, kind observe.Kind) (map[types.Namesp
 // labelled returns the namespaces with Stayput's label.
 func (r runner) labelled(ctx context.Context) ([]string, error) {
 	var names []string
-	err := r.each(ctx, &corev1.NamespaceList{}, func(namespace client.Object) {
+	err := observe.Each(ctx, r.reader, &corev1.NamespaceList{}, func(namespace client.Object) {
 		names = append(names, namespace.GetName())
 	}, client.HasLabels{inplace.LabelUpdate})
 	return names, err
-}
-
-// each reads a list and visits its items.
-func (r runner) each(ctx context.Context, list client.ObjectList, visit func(client.Object), options ...client.ListOption) error {
-	if err := r.reader.List(ctx, list, options...); err != nil {
-		return err
-	}
-	return meta.EachListItem(list, func(item runtime.Object) error {
-		object, ok := item.(client.Object)
-		if !ok {
-			return fmt.Errorf("%T has no metadata", item)
-		}
-		visit(object)
-		return nil
-	})
 }
 
 // fallBack has the update of one workload fall back, if Stayput holds it or has left a mark on it.

@@ -27,6 +27,9 @@ type Kind interface {
 	Finished() bool
 	// Strategy returns why the workload's own strategy excludes updates in place; nil if it does not.
 	Strategy() *inplace.Reason
+	// On returns the kind with what follows from the snapshot. A native controller may look at pods and nodes before it knows how many pods it
+	// wants, and where.
+	On(seen *engine.Snapshot) Kind
 	// Replicas returns how many pods the native controller wants.
 	Replicas() int
 	// Housekeeping returns why it deletes the pod whatever its revision is; empty if it does not.
@@ -43,8 +46,6 @@ type Kind interface {
 
 // Special is what is usually as Base has it.
 type Special interface {
-	// Partition returns the partition budget where that is the partition of the settings. The spec may have its own.
-	Partition(setting inplace.Partition) inplace.Partition
 	// PodLabel returns the value of the label controller-revision-hash on pods of the revision.
 	PodLabel(revision *apps.ControllerRevision) string
 	// Compare orders pods, as slices.SortFunc does. No event may change the order.
@@ -53,8 +54,6 @@ type Special interface {
 	Kept(pod *corev1.Pod) bool
 	// Next returns those of the pods without the update revision that go on, or begin if the partition and the budget allow it, in that order.
 	Next(pending []*Pod, budget podstate.Budget) []*Pod
-	// InOrder reports whether a pod that waits for a PodDisruptionBudget has those after it wait, too, if they serve.
-	InOrder() bool
 	// ReplacementWaits returns why the native controller may not replace the pod now, which cannot be updated in place; empty if it may.
 	ReplacementWaits(r Replacement) string
 	// Beside returns the part of the snapshot on which a deletion of the pod depends, unless the pod must be replaced.
@@ -66,25 +65,8 @@ type Special interface {
 	Lacks(pod *corev1.Pod) *inplace.Reason
 }
 
-// onNodes is a Kind whose native controller looks at pods and nodes before it knows how many pods it wants, and where.
-type onNodes interface {
-	// On returns the kind with what follows from the snapshot.
-	On(seen *engine.Snapshot) Kind
-}
-
-// on returns the kind with what follows from the snapshot.
-func on(kind Kind, seen *engine.Snapshot) Kind {
-	if looking, looks := kind.(onNodes); looks {
-		return looking.On(seen)
-	}
-	return kind
-}
-
 // Base is what is usual of a Kind.
 type Base struct{}
-
-// Partition implements Special: the annotation counts.
-func (Base) Partition(setting inplace.Partition) inplace.Partition { return setting }
 
 // PodLabel implements Special: the revision's name.
 func (Base) PodLabel(revision *apps.ControllerRevision) string { return revision.Name }
@@ -99,9 +81,6 @@ func (Base) Kept(*corev1.Pod) bool { return false }
 func (Base) Next(pending []*Pod, _ podstate.Budget) []*Pod {
 	return slices.SortedStableFunc(slices.Values(pending), func(a, b *Pod) int { return podstate.ByCost(&a.State, &b.State) })
 }
-
-// InOrder implements Special.
-func (Base) InOrder() bool { return false }
 
 // ReplacementWaits implements Special. The replacement waits for the pods that need not be replaced: see Replacement.OthersFirst. The
 // replacement of a pod that is not available does not wait, since such a pod uses up the budget of the pods that it would wait for. It may

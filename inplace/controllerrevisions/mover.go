@@ -30,7 +30,7 @@ func (o *observed) move(next []*Pod) {
 
 // ordinals: a pod before it waits for a PodDisruptionBudget or a limit. Pods that do not serve go on: the former may wait for them.
 func (o *observed) ordinals(_ *engine.Pace, s *podstate.State) *steps.Wait {
-	if s.Serving && o.kind.InOrder() && o.update.Plan.Result.Refused() != "" {
+	if s.Serving && o.kind.Traits().InOrder && o.update.Plan.Result.Refused() != "" {
 		return &steps.Wait{}
 	}
 	return nil

@@ -45,7 +45,7 @@ type Pod struct {
 // observed looks at everything once, in the order in which one fact depends on another.
 func (r Rollout) observed() *observed {
 	r.Seen.Settings.Partition = r.partition()
-	o := &observed{kind: on(r.Kind, &r.Seen), seen: &r.Seen, owned: r.Revisions, updateRevision: r.UpdateRevision()}
+	o := &observed{kind: r.Kind.On(&r.Seen), seen: &r.Seen, owned: r.Revisions, updateRevision: r.UpdateRevision()}
 	workload := r.Kind.Workload()
 	workload.Replicas = o.kind.Replicas()
 	o.revisions = reader{owned: o.owned, kind: r.Kind, wanted: workload.Template, rules: r.Seen.Rules, read: map[string]*revision{}}

@@ -26,14 +26,9 @@ type Rollout struct {
 	HeldSince time.Time
 }
 
-// untouched reports whether the mode does not manage the workload, and nothing of Stayput is left on it.
-func (r Rollout) untouched() bool {
-	return r.Seen.Untouched() && !slices.ContainsFunc(r.Revisions, revisions.Marked)
-}
-
 // Decision returns whether Stayput makes the update, or the part of it that comes first.
 func (r Rollout) Decision() steps.Decision {
-	if r.untouched() {
+	if engine.Untouched(&r) {
 		return steps.NativeDecision(r.Seen.Mode)
 	}
 	return r.observed().update.Decided
@@ -42,7 +37,7 @@ func (r Rollout) Decision() steps.Decision {
 // Plan returns the next steps. It has none for the status: the native controllers write it although their DELETEs are refused
 // (syncDaemonSet in pkg/controller/daemon/daemon_controller.go, performUpdate in pkg/controller/statefulset/stateful_set_control.go).
 func (r Rollout) Plan() steps.Plan {
-	if r.untouched() {
+	if engine.Untouched(&r) {
 		return steps.NativePlan(r.Seen.Mode)
 	}
 	return engine.Plan(r.begin)
@@ -59,7 +54,7 @@ func (r Rollout) FallBack(why inplace.Reason) steps.Plan { return engine.FallBac
 
 // Nudge returns the steps that nudge the native controller in the middle of an update; none if there is nothing to update.
 func (r Rollout) Nudge() []steps.Step {
-	if r.untouched() {
+	if engine.Untouched(&r) {
 		return nil
 	}
 	return r.observed().nudger().once()
@@ -70,8 +65,14 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 	return r.observed().update.PodProgress(slices.ContainsFunc(r.Revisions, revisions.Updating))
 }
 
-// partition returns the partition budget.
-func (r Rollout) partition() inplace.Partition { return r.Kind.Partition(r.Seen.Settings.Partition) }
+// partition returns the partition budget. Where the spec has a partition of its own, the label says nothing, but a maintenance window does.
+func (r Rollout) partition() inplace.Partition {
+	partition := r.Seen.Settings.Partition
+	if r.Kind.Traits().OwnPartition != "" {
+		partition.Value = ""
+	}
+	return partition
+}
 
 // Stage returns how far the partition lets the update go, and whether it is there.
 func (r Rollout) Stage() steps.Stage {

@@ -44,7 +44,7 @@ func (p planner) CleanUp() {
 // the newest is enough. The ReplicaSet controller does not repeat a deletion that was refused, so each ReplicaSet with too many pods gets
 // a write.
 func (r Rollout) Nudge() []steps.Step {
-	if r.untouched() {
+	if engine.Untouched(&r) {
 		return nil
 	}
 	sets := r.observed().sets

@@ -17,7 +17,7 @@ import (
 
 // Plan returns the next steps.
 func (r Rollout) Plan() steps.Plan {
-	if r.untouched() {
+	if engine.Untouched(&r) {
 		return steps.NativePlan(r.Seen.Mode)
 	}
 	return engine.Plan(r.begin)

@@ -67,7 +67,7 @@ func (r Rollout) hasLivePod(rs *apps.ReplicaSet) bool {
 
 // Decision returns whether Stayput makes the update in place. It needs no Pods: webhooks call it for every native write.
 func (r Rollout) Decision() steps.Decision {
-	if r.untouched() {
+	if engine.Untouched(&r) {
 		return steps.NativeDecision(r.Seen.Mode)
 	}
 	newRS := r.UpdateRevision()
@@ -95,12 +95,6 @@ func (r Rollout) Deleting() bool {
 	before := *r.Deployment
 	before.DeletionTimestamp, r.Deployment = nil, &before
 	return r.Decision().Held
-}
-
-// untouched reports whether the mode does not manage the Deployment, and nothing of Stayput is left on it. Then Stayput looks at none of
-// its templates: any user may have written them, as many and as large as the API server accepts.
-func (r Rollout) untouched() bool {
-	return r.Seen.Untouched() && !slices.ContainsFunc(r.ReplicaSets, revisions.Marked)
 }
 
 func (r Rollout) nativeReasons(newRS *apps.ReplicaSet, oldReplicaSets []*apps.ReplicaSet) inplace.Reasons {

@@ -99,7 +99,7 @@ func (b *budget) selects(pod *corev1.Pod) bool {
 	return b.selector.Matches(labels.Set(pod.Labels))
 }
 
-// count counts the pod in the PodDisruptionBudgets that select it. What the pod's mark says is read once for all of them.
+// count counts the pod in the PodDisruptionBudgets that select it.
 func (s Seen) count(selecting budgets, pod *corev1.Pod, now time.Time) {
 	if len(selecting) == 0 || !readiness.Live(pod) {
 		return
@@ -128,11 +128,9 @@ func healthy(pod *corev1.Pod, now time.Time) bool {
 	return readiness.Live(pod) && apps.IsTrue(pod, corev1.PodReady) && !out && started
 }
 
-// look is after what time to look again at a PodDisruptionBudget: the events of its pods, which the budget counts, start no look where they
-// are those of another workload. Some count as healthy as soon as enough time has passed.
-const look = 2 * time.Second
-
-// Wait returns why the pod may not be taken out of service now; nil if it may, or is taken already.
+// Wait returns why the pod may not be taken out of service now; nil if it may, or is taken already. The events of the pods that a
+// PodDisruptionBudget counts start no look where they are those of another workload, and some pods count as healthy as soon as enough time
+// has passed. So it asks for another look.
 func (b Budgets) Wait(pod *corev1.Pod, _ *corev1.Node, now time.Time) *steps.Wait {
 	needs, counted := b.needsAllowance(pod, now)
 	if !needs {
@@ -140,7 +138,7 @@ func (b Budgets) Wait(pod *corev1.Pod, _ *corev1.Node, now time.Time) *steps.Wai
 	}
 	for _, one := range b.all {
 		if why := one.refuses(pod, counted); why != "" {
-			return &steps.Wait{Filter: steps.FilterBudget, Pod: pod, For: one.Name, Again: look, Shared: true,
+			return &steps.Wait{Filter: steps.FilterBudget, Pod: pod, For: one.Name, Again: inplace.LookAgain, Shared: true,
 				Why: fmt.Sprintf("PodDisruptionBudget %s, which allows no disruption: %s", one.Name, why)}
 		}
 	}

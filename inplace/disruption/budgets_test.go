@@ -212,29 +212,6 @@ func TestNever(t *testing.T) {
 	}
 }
 
-// TestMarksAreReadOncePerPod has many PodDisruptionBudgets that select the same pods, which have the longest marks. Each mark takes some
-// hundred allocations to be read.
-func TestMarksAreReadOncePerPod(t *testing.T) {
-	seen := Seen{Pods: pods(10)}
-	for _, pod := range seen.Pods {
-		var containers []string
-		for i := range 100 {
-			containers = append(containers, fmt.Sprintf(`"c%d":{"image":"i","containerID":"c","unsure":true}`, i))
-		}
-		pod.Annotations = map[string]string{inplace.AnnotationMove: `{"hash":"2","containers":{` + strings.Join(containers, ",") + `}}`}
-		pod.Spec.Containers = make([]corev1.Container, 100)
-	}
-	counted := func(budgets int) float64 {
-		for range budgets - len(seen.Budgets) {
-			seen.Budgets = append(seen.Budgets, requiring(1, 10))
-		}
-		return testing.AllocsPerRun(1, func() { seen.Of(seen.Pods, now) })
-	}
-	if one, many := counted(1), counted(mostOfOne); many > 2*one {
-		t.Errorf("one PodDisruptionBudget takes %.0f allocations, %d take %.0f", one, mostOfOne, many)
-	}
-}
-
 func TestTooManyBudgetsAllowNothing(t *testing.T) {
 	seen := Seen{Pods: pods(3)}
 	for budgets, want := range map[int]string{

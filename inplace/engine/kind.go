@@ -3,11 +3,13 @@ package engine
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -29,6 +31,8 @@ type Traits struct {
 	WatchesRevisions bool
 	// OwnPartition is the JSON pointer of the spec's own partition. Without one the annotation stayput.dev/partition is the partition.
 	OwnPartition string
+	// InOrder: a pod that waits for a PodDisruptionBudget or a limit has those after it wait, too, if they serve.
+	InOrder bool
 	// OnEveryNode: an update depends on all nodes, and not only on those of the workload's pods.
 	OnEveryNode bool
 	// Scaled: the workload has the subresource scale, so an autoscaler may scale it.
@@ -69,6 +73,17 @@ type Rollout interface {
 
 // Marked reports whether a revision is part of an update in progress.
 func Marked(r Rollout) bool { return slices.ContainsFunc(r.Holders(), revisions.Updating) }
+
+// Untouched reports whether the mode does not manage the workload, no pod waits for an answer, and nothing of Stayput is left. Then Stayput
+// looks at none of its templates: any user may have written them, as many and as large as the API server accepts.
+func Untouched(r Rollout) bool {
+	s := r.Snapshot()
+	if s.Mode.Manages() || len(s.Pull.PrePullPods) > 0 || s.Fallback.Hash != "" {
+		return false
+	}
+	touched := func(pod *corev1.Pod) bool { return readiness.HasMarks(pod) || podstate.MayAnswer(pod, s.Mode) }
+	return !slices.ContainsFunc(s.Pods, touched) && !slices.ContainsFunc(r.Holders(), revisions.Marked)
+}
 
 // Objects returns all objects of the rollout to which Stayput writes.
 func Objects(r Rollout) []metav1.Object {

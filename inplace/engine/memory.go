@@ -10,7 +10,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/prepull"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -32,8 +31,6 @@ type Memory struct {
 	// TakenOut has when pods were taken out of service, takenOutFor for which update revision.
 	TakenOut    TakenOut
 	takenOutFor types.UID
-	// Marks are the marks of pods as far as they were parsed, while an update is held.
-	Marks readiness.Marks
 	// Batches has since when steps are deferred so that others go along.
 	Batches steps.Batches
 	// DryRun is what is known of new pods of the update revision, RefusedOld a revision to which pods would go back and which admission
@@ -108,7 +105,7 @@ func (m *Memory) Waits(plan steps.Plan, now time.Time) {
 
 // Observe advances the memory before a plan.
 func (m *Memory) Observe(pods []*corev1.Pod, now time.Time) {
-	m.TakenOut, m.Marks = m.TakenOut.next(pods), m.Marks.Next(pods)
+	m.TakenOut = m.TakenOut.next(pods)
 	if m.Batches == nil {
 		m.Batches = steps.Batches{}
 	}
@@ -144,7 +141,7 @@ func (m *Memory) Planned(plan steps.Plan, now time.Time) {
 		m.TakenOut, m.takenOutFor = nil, revision.GetUID()
 	}
 	if !plan.Decision.Held {
-		m.DryRun, m.Tried, m.Marks = Asked{}, "", nil
+		m.DryRun, m.Tried = Asked{}, ""
 	}
 }
 

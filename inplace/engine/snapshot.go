@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,6 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -48,8 +46,6 @@ type Snapshot struct {
 	// caller that carries out the steps of a plan needs them, as it does TakenOut and Batches.
 	Endpoints podstate.Endpoints
 	TakenOut  TakenOut
-	// Marks are those marks of pods that the caller has parsed before; nil if it remembers none.
-	Marks readiness.Marks
 	// Batches has since when steps are deferred. If nil, nothing is deferred.
 	Batches steps.Batches
 	// Disruption are the PodDisruptionBudgets that count; none unless the settings ask for them. Only a caller that carries out steps, or
@@ -58,13 +54,6 @@ type Snapshot struct {
 	// Share is what limits on how many pods of all workloads restart at a time leave for this one; nil if there are none. Only a caller that
 	// carries out steps knows it.
 	Share *concurrency.Share
-}
-
-// Untouched reports whether the mode does not manage the workload, no pod waits for an answer, and nothing of Stayput is left, except
-// perhaps on its revisions.
-func (s Snapshot) Untouched() bool {
-	touched := func(pod *corev1.Pod) bool { return readiness.HasMarks(pod) || podstate.MayAnswer(pod, s.Mode) }
-	return !s.Mode.Manages() && len(s.Pull.PrePullPods) == 0 && s.Fallback.Hash == "" && !slices.ContainsFunc(s.Pods, touched)
 }
 
 // Unmanaged returns why Stayput leaves the workload alone, whatever the update is; nil if it does not.

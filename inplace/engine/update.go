@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -52,10 +51,7 @@ type Update struct {
 }
 
 // Object is a workload as the API server has it.
-type Object interface {
-	metav1.Object
-	runtime.Object
-}
+type Object = apps.APIObject
 
 // Workload is what a plan needs of the workload itself.
 type Workload struct {
@@ -125,7 +121,7 @@ func (u *Update) PartitionNow() inplace.Partition {
 
 // StateOf returns the state of a live pod that has that revision.
 func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstate.State {
-	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.seen.Marks, u.Workload.MinReadySeconds, u.seen.Now)
+	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.Workload.MinReadySeconds, u.seen.Now)
 	node := u.NodesByName[pod.Spec.NodeName]
 	s.Auxiliary, s.Unreachable = u.auxiliary, readiness.KnownUnreachable(node)
 	s.Infeasible, s.StaysIn = s.WhyInfeasible(node), u.staysIn(pod)

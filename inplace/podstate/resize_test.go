@@ -75,5 +75,5 @@ func stateToResize(pod *corev1.Pod, gets string) podstate.State {
 	revision := podstate.PodRevision{Revision: "web-a", TemplateContainers: edit.Living(&from.Decoded().Spec), Change: &change,
 		UpdateHash: "b"}
 	newPods := r.Seen.DryRun.Of(newRS.UID, to, edit.Living(&to.Decoded().Spec))
-	return podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, 0, fixture.Start)
+	return podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, 0, fixture.Start)
 }

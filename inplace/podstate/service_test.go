@@ -71,7 +71,7 @@ func TestPutAllBack(t *testing.T) {
 		move := readiness.MoveOf(pod)
 		app := move.Containers["app"]
 		app.Restart, app.At.Time = true, fixture.Start.Add(-15*time.Second)
-		move.Containers["app"] = app
+		move.Containers = map[string]readiness.MovedContainer{"app": app}
 		pod.Annotations[inplace.AnnotationMove] = move.String()
 	}
 	for name, c := range map[string]struct {
@@ -123,7 +123,7 @@ func TestStateOfAPodThatIsOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
 			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), c.change)
-			s := podstate.StateOf(&steps.PlanBuilder{}, pod, podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, c.minReadySeconds,
+			s := podstate.StateOf(&steps.PlanBuilder{}, pod, podstate.PodRevision{Updated: true}, dryrun.NewPods{}, c.minReadySeconds,
 				fixture.Start)
 			if s.Serving != c.serving || s.Available != c.available || s.AvailableIn != c.in {
 				t.Errorf("serving %t, available %t in %s", s.Serving, s.Available, s.AvailableIn)

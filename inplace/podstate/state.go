@@ -76,10 +76,9 @@ type State struct {
 
 // StateOf returns the state of a pod whose identity names that origin.
 func StateOf(
-	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, marks readiness.Marks,
-	minReadySeconds int32, now time.Time,
+	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, minReadySeconds int32, now time.Time,
 ) State {
-	marked := MarkedPod{Pod: pod, Move: marks.MoveOf(pod), PodRevision: from}
+	marked := MarkedPod{Pod: pod, Move: readiness.MoveOf(pod), PodRevision: from}
 	back := marked.revert()
 	s := State{
 		MarkedPod: marked, Back: back, Containers: marked.stillDiffer(update, back), Rewritten: marked.rewrites(),

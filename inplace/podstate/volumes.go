@@ -13,10 +13,6 @@ import (
 // container that stops quickly would start with the old content, and with a subPath it would keep it. Any change of an annotation makes the
 // kubelet sync the pod.
 
-// freshIn is the time after which the volumes count as fresh. It is several times what the kubelet's two loops take, a tenth of a second
-// each.
-const freshIn = time.Second
-
 // freshFor is how long the annotation stays valid. A pod whose turn was put off for longer is annotated again: the ConfigMaps and Secrets
 // may have changed.
 const freshFor = time.Minute
@@ -34,7 +30,8 @@ func (s *State) VolumesFresh(d *steps.PlanBuilder, now time.Time) bool {
 			[2]string{inplace.AnnotationRestarts, inplace.FormatTime(now) + "-" + s.UpdateHash}))
 		return false
 	}
-	over, wait := inplace.Since(at.Add(time.Second), freshIn, now) // the value is in whole seconds
+	// The value is in whole seconds. So a second is left at least, several times what the kubelet's two loops take, a tenth of a second each.
+	over, wait := inplace.Since(at, inplace.LookAgain, now)
 	d.Again(wait)
 	return over
 }

@@ -135,7 +135,7 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 					change := edit.Compare(from.Spec.Template, to.Spec.Template, r.Seen.Rules)
 					revision.Change = &change
 				}
-				s := podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, nil, 0, fixture.Start)
+				s := podstate.StateOf(&steps.PlanBuilder{}, pod, revision, newPods, 0, fixture.Start)
 				s.StaysIn = last
 				return &deployments.Pod{State: s, Owner: &deployments.Set{Rs: from}}
 			}

@@ -7,9 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -74,36 +74,21 @@ const longestMove = 8 << 10
 // MoveOf returns the pod's mark, or the zero Move if it has none. A mark that does not parse is not Stayput's and counts as none.
 // So does a mark of a generation that the pod has not reached: it belongs to another pod, and this pod was made from a backup of
 // that one. A mark that is longer than the pod's containers need is not even parsed: any user who may edit the pod can write an
-// annotation of 256 KiB.
-func MoveOf(pod *corev1.Pod) Move { return Marks(nil).MoveOf(pod) }
-
-// Marks are the marks of pods that were parsed before, by the pods' UIDs. A plan asks for the marks of all pods, and few of them have
-// changed since the last plan. The nil Marks remember nothing.
-type Marks map[types.UID]parsedMark
-
-type parsedMark struct {
-	text string
-	move Move
-}
-
-// MoveOf returns the pod's mark as the function of that name does. Callers must not change it.
-func (m Marks) MoveOf(pod *corev1.Pod) Move {
+// annotation of 256 KiB. Callers must not change it: marks with the same text share it.
+func MoveOf(pod *corev1.Pod) Move {
 	text := pod.Annotations[inplace.AnnotationMove]
 	if text == "" || len(text) > longestMove*(1+len(pod.Spec.Containers)+len(pod.Spec.InitContainers)) {
 		return Move{}
 	}
-	mark, known := m[pod.UID]
-	if !known || mark.text != text {
-		mark = parsedMark{text, parseMove(text)}
-		if m != nil {
-			m[pod.UID] = mark
-		}
-	}
-	if pod.Generation > 0 && mark.move.Generation > pod.Generation {
+	move := ofMarks.Of(text, len(text), func() Move { return parseMove(text) })
+	if pod.Generation > 0 && move.Generation > pod.Generation {
 		return Move{}
 	}
-	return mark.move
+	return move
 }
+
+// ofMarks has the marks that were parsed lately: a plan asks for those of all pods, and few of them have changed since the last plan.
+var ofMarks apps.Findings[string, Move]
 
 func parseMove(text string) Move {
 	var move Move
@@ -111,14 +96,6 @@ func parseMove(text string) Move {
 		return Move{}
 	}
 	return move
-}
-
-// Next returns the marks to go on with for those pods. It begins anew when more pods are remembered than there are.
-func (m Marks) Next(pods []*corev1.Pod) Marks {
-	if m == nil || len(m) > len(pods) {
-		return Marks{}
-	}
-	return m
 }
 
 // Next returns the mark for a write that makes this change, on the way to the revision with that hash. The argument entries has the

@@ -124,33 +124,23 @@ func TestMarkOfAnotherPodIsNone(t *testing.T) {
 func TestMarksAreParsedOnce(t *testing.T) {
 	r := fixture.New(2, fixture.App{Image: "v2"})
 	rs := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 2)
-	pod, other := fixture.PodOf(r, "p", rs), fixture.PodOf(r, "q", rs)
+	pod := fixture.PodOf(r, "p", rs)
 	marked := func(hash string, generation int64) {
 		move := readiness.Move{Hash: hash, Generation: generation, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2"}}}
 		pod.Annotations = map[string]string{inplace.AnnotationMove: move.String()}
 	}
 	marked("b", 2)
-	marks := readiness.Marks{}
-	if got := marks.MoveOf(pod); got.Hash != "" {
+	if got := readiness.MoveOf(pod); got.Hash != "" {
 		t.Errorf("a mark of a generation that the pod has not reached is %+v", got)
 	}
-	if pod.Generation = 2; marks.MoveOf(pod).Hash != "b" || len(marks) != 1 {
-		t.Errorf("the mark is %+v", marks.MoveOf(pod))
+	if pod.Generation = 2; readiness.MoveOf(pod).Hash != "b" {
+		t.Errorf("the mark is %+v", readiness.MoveOf(pod))
 	}
-	if allocations := testing.AllocsPerRun(10, func() { marks.MoveOf(pod) }); allocations != 0 {
+	if allocations := testing.AllocsPerRun(10, func() { readiness.MoveOf(pod) }); allocations != 0 {
 		t.Errorf("it takes %v allocations to get it again", allocations)
 	}
-	if marked("c", 2); marks.MoveOf(pod).Hash != "c" {
-		t.Errorf("the next mark is %+v", marks.MoveOf(pod))
-	}
-	if marks.MoveOf(other).Hash != "" || len(marks) != 1 {
-		t.Errorf("%d marks are remembered", len(marks))
-	}
-	if next := marks.Next([]*corev1.Pod{other}); len(next) != 1 {
-		t.Errorf("%d marks are remembered for a pod", len(next))
-	}
-	if next := marks.Next(nil); next == nil || len(next) != 0 {
-		t.Errorf("%d marks are remembered for no pod", len(next))
+	if marked("c", 2); readiness.MoveOf(pod).Hash != "c" {
+		t.Errorf("the next mark is %+v", readiness.MoveOf(pod))
 	}
 }
 

@@ -115,7 +115,7 @@ func marked(change func(*readiness.MovedContainer)) func(*corev1.Pod) {
 		move := readiness.MoveOf(pod)
 		app := move.Containers["app"]
 		change(&app)
-		move.Containers["app"] = app
+		move.Containers = map[string]readiness.MovedContainer{"app": app}
 		pod.Annotations[inplace.AnnotationMove] = move.String()
 	}
 }

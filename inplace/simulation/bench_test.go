@@ -17,7 +17,6 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // furnished returns a template as large as those of real applications.
@@ -41,7 +40,6 @@ func BenchmarkPlan(b *testing.B) {
 	for _, pods := range []int{100, 1000, 3000} {
 		b.Run(fmt.Sprint("Deployment/", pods), func(b *testing.B) {
 			r := deploymentPartial(pods)
-			r.Seen.Marks = readiness.Marks{}
 			b.ReportAllocs()
 			for b.Loop() {
 				if plan := r.Plan(); !plan.Decision.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
@@ -51,7 +49,6 @@ func BenchmarkPlan(b *testing.B) {
 		})
 		b.Run(fmt.Sprint("DaemonSet/", pods), func(b *testing.B) {
 			r := daemonSetPartial(b, pods)
-			r.Seen.Marks = readiness.Marks{}
 			b.ReportAllocs()
 			for b.Loop() {
 				if plan := r.Plan(); !plan.Decision.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {

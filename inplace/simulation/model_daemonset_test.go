@@ -58,7 +58,7 @@ func (s *stayput) daemonPlan() steps.Plan {
 	cached := s.daemonSets.objects["agent"]
 	r := s.daemonRollout(cached, s.revisions.list(), s.pods.list())
 	s.remembered.Observe(r.Seen.Pods, s.now)
-	r.Seen.TakenOut, r.Seen.Marks, r.Seen.Endpoints = s.remembered.TakenOut, s.remembered.Marks, s.endpoints()
+	r.Seen.TakenOut, r.Seen.Endpoints = s.remembered.TakenOut, s.endpoints()
 	r.Seen.Disruption = s.disruption(s.budgets.list())
 	plan := r.Plan()
 	if s.plannedOn = r; !plan.Decision.Held {

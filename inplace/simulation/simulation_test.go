@@ -147,7 +147,7 @@ func (s *stayput) plan() steps.Plan {
 	r.Seen.Rules = fixture.AllInPlace.For(r.Deployment.Annotations)
 	s.pull.Observe(&r.Seen.Settings, &r.Seen.Nodes, &r.Seen.Pull)
 	s.remembered.Observe(r.Seen.Pods, s.now)
-	r.Seen.TakenOut, r.Seen.Marks, r.Seen.Batches = s.remembered.TakenOut, s.remembered.Marks, s.remembered.Batches
+	r.Seen.TakenOut, r.Seen.Batches = s.remembered.TakenOut, s.remembered.Batches
 	r.Seen.Disruption = s.disruption(s.budgets.list())
 	r.Seen.DryRun = s.dryRun(r.UpdateRevision())
 	if known := s.remembered.NewPods(r.Seen.Settings.Partition, s.now); known.UpdateRevision == r.Seen.DryRun.UpdateRevision {

@@ -77,7 +77,7 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 			pod.Annotations = map[string]string{inplace.AnnotationMove: unseen.String()}
 			r.Seen.Nodes = []*corev1.Node{nodeThat(c.node)}
 			m := &deployments.Pod{State: podstate.StateOf((&steps.PlanBuilder{}), pod,
-				podstate.PodRevision{Updated: true}, dryrun.NewPods{}, nil, 0, fixture.Start)}
+				podstate.PodRevision{Updated: true}, dryrun.NewPods{}, 0, fixture.Start)}
 			if unreachable := readiness.KnownUnreachable(r.Seen.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
 				t.Errorf("unreachable is %t", unreachable)
 			}

@@ -30,7 +30,7 @@ func Of(s *apps.StatefulSet) controllerrevisions.Kind { return kind{StatefulSet:
 // and tries again later (performUpdate in pkg/controller/statefulset/stateful_set_control.go, recordPodEvent in stateful_pod_control.go).
 // It watches no revisions (NewStatefulSetController in stateful_set.go).
 func (kind) Traits() engine.Traits {
-	return engine.Traits{ShortName: "sts", PodsBy: inplace.NativeController("statefulset-controller"), Scaled: true,
+	return engine.Traits{ShortName: "sts", PodsBy: inplace.NativeController("statefulset-controller"), Scaled: true, InOrder: true,
 		OwnPartition: "/spec/updateStrategy/rollingUpdate/partition"}
 }
 
@@ -40,6 +40,9 @@ func (k kind) Workload() engine.Workload {
 		MinReadySeconds: k.StatefulSet.Spec.MinReadySeconds,
 		Kept:            inplace.KeptOnDelete(k.StatefulSet.Spec.UpdateStrategy.Type, k.StatefulSet.Labels)}
 }
+
+// On implements controllerrevisions.Kind: nothing follows from the snapshot.
+func (k kind) On(*engine.Snapshot) controllerrevisions.Kind { return k }
 
 // Replicas implements controllerrevisions.Kind.
 func (k kind) Replicas() int { return k.StatefulSet.Replicas() }
@@ -77,21 +80,12 @@ func (k kind) Kept(pod *corev1.Pod) bool {
 	return k.StatefulSet.Keeps(k.StatefulSet.Ordinal(pod))
 }
 
-// Partition implements controllerrevisions.Special: the annotation says nothing of a StatefulSet, but a maintenance window does.
-func (kind) Partition(setting inplace.Partition) inplace.Partition {
-	setting.Value = ""
-	return setting
-}
-
 // Preview implements controllerrevisions.Kind. The partition is the spec's own.
 func (k kind) Preview(partition inplace.Partition) steps.Preview {
 	pods := k.StatefulSet.Replicas()
 	kept := min(max(k.StatefulSet.Partition(), partition.Keeps(pods)), pods)
 	return steps.Preview{Pods: pods, AtPartition: kept, AtATime: k.StatefulSet.MaxUnavailable()}
 }
-
-// InOrder implements controllerrevisions.Kind: the highest ordinal comes first.
-func (kind) InOrder() bool { return true }
 
 // Lacks implements controllerrevisions.Kind: storageMatches of pkg/controller/statefulset/stateful_set_utils.go. Claim templates do not
 // change, but a StatefulSet may be created anew with others, over the pods of the last one. Its controller then updates nothing.

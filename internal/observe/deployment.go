@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
@@ -73,7 +74,8 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*de
 	}
 	rollout := &deployments.Rollout{Deployment: deployment, Seen: seen}
 	of := selected{deployment, deployment.Spec.Selector}
-	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.Stores.shared()...)
+	replicaSets, sets, err := owned[apps.ReplicaSet](
+		ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (r Reader) DisruptionBudgets(ctx context.Context, namespace string) ([]*pol
 		}
 		budgets = append(budgets, &one)
 		return nil
-	}, append(r.Stores.shared(), client.InNamespace(namespace))...)
+	}, client.UnsafeDisableDeepCopy, client.InNamespace(namespace))
 	if err != nil {
 		return nil, fmt.Errorf("list PodDisruptionBudgets of namespace %s: %w", namespace, err)
 	}

@@ -25,7 +25,7 @@ func (r Reader) Endpoints(ctx context.Context, namespace string, pods []*corev1.
 		listed.most = math.MaxInt // the cache has all of them in memory already
 	}
 	for _, empty := range []client.ObjectList{&discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}} {
-		if err := r.eachPage(ctx, empty, listed.add, append(r.Stores.shared(), client.InNamespace(namespace))...); err != nil {
+		if err := r.eachPage(ctx, empty, listed.add, client.UnsafeDisableDeepCopy, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("list EndpointSlices and Services of namespace %s: %w", namespace, err)
 		}
 	}

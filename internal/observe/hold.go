@@ -9,9 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,17 +93,8 @@ func (h Hold) FallbacksOfGone(ctx context.Context, workloads client.Reader) ([]t
 	}
 	there := sets.New[types.UID]()
 	for _, kind := range Kinds {
-		list := kind.Workload.List()
-		if err := workloads.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list %ss: %w", kindOf(list), err)
-		}
-		if err := apimeta.EachListItem(list, func(item runtime.Object) error {
-			workload, err := apimeta.Accessor(item)
-			if err == nil {
-				there.Insert(workload.GetUID())
-			}
-			return err
-		}); err != nil {
+		insert := func(workload client.Object) { there.Insert(workload.GetUID()) }
+		if err := Each(ctx, workloads, kind.Workload.List(), insert, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
 	}

@@ -42,7 +42,7 @@ func (r Reader) RestartingPods(ctx context.Context) ([]*corev1.Pod, error) {
 // VersionOf returns the resourceVersion of the pod as the reader has it; empty if the pod is gone.
 func (r Reader) VersionOf(ctx context.Context, key types.NamespacedName, uid types.UID) (string, error) {
 	pod := &corev1.Pod{}
-	if err := r.Get(ctx, key, pod, r.Stores.sharedGet()...); err != nil {
+	if err := r.Get(ctx, key, pod, client.UnsafeDisableDeepCopy); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
 	if pod.UID != uid {

@@ -99,13 +99,13 @@ func (k Kind) Edited(ctx context.Context, r Reader, workload client.Object) (eng
 	return k.RolloutOf(ctx, r, workload)
 }
 
-// Holder returns the object that links a pod to its workload: its revision, or the pod itself. It returns nil if the object is not there
-// (yet).
+// Holder returns the object that links a pod, or a pre-pull pod, to its workload: the revision that controls it, or the pod itself if no
+// revision of the kind does.
 func (k Kind) Holder(ctx context.Context, r Reader, pod *corev1.Pod) (client.Object, error) {
-	if k.Of != nil {
-		return pod, nil
+	if revision, err := k.Revision.controllerOf(ctx, r, pod); revision != nil || err != nil {
+		return revision, err
 	}
-	return k.Revision.controllerOf(ctx, r, pod)
+	return pod, nil
 }
 
 // ModeOf returns the mode of a workload of this kind with these labels, in that namespace.
@@ -178,16 +178,11 @@ func (t Type) controllerOf(ctx context.Context, r Reader, of client.Object) (cli
 	if owner == nil {
 		return nil, nil
 	}
-	found, err := t.find(ctx, r, types.NamespacedName{Namespace: of.GetNamespace(), Name: owner.Name})
+	found, err := r.find(ctx, types.NamespacedName{Namespace: of.GetNamespace(), Name: owner.Name}, t.Object())
 	if err != nil || found == nil || found.GetUID() != owner.UID {
 		return nil, err
 	}
 	return found, nil
-}
-
-// find returns one object of the type, whole; nil if there is none.
-func (t Type) find(ctx context.Context, r Reader, key types.NamespacedName) (client.Object, error) {
-	return r.find(ctx, key, t.Object())
 }
 
 // The types of objects that hold revisions. Their outlines have the numbers of replicas, in spec and status, and the revision's number.

@@ -186,6 +186,23 @@ func (r Reader) eachPage(
 	}
 }
 
+// Each lists objects, and visits each of them.
+func Each(
+	ctx context.Context, reader client.Reader, list client.ObjectList, visit func(client.Object), options ...client.ListOption,
+) error {
+	if err := reader.List(ctx, list, options...); err != nil {
+		return fmt.Errorf("list %ss: %w", kindOf(list), err)
+	}
+	return apimeta.EachListItem(list, func(item runtime.Object) error {
+		object, is := item.(client.Object)
+		if !is {
+			return fmt.Errorf("%T has no metadata", item)
+		}
+		visit(object)
+		return nil
+	})
+}
+
 // pageOf returns how many objects of that list are listed at a time in the namespace.
 func (r Reader) pageOf(empty client.ObjectList, namespace string) int64 {
 	switch empty.(type) {

@@ -6,9 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,17 +46,9 @@ func (r Reader) Nudgers(ctx context.Context, name string) ([]engine.Rollout, err
 		byController(pods.Items), byController(replicaSets.Items), byController(revisions.Items), time.Now()}
 	var all []engine.Rollout
 	for _, kind := range Kinds {
-		list := kind.Workload.List()
-		if err := r.listIn(ctx, name, list); err != nil {
-			return nil, err
-		}
-		if err := apimeta.EachListItem(list, func(item runtime.Object) error {
-			if workload, is := item.(client.Object); is {
-				all = append(all, of.rollout(kind, workload))
-			}
-			return nil
-		}); err != nil {
-			return nil, err
+		add := func(workload client.Object) { all = append(all, of.rollout(kind, workload)) }
+		if err := Each(ctx, r, kind.Workload.List(), add, client.InNamespace(name)); err != nil {
+			return nil, fmt.Errorf("namespace %s: %w", name, err)
 		}
 	}
 	return all, nil

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/prepull"
 )
 
@@ -48,7 +47,6 @@ func isPrePullPodOf(pod *corev1.Pod, workload client.Object, controllers []types
 
 // NodesOf returns the nodes that the pods are on. It leaves out nodes that do not exist.
 func (r Reader) NodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node, error) {
-	options := r.Stores.sharedGet()
 	asked := map[string]bool{"": true}
 	var nodes []*corev1.Node
 	for _, pod := range pods {
@@ -58,7 +56,7 @@ func (r Reader) NodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node
 		}
 		asked[name] = true
 		node := &corev1.Node{}
-		err := r.Get(ctx, types.NamespacedName{Name: name}, node, options...)
+		err := r.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -84,12 +82,6 @@ func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
 		nodes = append(nodes, &list.Items[i])
 	}
 	return nodes, nil
-}
-
-// RevisionOf returns the ControllerRevision that controls the pod, if the pod is a pre-pull pod of a DaemonSet or StatefulSet. It
-// returns nil if there is none with the UID in the owner reference.
-func (r Reader) RevisionOf(ctx context.Context, pod *corev1.Pod) (*apps.ControllerRevision, error) {
-	return as[*apps.ControllerRevision](controllerRevisions.controllerOf(ctx, r, pod))
 }
 
 // Quotas returns the ResourceQuotas of a namespace; never nil. They are in no cache.

@@ -114,27 +114,16 @@ func (r Reader) snapshotOf(ctx context.Context, kind Kind, workload client.Objec
 
 // WorkloadOf returns the workload of the pod or pre-pull pod; nil if there is none.
 func (r Reader) WorkloadOf(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
-	controlled, err := r.underWorkload(ctx, pod)
-	if err != nil {
-		return nil, err
-	}
 	for _, kind := range Kinds {
-		if workload, err := kind.Workload.controllerOf(ctx, r, controlled); workload != nil || err != nil {
+		holder, err := kind.Holder(ctx, r, pod)
+		if err != nil {
+			return nil, err
+		}
+		if workload, err := kind.Workload.controllerOf(ctx, r, holder); workload != nil || err != nil {
 			return workload, err
 		}
 	}
 	return nil, nil
-}
-
-// underWorkload returns the revision that controls the pod. If there is none, it returns the pod: DaemonSets and
-// StatefulSets control their pods, and Deployments their pre-pull pods.
-func (r Reader) underWorkload(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
-	for _, of := range revisionTypes() {
-		if revision, err := of.controllerOf(ctx, r, pod); revision != nil || err != nil {
-			return revision, err
-		}
-	}
-	return pod, nil
 }
 
 // object is a pointer to a T that is a client.Object.

@@ -23,7 +23,7 @@ func selectorOf(workload client.Object) *metav1.LabelSelector {
 // Rollout returns the workload with its revisions and pods, the nodes on which its update depends, and its pre-pull pods. It
 // returns nil if there is no such workload.
 func (k Kind) Rollout(ctx context.Context, r Reader, key types.NamespacedName) (*controllerrevisions.Rollout, error) {
-	workload, err := k.Workload.find(ctx, r, key)
+	workload, err := r.find(ctx, key, k.Workload.Object())
 	if workload == nil || err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (k Kind) RolloutOfControlled(ctx context.Context, r Reader, of client.Objec
 func (k Kind) RolloutOfEdited(
 	ctx context.Context, r Reader, edited client.Object, key types.NamespacedName,
 ) (*controllerrevisions.Rollout, error) {
-	stored, err := k.Workload.find(ctx, r, key)
+	stored, err := r.find(ctx, key, k.Workload.Object())
 	if stored == nil || err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (k Kind) rolloutOf(ctx context.Context, r Reader, of selected) (*controller
 	}
 	rollout := &controllerrevisions.Rollout{Kind: k.Of(of.Object), Seen: seen}
 	revisions, load, err := owned[apps.ControllerRevision](
-		ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{of.GetUID()}, r.Stores.shared()...)
+		ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{of.GetUID()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
 	}

@@ -35,23 +35,6 @@ type Stores struct {
 // present reports whether a Reader with these Stores reads a cache.
 func (s *Stores) present() bool { return s != nil }
 
-// shared returns the option with which a cache returns its own objects instead of copies. That is safe because package
-// inplace changes no object, and it matters because a workload may have thousands of pods.
-func (s *Stores) shared() []client.ListOption {
-	if !s.present() {
-		return nil
-	}
-	return []client.ListOption{client.UnsafeDisableDeepCopy}
-}
-
-// sharedGet does the same for one object.
-func (s *Stores) sharedGet() []client.GetOption {
-	if !s.present() {
-		return nil
-	}
-	return []client.GetOption{client.UnsafeDisableDeepCopy}
-}
-
 // StoresOf returns the Stores of the informers' cache, and adds the indexes by which they find pods. The caller must
 // call it before the cache starts.
 func StoresOf(ctx context.Context, informers cache.Informers) (*Stores, error) {

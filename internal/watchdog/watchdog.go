@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"sync"
 	"time"
-)
 
-// every is how often the Watchdog checks.
-const every = time.Second
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
 
 // Watchdog knows what work is in progress. API calls end with their contexts. So work that is overdue computes, or waits for something
 // without a context, and nothing inside the process can end it. The zero value is ready for use.
@@ -129,16 +129,6 @@ func (w *Watchdog) NeedLeaderElection() bool { return false }
 
 // Start returns an error as soon as Check does. That ends the manager, which hands over its Lease, and then the process.
 func (w *Watchdog) Start(ctx context.Context) error {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			if err := w.Check(nil); err != nil {
-				return err
-			}
-		}
-	}
+	err := wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) { return false, w.Check(nil) })
+	return utilerrors.FilterOut(err, wait.Interrupted)
 }

@@ -388,6 +388,32 @@ func TestUninstallMayDoTheSame(t *testing.T) {
 	})
 }
 
+// TestUninstallHasRightsOfManagers checks that the hook has those rights of the managers that it needs to let updates fall back: it watches
+// nothing, creates nothing, and warns of nothing.
+func TestUninstallHasRightsOfManagers(t *testing.T) {
+	needless := []string{"watch", "create", "events", "resourcequotas", "horizontalpodautoscalers", "poddisruptionbudgets",
+		"validatingwebhookconfigurations"}
+	without := func(list []string) []string {
+		return slices.DeleteFunc(list, func(each string) bool { return slices.Contains(needless, each) })
+	}
+	each(t, func(t *testing.T, h helm) {
+		r := h.template(t)
+		var want []rbacv1.PolicyRule
+		for _, rule := range of[rbacv1.ClusterRole](t, r, "ClusterRole stayput").Rules {
+			if rule.Verbs, rule.Resources = without(rule.Verbs), without(rule.Resources); len(rule.Verbs) > 0 && len(rule.Resources) > 0 {
+				want = append(want, rule)
+			}
+		}
+		got := slices.DeleteFunc(of[rbacv1.ClusterRole](t, r, "ClusterRole stayput-uninstall").Rules,
+			func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.APIGroups, "admissionregistration.k8s.io")
+			})
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("the hook may\n%v\nand the managers\n%v", got, want)
+		}
+	})
+}
+
 func TestMonitoring(t *testing.T) {
 	for value, want := range map[string]struct{ key, file string }{
 		"podMonitor":     {"PodMonitor stayput", ""},

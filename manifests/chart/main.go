@@ -17,7 +17,8 @@ import (
 	"github.com/stayput/stayput/internal/values"
 )
 
-// files are the files of the chart that have no counterpart in manifests/. Values that they repeat from manifests/ are in [[ ]].
+// files are the files of the chart that have no counterpart in manifests/. What make dist decides is in [[ ]]. The values that they repeat
+// from manifests/ are compared with it (TestDefaultIsDist, TestUninstallHasRightsOfManagers).
 //
 //go:embed all:files
 var files embed.FS
@@ -38,12 +39,12 @@ func write(dist, monitoring, out string) error {
 	if err != nil {
 		return err
 	}
-	facts, err := factsOf(objects)
+	released, err := releaseOf(objects)
 	if err != nil {
 		return err
 	}
 	chart := map[string]string{}
-	if err := addFiles(chart, facts); err != nil {
+	if err := addFiles(chart, released); err != nil {
 		return err
 	}
 	if err := addTemplates(chart, objects); err != nil {
@@ -58,13 +59,33 @@ func write(dist, monitoring, out string) error {
 // readme is the template of the chart's README, which follows from values.yaml.
 const readme = "files/README.md.tmpl"
 
-// addFiles adds the files, with the facts inserted.
-func addFiles(chart map[string]string, facts facts) error {
+// release is the version that dist installs, and the tag of its image.
+type release struct{ Version, Tag string }
+
+// releaseOf returns the release of the managers' image.
+func releaseOf(objects []*object) (release, error) {
+	for _, o := range objects {
+		if o.kind != "Deployment" {
+			continue
+		}
+		image := o.text(container + ".image")
+		colon := strings.LastIndex(image, ":")
+		if colon < 0 {
+			return release{}, fmt.Errorf("%s: image %q has no tag", o, image)
+		}
+		tag := image[colon+1:]
+		return release{strings.TrimPrefix(tag, "v"), tag}, nil
+	}
+	return release{}, errors.New("dist has no Deployment")
+}
+
+// addFiles adds the files, with the release inserted.
+func addFiles(chart map[string]string, released release) error {
 	err := fs.WalkDir(files, "files", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path == readme {
 			return err
 		}
-		chart[strings.TrimPrefix(path, "files/")], err = fill(path, facts)
+		chart[strings.TrimPrefix(path, "files/")], err = fill(path, released)
 		return err
 	})
 	if err != nil {
@@ -84,19 +105,13 @@ func fill(path string, data any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	filled, err := template.New(path).Delims("[[", "]]").Funcs(template.FuncMap{"indent": indent}).Parse(string(content))
+	filled, err := template.New(path).Delims("[[", "]]").Parse(string(content))
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
 	err = filled.Execute(&text, data)
 	return text.String(), err
-}
-
-// indent returns a block of YAML, which begins on a new line and is indented.
-func indent(spaces int, text string) string {
-	prefix := "\n" + strings.Repeat(" ", spaces)
-	return prefix + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", prefix)
 }
 
 // addTemplates adds the objects as templates. fileOf says which objects share a file.

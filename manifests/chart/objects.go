@@ -87,15 +87,6 @@ func (o *object) text(path string) string {
 	return ""
 }
 
-// block returns the YAML of the node at a path.
-func (o *object) block(path string) (string, error) {
-	node := o.at(path)
-	if node == nil {
-		return "", fmt.Errorf("%s has no %s", o, path)
-	}
-	return encode(node)
-}
-
 func encode(node any) (string, error) {
 	var text bytes.Buffer
 	encoder := yaml.NewEncoder(&text)

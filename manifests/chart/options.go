@@ -141,6 +141,16 @@ func (e *edit) manager() {
 	e.value("spec.template.spec.volumes.0.secret.secretName", `{{ default "stayput-webhook" .Values.certificates.secretName }}`)
 }
 
+// env returns the node of the value of an environment variable.
+func env(manager *object, name string) *yaml.Node {
+	for i := range manager.at(container + ".env").Content {
+		if variable := fmt.Sprintf("%s.env.%d", container, i); manager.text(variable+".name") == name {
+			return manager.at(variable + ".value")
+		}
+	}
+	return &yaml.Node{}
+}
+
 // pod adds the options that pods of many charts have.
 func (e *edit) pod() {
 	const spec = "spec.template.spec"

@@ -13,6 +13,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	polling "k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -72,30 +73,28 @@ type promotion struct {
 	template string
 	// told is the last line that was printed.
 	told string
-	// over has a value when the promotion has no more time; nil if it has as much as it needs.
-	over <-chan time.Time
 }
-
-// errTimedOut is the end of the time that a promotion has.
-var errTimedOut = errors.New("timed out")
 
 // within makes the promotion in the time that it has. Each of its requests may take longer.
 func (p *promotion) within(ctx context.Context, timeout time.Duration) error {
+	waiting := ctx
 	if timeout > 0 {
-		p.over = time.After(timeout)
+		var stop context.CancelFunc
+		waiting, stop = context.WithTimeout(ctx, timeout)
+		defer stop()
 	}
-	switch err := p.make(ctx); {
+	switch err := p.make(ctx, waiting); {
 	case err != nil && ctx.Err() != nil: // interrupted
 		return exitFailed
-	case errors.Is(err, errTimedOut):
-		return fmt.Errorf("%w after %s: %s", errTimedOut, timeout, p.told)
+	case polling.Interrupted(err) && waiting.Err() != nil:
+		return fmt.Errorf("timed out after %s: %s", timeout, p.told)
 	default:
 		return err
 	}
 }
 
-// make waits for the stage before, lowers the partition, and waits for the new stage.
-func (p *promotion) make(ctx context.Context) error {
+// make waits for the stage before, lowers the partition, and waits for the new stage, as long as the second context lasts.
+func (p *promotion) make(ctx, waiting context.Context) error {
 	rollout, err := p.read(ctx)
 	if err != nil {
 		return err
@@ -108,13 +107,13 @@ func (p *promotion) make(ctx context.Context) error {
 		return nil
 	}
 	p.template = rollout.TemplateHash()
-	if rollout, err = p.reach(ctx); err != nil || !rollout.Stage().Reached {
+	if rollout, err = p.reach(ctx, waiting); err != nil || !rollout.Stage().Reached {
 		return err
 	}
 	if lowered, err := p.lower(ctx, rollout); err != nil || !lowered {
 		return err
 	}
-	_, err = p.reach(ctx)
+	_, err = p.reach(ctx, waiting)
 	return err
 }
 
@@ -130,28 +129,17 @@ func (p *promotion) say(format string, arguments ...any) {
 }
 
 // reach reads the workload every second until the stage is reached, or cannot be.
-func (p *promotion) reach(ctx context.Context) (engine.Rollout, error) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		rollout, err := p.read(ctx)
-		if err != nil {
-			return nil, err
+func (p *promotion) reach(ctx, waiting context.Context) (rollout engine.Rollout, err error) {
+	err = polling.PollUntilContextCancel(waiting, time.Second, true, func(context.Context) (bool, error) {
+		if rollout, err = p.read(ctx); err != nil {
+			return false, err
 		}
 		if err := p.failure(rollout); err != nil {
-			return nil, err
+			return false, err
 		}
-		if p.reached(rollout) {
-			return rollout, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-p.over:
-			return nil, errTimedOut
-		case <-tick.C:
-		}
-	}
+		return p.reached(rollout), nil
+	})
+	return rollout, err
 }
 
 // failure returns why the stage will not be reached by itself; nil if it may.

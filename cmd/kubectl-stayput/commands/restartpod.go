@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	polling "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -104,21 +105,12 @@ func (r *podRestart) annotate(ctx context.Context, annotations map[string]any) e
 
 // follow waits until the containers have restarted and the pod is Ready. A request that is not met in time is withdrawn.
 func (r *podRestart) follow(ctx context.Context) error {
-	waiting, stop := context.WithTimeout(ctx, r.flags.timeout)
-	defer stop()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		over, err := r.look(ctx)
-		if over || err != nil {
-			return err
-		}
-		select {
-		case <-waiting.Done():
-			return r.withdraw(context.WithoutCancel(ctx))
-		case <-tick.C:
-		}
+	look := func(context.Context) (bool, error) { return r.look(ctx) }
+	err := polling.PollUntilContextTimeout(ctx, time.Second, r.flags.timeout, true, look)
+	if polling.Interrupted(err) {
+		return r.withdraw(context.WithoutCancel(ctx))
 	}
+	return err
 }
 
 // look reports whether the containers have restarted and the pod is Ready.

@@ -74,11 +74,11 @@ app.kubernetes.io/part-of: stayput
 {{- if .Values.maxRestartingPods }}{{ $flags = append $flags (printf "--max-restarting-pods=%d" (int .Values.maxRestartingPods)) }}{{ end }}
 {{- if .Values.maxRestartingPodsPerNode }}{{ $flags = append $flags (printf "--max-restarting-pods-per-node=%d" (int .Values.maxRestartingPodsPerNode)) }}{{ end }}
 {{- range $key, $most := .Values.maxRestartingPodsPerTopology }}{{ $flags = append $flags (printf "--max-restarting-pods-per-topology=%s=%d" $key (int $most)) }}{{ end }}
-{{- if ne (int .Values.webhook.port) [[ .WebhookPort ]] }}{{ $flags = append $flags (printf "--webhook-port=%d" (int .Values.webhook.port)) }}{{ end }}
+{{- if ne (int .Values.webhook.port) 10250 }}{{ $flags = append $flags (printf "--webhook-port=%d" (int .Values.webhook.port)) }}{{ end }}
 {{- if .Values.webhook.clientCAConfigMap }}{{ $flags = append $flags "--client-ca=/client-ca/ca.crt" }}{{ end }}
 {{- /* In the network of the node, metrics and health are not served on all of the node's addresses. */ -}}
-{{- if or .Values.hostNetwork (ne (int .Values.metrics.port) [[ .MetricsPort ]]) }}{{ $flags = append $flags (printf "--metrics-address=%s:%d" (ternary "[$(POD_IP)]" "" .Values.hostNetwork) (int .Values.metrics.port)) }}{{ end }}
-{{- if or .Values.hostNetwork (ne (int .Values.health.port) [[ .HealthPort ]]) }}{{ $flags = append $flags (printf "--health-address=%s:%d" (ternary "127.0.0.1" "" .Values.hostNetwork) (int .Values.health.port)) }}{{ end }}
+{{- if or .Values.hostNetwork (ne (int .Values.metrics.port) 8080) }}{{ $flags = append $flags (printf "--metrics-address=%s:%d" (ternary "[$(POD_IP)]" "" .Values.hostNetwork) (int .Values.metrics.port)) }}{{ end }}
+{{- if or .Values.hostNetwork (ne (int .Values.health.port) 8081) }}{{ $flags = append $flags (printf "--health-address=%s:%d" (ternary "127.0.0.1" "" .Values.hostNetwork) (int .Values.health.port)) }}{{ end }}
 {{- if ne (toString .Values.logLevel) "info" }}{{ $flags = append $flags (printf "--zap-log-level=%s" (toString .Values.logLevel)) }}{{ end }}
 {{- if ne .Values.logEncoder "json" }}{{ $flags = append $flags (printf "--zap-encoder=%s" .Values.logEncoder) }}{{ end }}
 {{- with concat $flags .Values.extraArgs }}
