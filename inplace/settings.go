@@ -27,7 +27,8 @@ const (
 	// stop before the pull.
 	LabelPrePullParallelism = "stayput.dev/pre-pull-parallelism"
 	// LabelSurge is when surge pods are used. `true`: only if no pod may be unavailable. `always`: for every Deployment, which restarts up
-	// to `maxSurge` more pods at once. `false`: never.
+	// to `maxSurge` more pods at once. `false`: never. Pods that take a device, a port of the node, or a volume of one node get none, unless
+	// `maxUnavailable` is an explicit 0.
 	LabelSurge = "stayput.dev/surge"
 	// LabelRestart says that an edit that asks for a restart, such as `kubectl rollout restart`, restarts containers inside their pods.
 	//
