@@ -4,6 +4,7 @@ go 1.26.0
 
 tool (
 	github.com/onsi/ginkgo/v2/ginkgo
+	k8s.io/kubernetes/test/e2e/dra/test-driver
 	k8s.io/kubernetes/test/images/agnhost
 )
 
