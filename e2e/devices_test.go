@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// devices checks servers on each node's only device, which load weights into an emptyDir. In place they keep both. Natively a rolling update
+// devices checks servers on each node's only device that load weights into an emptyDir. In place they keep both. Natively, a rolling update
 // waits for a second device, and Recreate loads the weights again.
 func devices(t *testing.T) {
 	nightly(t, map[string]func(*testing.T){

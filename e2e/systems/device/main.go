@@ -81,7 +81,8 @@ func (p plugin) Allocate(_ context.Context, request *devices.AllocateRequest) (*
 	log.Printf("allocating to %d containers", len(request.ContainerRequests))
 	given := &devices.AllocateResponse{}
 	for range request.ContainerRequests {
-		given.ContainerResponses = append(given.ContainerResponses, &devices.ContainerAllocateResponse{Envs: map[string]string{"DEVICE": p.device}})
+		gets := &devices.ContainerAllocateResponse{Envs: map[string]string{"DEVICE": p.device}}
+		given.ContainerResponses = append(given.ContainerResponses, gets)
 	}
 	return given, nil
 }
