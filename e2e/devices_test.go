@@ -43,7 +43,7 @@ func devicePlugged(t *testing.T) {
 func deviceClaimed(t *testing.T) {
 	startDrivers(t)
 	s := newScenario(t, asShipped(surging))
-	s.kubectl(fmt.Sprintf(oneDevice, s.namespace), "apply", "-f", "-")
+	s.kubectl(fmt.Sprintf(oneDevice, s.namespace, draDriver), "apply", "-f", "-")
 	s.afterwards = append(s.afterwards, func() {
 		if _, _, err := kubectl(context.Background(), "", "delete", "deviceclass", s.namespace); err != nil {
 			s.Error(err)
@@ -52,7 +52,10 @@ func deviceClaimed(t *testing.T) {
 	s.keepsDevices(claiming)
 }
 
-const gpu = "example.com/gpu"
+const (
+	gpu       = "example.com/gpu"
+	draDriver = "gpu.example.com"
+)
 
 // loading is how long weights take. WEIGHTS=30s makes the figures of docs/how-to/gpu.md.
 var loading = cmp.Or(os.Getenv("WEIGHTS"), "5s")
@@ -61,13 +64,13 @@ func (s *scenario) keepsDevices(take option) {
 	s.Helper()
 	nodes := len(kubelets(s.T))
 	s.create(web(int32(nodes), weights, take))
+	s.expose("web")
 	before := s.holding()
 	s.timed("in place", func() { s.inPlace("web", once, func() { s.setImage("web", "app=v2") }) })
 	if after := s.holding(); !maps.Equal(after, before) {
 		s.Errorf("pods had %v, and now %v", before, after)
 	}
-	s.label(updateLabel + "-")
-	s.unmanaged("web")
+	s.kubectl("", "label", "deployment/web", updateLabel+"=recreate")
 	old := s.pods("web")
 	s.begin("natively", Rules{Created: exactly(nodes), Deleted: exactly(nodes), Outage: true})
 	s.setImage("web", "app=v3")
@@ -152,7 +155,7 @@ metadata:
 spec:
   selectors:
     - cel:
-        expression: device.driver == "test-driver.cdi.k8s.io"
+        expression: device.driver == "%[2]s"
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -206,8 +209,12 @@ spec:
 func startDrivers(t *testing.T) {
 	t.Helper()
 	for _, node := range kubelets(t) {
-		startProgram(t, programOf("dra"), "kubelet-plugin", "--node-name="+node, "--num-devices=1", "--kubeconfig="+kubeconfig,
-			"--plugin-registration-path="+plugins(node), "--datadir="+filepath.Join(filepath.Dir(plugins(node)), "plugins"))
+		sockets := filepath.Join(filepath.Dir(plugins(node)), "plugins")
+		if err := os.MkdirAll(filepath.Join(sockets, draDriver), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		startProgram(t, programOf("dra"), "kubelet-plugin", "--drivername="+draDriver, "--node-name="+node, "--num-devices=1",
+			"--kubeconfig="+kubeconfig, "--plugin-registration-path="+plugins(node), "--datadir="+sockets)
 	}
 	t.Cleanup(func() {
 		err := poll(context.Background(), func(ctx context.Context) error {
