@@ -16,7 +16,7 @@ plugin: ## build kubectl's plugin, and the program that completes its arguments,
 	@install cmd/kubectl-stayput/commands/kubectl_complete-stayput $(BIN)/
 
 .PHONY: e2e
-e2e: cluster install plugin ## the end-to-end suite; RUN=undo/half for some scenarios, SHORT=1 without scenarios that take long
+e2e: cluster install plugin $(if $(SHORT),,devices-build) ## the end-to-end suite; RUN=undo/half for some scenarios, SHORT=1 without scenarios that take long
 	go test -tags e2e -count=1 -timeout 75m -parallel $(SCENARIOS) $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
 
 .PHONY: demo
@@ -51,6 +51,14 @@ systems-build:
 	@for system in $(SYSTEMS); do echo "building $${system%%=*}"; \
 	  (cd e2e/systems && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/systems/$${system%%=*} $${system#*=}) || exit 1; \
 	done
+
+# A device plugin, and the driver by which Kubernetes tests dynamic resource allocation.
+.PHONY: devices-build
+devices-build:
+	@mkdir -p $(BIN)/systems
+	@cd e2e/systems && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/systems/device ./device
+	@$(conformance_build) $(CLUSTER_BUILD) -modfile=$(notdir $(CONFORMANCE_MODFILE)) -ldflags '$(STRIP)' -o $(BIN)/systems/dra \
+		k8s.io/kubernetes/test/e2e/dra/test-driver
 
 .PHONY: e2e-systems
 e2e-systems: cluster install systems-build ## etcd and NATS on attached volumes, under acknowledged writes, in place beside native; UPDATES=10 for more than 3, NATIVE=3 for fewer natively, RUN=etcd for one system

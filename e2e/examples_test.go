@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/e2e/pages"
 )
@@ -27,8 +26,6 @@ type example struct {
 	restarts restarts
 	// before makes what the file expects of a cluster and the test cluster does not have.
 	before func(*scenario)
-	// meanwhile happens between the creation and the update.
-	meanwhile func(*scenario)
 	// after checks what else the file promises.
 	after func(*scenario)
 }
@@ -45,7 +42,7 @@ var allExamples = map[string]example{
 	"configmap-reload": {workload: "configured", restarts: once, after: coloursAreGreen},
 	"canary":           {workload: "canary", long: true, restarts: once, after: func(s *scenario) { s.runs("canary", "v2") }},
 	"gpu-inference": {workload: "inference", long: true, restarts: restarts{"server": exactly(1)},
-		before: gpuOnEachNode, meanwhile: modelLoaded, after: modelIsThere},
+		before: func(s *scenario) { s.plug("nvidia.com/gpu") }, after: modelIsThere},
 }
 
 // examples applies each file of examples in a namespace of its own, and updates it by the commands in its comment. The pods must stay.
@@ -108,7 +105,6 @@ func (e example) updated(t *testing.T, file string) {
 	r := s.reader()
 	r.run(file, pages.Command{Text: "kubectl apply -f " + file})
 	s.completes(e.workload)
-	do(e.meanwhile, s)
 	before := s.pods(e.workload)
 	s.begin("in place", inPlace)
 	for _, command := range commands {
@@ -162,42 +158,10 @@ func coloursAreGreen(s *scenario) {
 	}
 }
 
-// gpuOnEachNode writes the capacity of a GPU into the status of each node, as administrators do for resources that no device plugin offers:
-// https://kubernetes.io/docs/tasks/administer-cluster/extended-resource-node/. It is taken back afterwards.
-func gpuOnEachNode(s *scenario) {
-	nodes, err := clients.CoreV1().Nodes().List(s.Context(), metav1.ListOptions{LabelSelector: "type!=simulated"})
-	if err != nil {
-		s.Fatal(err)
-	}
-	for _, node := range nodes.Items {
-		if err := offerGPU(s.Context(), node.Name, `"1"`); err != nil {
-			s.Fatal(err)
-		}
-		s.afterwards = append(s.afterwards, func() {
-			if err := offerGPU(context.Background(), node.Name, "null"); err != nil {
-				s.Error(err)
-			}
-		})
-	}
-}
-
-func offerGPU(ctx context.Context, node, amount string) error {
-	patch := fmt.Sprintf(`{"status":{"capacity":{"nvidia.com/gpu":%[1]s},"allocatable":{"nvidia.com/gpu":%[1]s}}}`, amount)
-	_, err := clients.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	return err
-}
-
-// modelLoaded writes a file into the model cache of each pod.
-func modelLoaded(s *scenario) {
-	for _, pod := range s.pods("inference") {
-		s.kubectl("", "exec", pod.Name, "--", "/app", "fill", "/models")
-	}
-}
-
 // modelIsThere checks that the file is there, and that the pod still has its GPU.
 func modelIsThere(s *scenario) {
 	for _, pod := range s.pods("inference") {
-		if size := len(s.kubectl("", "exec", pod.Name, "--", "/app", "show", "/models/cache")); size != 1<<20 {
+		if size := len(s.kubectl("", "exec", pod.Name, "-c=server", "--", "/app", "show", "/models/cache")); size != 1<<20 {
 			s.Errorf("the cache of pod %s has %d bytes", pod.Name, size)
 		}
 		if _, has := pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]; !has {

@@ -123,6 +123,7 @@ func TestTogether(t *testing.T) {
 		"statefulset": statefulSets,
 		"pulled":      pulled,
 		"surge":       surgeScenarios,
+		"devices":     devices,
 		"changes":     templateChanges,
 		"drain":       drains,
 		"pacing":      pacing,

@@ -16,13 +16,14 @@ import (
 )
 
 // standIns are images of the test cluster's registry in place of those that pages and examples name, which it does not have. The test
-// application takes its port from PORT, as hello-app does, and answers GET /. Nothing but these names is changed.
+// application takes its port from PORT, as hello-app does, and answers GET /. Nothing but these names is changed, and a command of Ollama.
 var standIns = strings.NewReplacer(
 	"us-docker.pkg.dev/google-samples/containers/gke/hello-app:1.0", appImage("v1"),
 	"us-docker.pkg.dev/google-samples/containers/gke/hello-app:2.0", appImage("v2"),
 	"tomcat:10.1-jdk21", appImage("v3"),
 	"ollama/ollama:0.12.6", appImage("v4"),
 	"ollama/ollama:0.13.5", appImage("v5"),
+	`command: [sh, -c, "ollama serve & until ollama pull llama3.2; do sleep 1; done"]`, "args: [fill, /models]",
 	"registry.example/app:v2", appImage("v2"),
 )
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,10 +142,7 @@ func (s *scenario) seats(n int) {
 		"-p", fmt.Sprintf(`{"status":{"capacity":%s,"allocatable":%s}}`, seats, seats))
 }
 
-func seated(d *appsv1.Deployment) {
-	one := corev1.ResourceList{seat: resource.MustParse("1")}
-	d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: one, Requests: one}
-}
+var seated = taking(seat)
 
 // limitPods puts a quota on the namespace's pods and waits until it is in force.
 func (s *scenario) limitPods(pods int64) {

@@ -157,10 +157,6 @@ func (of system) mounted(c corev1.Container, name, image string) corev1.Containe
 	return c
 }
 
-func emptyFolder(name string) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
-}
-
 // apartOf prefers a node without another pod of these labels.
 func apartOf(labels map[string]string) *corev1.Affinity {
 	others := corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: corev1.LabelHostname}

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -42,9 +41,6 @@ type rig struct {
 	images    map[string]func(version int) string
 	rows      []row
 }
-
-// programOf returns the path of a program that make e2e-systems has built.
-func programOf(name string) string { return filepath.Join(binaries, "systems", name) }
 
 // newRig pushes the images, and starts the driver: a node service for each node, and its controller with the external-attacher in a pod.
 func newRig(t *testing.T, updates, native int) *rig {
@@ -72,27 +68,6 @@ func newRig(t *testing.T, updates, native int) *rig {
 
 // image returns the reference of a version, from 1 on.
 func (r *rig) image(name string, version int) string { return r.images[name](version) }
-
-// kubelets returns the nodes whose kubelets run on this machine.
-func kubelets(t *testing.T) []string {
-	t.Helper()
-	nodes, err := clients.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, node := range nodes.Items {
-		if _, err := os.Stat(plugins(node.Name)); err == nil {
-			names = append(names, node.Name)
-		}
-	}
-	return names
-}
-
-// plugins returns the folder in which a kubelet looks for plugins.
-func plugins(node string) string {
-	return filepath.Join(repository, ".cluster", "data", "kubelet-"+node, "root", "plugins_registry")
-}
 
 // announce creates the CSIDriver, which says that volumes have to be attached.
 func (r *rig) announce() {
@@ -138,20 +113,8 @@ func (r *rig) registered(ctx context.Context) error {
 // startNodeService starts the driver of one node, which ends with the test.
 func (r *rig) startNodeService(node string) {
 	r.Helper()
-	var said bytes.Buffer
 	socket := filepath.Join(plugins(node), driverName+".sock")
-	service := exec.Command(programOf("csi"), "-socket", socket, "-volumes", r.volumes, "-node", node)
-	service.Stdout, service.Stderr = &said, &said
-	if err := service.Start(); err != nil {
-		r.Fatal(err)
-	}
-	r.Cleanup(func() {
-		_ = service.Process.Signal(syscall.SIGTERM)
-		_ = service.Wait()
-		if r.Failed() {
-			r.Logf("the driver of %s said:\n%s", node, said.String())
-		}
-	})
+	startProgram(r.T, programOf("csi"), "-socket", socket, "-volumes", r.volumes, "-node", node)
 }
 
 // startController starts the controller beside the external-attacher, as drivers do.

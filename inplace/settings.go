@@ -35,7 +35,8 @@ const (
 	// containers stop before the pull.
 	AnnotationPrePullParallelism = "stayput.dev/pre-pull-parallelism"
 	// AnnotationSurge is when surge pods are used. `needed`: only if no pod may be unavailable. `always`: for every Deployment, which
-	// restarts up to `maxSurge` more pods at once. `never`: for none.
+	// restarts up to `maxSurge` more pods at once. `never`: for none. Pods that take a device, a port of the node, or a volume of one
+	// node get none, unless `maxUnavailable` is an explicit 0.
 	AnnotationSurge = "stayput.dev/surge"
 	// AnnotationResize says whether CPU and memory change in running pods. By default a container is resized only if its `resizePolicy`
 	// lists that resource, and it restarts only if the policy says so. `in-place` resizes all containers where that is possible, `native`

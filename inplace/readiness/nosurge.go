@@ -2,7 +2,9 @@ package readiness
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -12,6 +14,9 @@ import (
 func WhyNoSurge(spec corev1.PodSpec, claim string) string {
 	if port := nodePort(spec); port != 0 {
 		return fmt.Sprintf("it uses port %d of its node", port)
+	}
+	if device := deviceOf(spec); device != "" {
+		return fmt.Sprintf("not every node has another device for its %s", device)
 	}
 	if claim != "" {
 		return fmt.Sprintf("not every node can mount its PersistentVolumeClaim %s beside the first", claim)
@@ -33,6 +38,28 @@ func nodePort(spec corev1.PodSpec) int32 {
 		}
 	}
 	return 0
+}
+
+// deviceOf returns what gives the pod a device, such as a GPU: an extended resource, or a claim. It is empty if nothing does. Devices are
+// what nodes have fewest of: if a surge pod waited for one, an autoscaler would start a node for it.
+func deviceOf(spec corev1.PodSpec) string {
+	if claims := spec.ResourceClaims; len(claims) > 0 {
+		return "ResourceClaim " + claims[0].Name
+	}
+	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
+		limits := container.Resources.Limits // the requests of an extended resource are the same
+		for _, name := range slices.Sorted(maps.Keys(limits)) {
+			if amount := limits[name]; isExtended(name) && !amount.IsZero() {
+				return string(name)
+			}
+		}
+	}
+	return ""
+}
+
+// isExtended is IsExtendedResourceName of pkg/apis/core/v1/helper/helpers.go.
+func isExtended(name corev1.ResourceName) bool {
+	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
 
 // ClaimsOf returns the names of the claims that all pods of that spec share.

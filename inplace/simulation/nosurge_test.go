@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
@@ -23,6 +24,14 @@ func TestWhyNoSurge(t *testing.T) {
 		spec.HostNetwork = true
 		return spec
 	}
+	having := func(limits ...corev1.ResourceName) corev1.PodSpec {
+		list := corev1.ResourceList{}
+		for _, name := range limits {
+			list[name] = resource.MustParse("1")
+		}
+		return corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Limits: list}}}}
+	}
+	claiming := corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}}}
 	sidecar := corev1.PodSpec{InitContainers: []corev1.Container{{Name: "log", Ports: []corev1.ContainerPort{{HostPort: 24}}}}}
 	for name, c := range map[string]struct {
 		spec  corev1.PodSpec
@@ -37,6 +46,9 @@ func TestWhyNoSurge(t *testing.T) {
 		"in the node's network":    {inHostNetwork(taking(corev1.ContainerPort{ContainerPort: 80})), "", "port 80 of its node"},
 		"there, without any ports": {inHostNetwork(taking()), "", ""},
 		"a volume":                 {taking(), "data", "claim data"},
+		"a device":                 {having("memory", "example.com/gpu", "example.com/nic"), "", "device for its example.com/gpu"},
+		"a claim of a device":      {claiming, "", "device for its resourceclaim gpu"},
+		"memory":                   {having("memory", "hugepages-2Mi", "node.kubernetes.io/own"), "", ""},
 	} {
 		if got := readiness.WhyNoSurge(c.spec, c.claim); (got == "") != (c.want == "") || !strings.Contains(strings.ToLower(got), c.want) {
 			t.Errorf("%s: no surge since %q, not %q", name, got, c.want)
