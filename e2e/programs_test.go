@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -54,11 +53,4 @@ func pushed(t *testing.T, program string, versions int) func(version int) string
 		run(t, filepath.Join(binaries, "cluster"), "push", fmt.Sprintf("%s-v%d", tag, version+1), program, fmt.Sprintf("VERSION=v%d", version+1))
 	}
 	return func(version int) string { return fmt.Sprintf("%s%s-v%d", registry, tag, version) }
-}
-
-func run(t *testing.T, program string, arguments ...string) {
-	t.Helper()
-	if output, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %s: %v: %s", filepath.Base(program), strings.Join(arguments, " "), err, output)
-	}
 }
