@@ -66,7 +66,7 @@ func (j *judge) revisionFrozen(e event, pod *corev1.Pod) {
 // its data and number, and that the number changes only as natively: to the highest.
 func (j *judge) unrevised(e event, before, revision *appsv1.ControllerRevision) {
 	for _, entry := range revision.ManagedFields {
-		if entry.Manager != nativeWriter && ownsContent(entry) {
+		if entry.Manager != nativeWriter && !slices.Contains(besideUsers, entry.Manager) && ownsContent(entry) {
 			j.violation(e, "%s wrote its data or number", entry.Manager)
 		}
 	}

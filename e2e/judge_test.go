@@ -362,11 +362,14 @@ func (j *judge) highestRevision(than *appsv1.ReplicaSet) int64 {
 	return highest
 }
 
+// besideUsers are programs that write specs, or revisions of their own, as users do.
+var besideUsers = []string{"helm", "Reloader", "PrometheusOperator", "lws"}
+
 // spec checks that only users own fields of a workload's spec.
 func (j *judge) spec(e event, of metav1.Object) {
 	for _, entry := range of.GetManagedFields() {
 		byUser := strings.HasPrefix(entry.Manager, "kubectl") || strings.HasPrefix(entry.Manager, user) ||
-			entry.Manager == "helm" || entry.Manager == "Reloader"
+			slices.Contains(besideUsers, entry.Manager)
 		if !byUser && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:spec"`)) {
 			j.violation(e, "%s wrote its spec", entry.Manager)
 		}

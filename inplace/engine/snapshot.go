@@ -102,9 +102,12 @@ func (s Snapshot) WhyFellBack(w Workload) *inplace.Reason {
 func (s Snapshot) DecideEdit(before, after apps.Template, surge int, decision func() steps.Decision) steps.EditDecision {
 	change := edit.Compare(before, after, s.Rules)
 	decided := steps.EditDecision{Change: change, Reasons: change.Reasons, Partition: s.Settings.Partition}
+	groups := inplace.NativeGroups(after.Decoded().Labels)
 	switch {
 	case !s.Mode.Manages():
 		decided.Reasons = inplace.Reasons{*s.Mode.Reason()}
+	case groups != nil: // also with the edit that sets a partition for all pods, and leaves nothing to decide
+		decided.Reasons = inplace.Reasons{*groups}
 	case change.InPlace():
 		decided.Reasons = decision().Reasons
 	}
