@@ -102,7 +102,8 @@ func planned(t *testing.T) {
 	s.answers(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"}}`, 0, []string{"configmap/other skipped"}, "plan", "-f", "-")
 	s.answers(strings.Replace(manifests(t, image("v2")), `"replicas":2`, `"replicsa":2`, 1), 1,
 		[]string{"deployment/web error", "replicsa", "daemonset/agent in place"}, "plan", "-f", "-")
-	s.answers("", 0, []string{"update in-place namespace", "drain 500ms namespace", "pre-pull-parallelism 10 default"}, "settings", "deployment/web")
+	s.answers("", 0, []string{"update in-place namespace", "drain 500ms namespace", "pre-pull-parallelism 10 default"},
+		"settings", "deployment/web")
 	s.inJSON()
 	s.plansKustomization()
 }

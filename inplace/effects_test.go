@@ -40,10 +40,10 @@ func TestEffects(t *testing.T) {
 func TestLocks(t *testing.T) {
 	workload := map[string]string{AnnotationDrain: "30s", AnnotationSurge: "always"}
 	for list, want := range map[string]string{
-		"drain":          "drain: 5s (namespace, instead of 30s of the workload, which the namespace locks)",
-		" surge , drain": "drain: 5s (namespace, instead of 30s of the workload, which the namespace locks)",
-		"surge":          "drain: 30s (workload, instead of 5s of the namespace)",
-		"":               "drain: 30s (workload, instead of 5s of the namespace)",
+		"drain":         "drain: 5s (namespace, instead of 30s of the workload, which the namespace locks)",
+		"surge , drain": "drain: 5s (namespace, instead of 30s of the workload, which the namespace locks)",
+		"surge":         "drain: 30s (workload, instead of 5s of the namespace)",
+		"":              "drain: 30s (workload, instead of 5s of the namespace)",
 	} {
 		settings := SettingsOf(map[string]string{AnnotationDrain: "5s", AnnotationLocked: list}, workload)
 		effects := settings.Effects("Deployment", workload)

@@ -24,8 +24,8 @@ const (
 var partitionForm = regexp.MustCompile(PartitionForm)
 
 // Partition says which pods keep their old revision: those of a value of AnnotationPartition, and all while a maintenance window is closed
-// or there is an Obstacle. The zero Partition keeps no pod. Only Stayput's holds enforce it: without Stayput the native controller updates all
-// pods.
+// or there is an Obstacle. The zero Partition keeps no pod. Only Stayput's holds enforce it: without Stayput the native controller updates
+// all pods.
 type Partition struct {
 	// Value is the value of AnnotationPartition; empty if there is none.
 	Value string

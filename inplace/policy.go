@@ -48,9 +48,9 @@ func (m Modes) String() string {
 }
 
 // ModeOf returns the mode of a workload of that kind: that of its own label, or else that of its namespace's. In a namespace without a
-// valid label it is ModeNone, whatever the workload's label is: the API server calls no webhook there, so nothing can be held. A value on the
-// workload that does not parse counts as ModeNative: a native update is always correct. Without a kind, it is the mode of a workload whose
-// kind the namespace names.
+// valid label it is ModeNone, whatever the workload's label is: the API server calls no webhook there, so nothing can be held. A value on
+// the workload that does not parse counts as ModeNative: a native update is always correct. Without a kind, it is the mode of a workload
+// whose kind the namespace names. A label of a workload does not count where the namespace locks it.
 func ModeOf(kind string, namespace metav1.Object, workloadLabels map[string]string) Mode {
 	mode := namespace.GetLabels()[LabelUpdate]
 	workload, overrides := workloadLabels[LabelUpdate]

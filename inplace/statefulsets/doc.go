@@ -5,7 +5,7 @@
 //     do next is what Stayput has in hand, so that controller can go on at any moment.
 //   - The partition is the spec's own, and counts from the first ordinal. The controller leaves these pods alone, so they take no part in
 //     an update.
-//   - With strategy OnDelete and its own label stayput.dev/update, one pod is updated at a time, and nothing is held: the controller deletes
+//   - With strategy OnDelete and its own label stayput.dev/update, one pod is updated at a time. Nothing is held, as the controller deletes
 //     no pod for an update. A pod that cannot be updated in place keeps its revision.
 //   - A refused DELETE is no success to the controller: it tries again, later and later (webhook/revised.go). It watches pods, and no
 //     ControllerRevisions, so a nudge is an annotation of a pod.
