@@ -128,8 +128,11 @@ type world struct {
 	daemonSets *store[*apps.DaemonSet]
 	revisions  *store[*apps.ControllerRevision]
 
-	deploymentController *deploymentController
-	replicaSetController *replicaSetController
+	deploymentController native
+	replicaSetController native
+	daemonSetController  native
+	// hook answers the DaemonSet controller's writes.
+	hook                 *daemonHook
 	endpointsController  *endpointsController
 	disruptionController *disruptionController
 	// A world may have another controller with a hook: see model_hooks_test.go.
@@ -289,6 +292,11 @@ func (w *world) heldFor(rs *apps.ReplicaSet) bool {
 func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.ReplicaSet)) (*apps.ReplicaSet, error) {
 	next := read.DeepCopy()
 	change(next)
+	return w.putReplicaSet(read, next)
+}
+
+// putReplicaSet stores that ReplicaSet, which was read before.
+func (w *world) putReplicaSet(read, next *apps.ReplicaSet) (*apps.ReplicaSet, error) {
 	if apps.Replicas(next) != apps.Replicas(read) && w.held() {
 		w.logf("denied: %s replicas %d → %d", read.Name, apps.Replicas(read), apps.Replicas(next))
 		return nil, errHeld
@@ -306,19 +314,19 @@ func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.Replic
 	})
 }
 
-// updateStatus is an UPDATE of the status by the Deployment controller. A status that announces completion is denied until the update is
-// complete.
-func (w *world) updateStatus(read *apps.Deployment, change func(*appsv1.DeploymentStatus)) error {
-	next := read.DeepCopy()
-	change(&next.Status)
+// putStatus is an UPDATE of status and annotations by the Deployment controller. A status that announces completion is denied until the
+// update is complete.
+func (w *world) putStatus(next *apps.Deployment) error {
 	if deployments.LooksComplete(w.rollout().Deployment, next.Status) && w.held() {
 		w.logf("denied: status says done")
 		return fixture.ErrConflict
 	}
-	if read.ResourceVersion == w.deployment().ResourceVersion {
+	if next.ResourceVersion == w.deployment().ResourceVersion {
 		w.rules.statusWritten(w, next)
 	}
-	_, err := alter(w, w.deployments, read.Name, read.ResourceVersion, func(d *apps.Deployment) { change(&d.Status) })
+	_, err := alter(w, w.deployments, next.Name, next.ResourceVersion, func(d *apps.Deployment) {
+		d.Status, d.Annotations = *next.Status.DeepCopy(), maps.Clone(next.Annotations)
+	})
 	return err
 }
 
@@ -337,8 +345,15 @@ func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
 	return nil
 }
 
-// createPod is a CREATE by the ReplicaSet controller. Stayput's webhook denies pods beyond the replicas of the ReplicaSet.
+// createPod is a CREATE by the ReplicaSet controller.
 func (w *world) createPod(rs *apps.ReplicaSet) error {
+	pod := &corev1.Pod{ObjectMeta: rs.Spec.Template.Typed().ObjectMeta, Spec: rs.Spec.Template.Typed().Spec}
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
+	return w.postPod(rs, pod)
+}
+
+// postPod stores a pod of the ReplicaSet. Stayput's webhook denies pods beyond the replicas of the ReplicaSet.
+func (w *world) postPod(rs *apps.ReplicaSet, pod *corev1.Pod) error {
 	if stored := w.sets.objects[rs.Name]; stored != nil && w.markHolds(stored) && deployments.Full(stored, w.livingOf(stored)) {
 		w.logf("denied: create a pod of %s", rs.Name)
 		return errHeld
@@ -348,10 +363,8 @@ func (w *world) createPod(rs *apps.ReplicaSet) error {
 	}
 	w.made++
 	name := fmt.Sprintf("%s-%03d", rs.Name, w.made)
-	pod := &corev1.Pod{ObjectMeta: rs.Spec.Template.Typed().ObjectMeta, Spec: w.admitted(rs.Spec.Template)}
-	pod.Name, pod.UID, pod.Generation = name, types.UID(name), 1
+	pod.Name, pod.UID, pod.Generation, pod.Spec = name, types.UID(name), 1, w.admit(pod.Spec)
 	pod.CreationTimestamp = metav1.NewTime(w.now)
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	pod.Status.Phase = corev1.PodPending
 	w.schedule(pod)
 	w.rules.podCreated(w, rs)
@@ -377,7 +390,10 @@ func (w *world) mutate(old, sent *corev1.Pod) {
 
 // admitted returns the spec that admission makes for a new pod.
 func (w *world) admitted(template apps.Template) corev1.PodSpec {
-	spec := template.Typed().Spec
+	return w.admit(template.Typed().Spec)
+}
+
+func (w *world) admit(spec corev1.PodSpec) corev1.PodSpec {
 	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range list {
 			if w.mirror {

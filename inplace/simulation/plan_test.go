@@ -88,12 +88,10 @@ func (s *lockstep) round() {
 		s.deploymentController.deliver(watch, 1000)
 		s.replicaSetController.deliver(watch, 1000)
 	}
-	s.deploymentController.nudge(1)
+	s.deploymentController.resync()
 	s.deploymentController.run()
 	for _, name := range slices.Sorted(maps.Keys(s.sets.objects)) {
-		if err := s.replicaSetController.sync(name, s.replicaSetController.of(name)); err != nil {
-			s.t.Fatal(err)
-		}
+		s.syncReplicaSet(name)
 	}
 	s.kubelet.pods.advance(1000)
 	for _, pod := range s.kubelet.pods.list() {
@@ -103,6 +101,14 @@ func (s *lockstep) round() {
 	s.endpointsController.run()
 	s.runPrePullPods()
 	s.plan()
+}
+
+// syncReplicaSet has the model of the ReplicaSet controller act at once.
+func (s *lockstep) syncReplicaSet(name string) {
+	controller := s.replicaSetController.(*replicaSetController)
+	if err := controller.sync(name, controller.of(name)); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // pass lets time pass in which only Stayput acts, when it asked to look again.
