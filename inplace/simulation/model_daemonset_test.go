@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -235,13 +234,7 @@ func (c *daemonSetController) constructHistory(d *apps.DaemonSet) (current *apps
 // have one revision.
 func (c *daemonSetController) snapshot(d *apps.DaemonSet, revision int64) (*apps.ControllerRevision, error) {
 	raw := fixture.RawOf(d.Spec.Template)
-	decoded, err := json.Marshal(d.Spec.Template.Typed())
-	if err != nil {
-		return nil, err
-	}
-	hasher := fnv.New32a()
-	_, _ = hasher.Write(decoded) // never fails
-	hash := fmt.Sprintf("%08x", hasher.Sum32())
+	hash := apps.TemplateHash(d.Spec.Template.Typed(), nil)
 	if existing := c.revisions.objects["agent-"+hash]; existing != nil {
 		return existing, nil
 	}
@@ -249,7 +242,7 @@ func (c *daemonSetController) snapshot(d *apps.DaemonSet, revision int64) (*apps
 	c.logf("native: revision %s of %s", hash, fixture.TemplateImages(d.Spec.Template))
 	made := &apps.ControllerRevision{Revision: revision, ObjectMeta: metav1.ObjectMeta{Name: "agent-" + hash, Namespace: d.Namespace,
 		UID: types.UID(fmt.Sprint(hash, "-", c.made)), Labels: map[string]string{inplace.LabelRevisionHash: hash},
-		CreationTimestamp: metav1.NewTime(c.now),
+		CreationTimestamp: c.stamp(),
 		OwnerReferences:   []metav1.OwnerReference{*apps.ControllerRef(d)}},
 		Data: json.RawMessage(`{"spec":{"template":{"$patch":"replace",` + strings.TrimPrefix(raw, "{") + `}}`)}
 	return put(c.world, c.revisions, made), nil
@@ -384,7 +377,7 @@ func (c *daemonSetController) create(d *apps.DaemonSet, node, hash string) {
 // postDaemon stores a pod of the DaemonSet, on that node.
 func (w *world) postDaemon(pod *corev1.Pod, node string) {
 	w.made++
-	pod.Name, pod.Namespace, pod.Generation, pod.CreationTimestamp = fmt.Sprintf("agent-%s-%03d", node, w.made), "shop", 1, metav1.NewTime(w.now)
+	pod.Name, pod.Namespace, pod.Generation, pod.CreationTimestamp = fmt.Sprintf("agent-%s-%03d", node, w.made), "shop", 1, w.stamp()
 	pod.UID, pod.Spec, pod.Status.Phase = types.UID(pod.Name), w.admit(pod.Spec), corev1.PodPending
 	pod.Spec.NodeName = node
 	w.logf("native: create %s of %s", pod.Name, pod.Labels[inplace.LabelRevisionHash])

@@ -51,6 +51,8 @@ type deploymentController struct {
 	dirty    bool
 	failures int
 	due      time.Time
+	// outdated says that it has written with an old version.
+	outdated bool
 }
 
 func newDeploymentController(w *world) *deploymentController {
@@ -66,8 +68,8 @@ func (c *deploymentController) deliver(watch, n int) {
 		c.nudge(len(c.sets.advance(n)))
 	case 2:
 		for _, event := range c.pods.advance(n) {
-			if event.new == nil {
-				c.nudge(1) // deletePod: Recreate waits for it
+			if event.new == nil && !c.deployments.objects["web"].Rolls() && len(c.pods.objects) == 0 {
+				c.nudge(1) // deletePod: Recreate waits for the last one
 			}
 		}
 	}
@@ -87,6 +89,7 @@ func (c *deploymentController) run() {
 	}
 	c.dirty, c.due = false, time.Time{}
 	err := c.sync()
+	c.outdated = errors.Is(err, fixture.ErrConflict)
 	switch {
 	// where webhooks refuse many writes, they give a cause after which the controller waits for the next event
 	case err == nil, errors.Is(err, errHeld) && c.seed%2 == 0:
@@ -326,7 +329,7 @@ func (c *deploymentController) syncScale(d *apps.Deployment, sets []*apps.Replic
 	if err != nil {
 		return err
 	}
-	return c.syncStatus(d, sets, newRS)
+	return c.syncDeploymentStatus(d, sets, newRS)
 }
 
 func (c *deploymentController) scale(d *apps.Deployment, newRS *apps.ReplicaSet, old []*apps.ReplicaSet) error {
@@ -461,7 +464,12 @@ func (c *deploymentController) lower(d *apps.Deployment, sets []*apps.ReplicaSet
 	lowered := int32(0)
 	for i, rs := range sets {
 		take := min(most-lowered, by(rs))
-		if take <= 0 || apps.Replicas(rs) == 0 {
+		switch {
+		case lowered >= most:
+			return lowered, nil
+		case take < 0 && apps.Replicas(rs) > 0:
+			return lowered, errors.New("invalid request to scale down")
+		case take == 0 || apps.Replicas(rs) == 0:
 			continue
 		}
 		written, _, err := c.scaleTo(d, rs, apps.Replicas(rs)-take, false)
@@ -561,45 +569,6 @@ func statusComplete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
 	want := apps.Desired(d)
 	return status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want &&
 		status.ObservedGeneration >= d.Generation
-}
-
-// syncStatus is syncRolloutStatus. The counts come from statuses/formula.go, which its own tables test. The native controller does not know
-// the reason of a partition, so the reason is replaced by an unknown one.
-func (c *deploymentController) syncStatus(d *apps.Deployment, sets []*apps.ReplicaSet, newRS *apps.ReplicaSet) error {
-	const other = "OtherReason"
-	unaware := d.DeepCopy()
-	unaware.Status = withReason(d.Status, deployments.ReasonPartition, other)
-	native := deployments.StatusFormula{Deployment: unaware, Sets: sets, New: newRS, Now: c.now}
-	status := withReason(native.NativeStatus(), other, deployments.ReasonPartition)
-	if statusComplete(d, status) && !d.Spec.Paused {
-		deployments.SetCondition(&status, deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
-			deployments.ReasonComplete, "", c.now))
-	}
-	if len(deployments.StatusOperations(d.Status, status)) == 0 {
-		c.awaitDeadline(native.UntilDeadline(status))
-		return nil
-	}
-	next := d.DeepCopy()
-	next.Status = status
-	return c.putStatus(next)
-}
-
-// withReason returns the status with one reason replaced by another.
-func withReason(status appsv1.DeploymentStatus, instead, reason string) appsv1.DeploymentStatus {
-	renamed := *status.DeepCopy()
-	for i := range renamed.Conditions {
-		if renamed.Conditions[i].Reason == instead {
-			renamed.Conditions[i].Reason = reason
-		}
-	}
-	return renamed
-}
-
-// awaitDeadline is requeueStuckDeployment.
-func (c *deploymentController) awaitDeadline(wait time.Duration) {
-	if wait > 0 {
-		c.dirty, c.due = true, c.now.Add(wait)
-	}
 }
 
 // replicaSetController is pkg/controller/replicaset: two watches, expectations, and a cache that must have its own status writes.

@@ -330,13 +330,16 @@ func (w *world) putStatus(next *apps.Deployment) error {
 	return err
 }
 
+// stamp returns the time as it is stored: without fractions of seconds.
+func (w *world) stamp() metav1.Time { return metav1.NewTime(w.now.Truncate(time.Second)) }
+
 // createReplicaSet is a CREATE. The webhook sets replicas to 0 if the update is held.
 func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
 	if _, exists := w.sets.objects[rs.Name]; exists {
 		return fixture.ErrConflict
 	}
 	rs.UID, rs.Generation = types.UID("uid-"+rs.Name), 1
-	rs.CreationTimestamp = metav1.NewTime(w.now)
+	rs.CreationTimestamp = w.stamp()
 	if w.heldFor(rs) {
 		rs.Spec.Replicas = new(int32)
 	}
@@ -364,7 +367,7 @@ func (w *world) postPod(rs *apps.ReplicaSet, pod *corev1.Pod) error {
 	w.made++
 	name := fmt.Sprintf("%s-%03d", rs.Name, w.made)
 	pod.Name, pod.UID, pod.Generation, pod.Spec = name, types.UID(name), 1, w.admit(pod.Spec)
-	pod.CreationTimestamp = metav1.NewTime(w.now)
+	pod.CreationTimestamp = w.stamp()
 	pod.Status.Phase = corev1.PodPending
 	w.schedule(pod)
 	w.rules.podCreated(w, rs)
@@ -384,7 +387,9 @@ func (w *world) mutate(old, sent *corev1.Pod) {
 		return
 	}
 	if ready := readiness.StoredReady(old, sent, w.now); ready != nil {
-		sent.Status.Conditions = readiness.WithCondition(sent.Status.Conditions, *ready)
+		stored := *ready
+		stored.LastTransitionTime.Time = stored.LastTransitionTime.Truncate(time.Second)
+		sent.Status.Conditions = readiness.WithCondition(sent.Status.Conditions, stored)
 	}
 }
 
@@ -503,8 +508,11 @@ func (w *world) placed() int {
 // deletePod is a DELETE by the ReplicaSet controller. It is held while its ReplicaSet is marked as updating.
 func (w *world) deletePod(name string) error {
 	pod, found := w.pods.objects[name]
-	if !found || pod.DeletionTimestamp != nil {
+	switch {
+	case !found:
 		return errNotFound
+	case pod.DeletionTimestamp != nil:
+		return nil
 	}
 	owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 	if owner != nil && !deployments.MayBeDeleted(pod) && w.markHolds(owner) {

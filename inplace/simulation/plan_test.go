@@ -84,12 +84,10 @@ func (s *lockstep) round() {
 	if s.stayput.running {
 		s.stayput.lease = s.now.Add(leaseDuration)
 	}
-	for watch := range 3 {
-		s.deploymentController.deliver(watch, 1000)
-		s.replicaSetController.deliver(watch, 1000)
+	s.syncDeployment()
+	if s.deploymentController.(*deploymentController).outdated { // it tries again within 10 ms
+		s.syncDeployment()
 	}
-	s.deploymentController.resync()
-	s.deploymentController.run()
 	for _, name := range slices.Sorted(maps.Keys(s.sets.objects)) {
 		s.syncReplicaSet(name)
 	}
@@ -101,6 +99,15 @@ func (s *lockstep) round() {
 	s.endpointsController.run()
 	s.runPrePullPods()
 	s.plan()
+}
+
+func (s *lockstep) syncDeployment() {
+	for watch := range 3 {
+		s.deploymentController.deliver(watch, 1000)
+		s.replicaSetController.deliver(watch, 1000)
+	}
+	s.deploymentController.resync()
+	s.deploymentController.run()
 }
 
 // syncReplicaSet has the model of the ReplicaSet controller act at once.

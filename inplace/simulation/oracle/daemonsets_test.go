@@ -25,7 +25,7 @@ func init() {
 type nativeDaemonSetController struct{ *process }
 
 func nativeDaemonSets(w *world) nativeDaemonSetController {
-	p, nodes := newProcess(w, w.serveDaemonSet), newStore[*corev1.Node]()
+	p, nodes := newProcess(w, 0, w.serveDaemonSet), newStore[*corev1.Node]()
 	for _, node := range w.pull.Nodes {
 		nodes.objects[node.Name] = node
 	}
@@ -79,6 +79,6 @@ func (w *world) serveRevision(made apps.ControllerRevision) (any, error) {
 		return nil, fixture.ErrConflict
 	}
 	w.made++
-	made.UID, made.CreationTimestamp = types.UID(fmt.Sprint(made.Name, "-", w.made)), metav1.NewTime(w.now)
+	made.UID, made.CreationTimestamp = types.UID(fmt.Sprint(made.Name, "-", w.made)), w.stamp()
 	return put(w, w.revisions, &made), nil
 }

@@ -20,7 +20,7 @@ func init() {
 type nativeDeploymentController struct{ *process }
 
 func nativeDeployments(w *world) nativeDeploymentController {
-	p := newProcess(w, w.serveDeployment)
+	p := newProcess(w, 0, w.serveDeployment)
 	controller, err := deployment.NewDeploymentController(p.ctx, watchDeployments(p), watchReplicaSets(p), watchPods(p), p.client())
 	if err != nil {
 		panic(err)
@@ -34,7 +34,7 @@ func (c nativeDeploymentController) resync() { c.again(0) }
 type nativeReplicaSetController struct{ *process }
 
 func nativeReplicaSets(w *world) nativeReplicaSetController {
-	p := newProcess(w, w.serveDeployment)
+	p := newProcess(w, 1, w.serveDeployment)
 	p.some = true
 	p.start(replicaset.NewReplicaSetController(p.ctx, watchReplicaSets(p), watchPods(p), p.client(), replicaset.BurstReplicas).Run)
 	return nativeReplicaSetController{p}
@@ -47,6 +47,9 @@ func (w *world) serveDeployment(c call) (any, error) {
 	w.logf("asks: %s %s/%s %s", c.verb, c.resource, c.name, c.sub)
 	switch c.verb + " " + c.resource + "/" + c.sub {
 	case "GET replicasets/":
+		if c.name == "" {
+			return map[string]any{"kind": "ReplicaSetList", "apiVersion": "apps/v1", "items": sorted(w.sets.objects)}, nil
+		}
 		return found(w.sets, c.name)
 	case "GET deployments/":
 		return found(w.deployments, c.name)
@@ -69,7 +72,7 @@ func (w *world) serveDeployment(c call) (any, error) {
 		rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: metav1.GetControllerOf(&pod).Name}}
 		return &pod, w.postPod(rs, &pod)
 	case "DELETE pods/":
-		return w.serveDeletion(c.name)
+		return w.pods.objects[c.name], w.deletePod(c.name)
 	}
 	w.violated("a native controller asks for %s", c.text())
 	return nil, errNotFound
@@ -94,13 +97,4 @@ func (w *world) serveReplicaSet(next apps.ReplicaSet) (any, error) {
 	}
 	next.Spec.Template, next.Status = read.Spec.Template, read.Status
 	return w.putReplicaSet(read, &next)
-}
-
-// serveDeletion is a DELETE of a pod by the ReplicaSet controller. A pod that terminates is deleted once more.
-func (w *world) serveDeletion(name string) (any, error) {
-	pod := w.pods.objects[name]
-	if pod != nil && pod.DeletionTimestamp != nil {
-		return pod, nil
-	}
-	return pod, w.deletePod(name)
 }

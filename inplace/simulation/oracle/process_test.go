@@ -58,6 +58,8 @@ func endAll() {
 type process struct {
 	*world
 	watches map[int]delivers
+	// main is the watch of what it syncs.
+	main int
 	// serve is the API server.
 	serve func(call) (any, error)
 	// atomic says that nothing happens between two requests of a sync. some says that only some of the keys have a turn.
@@ -107,8 +109,8 @@ func decode[T any](c call) (object T) {
 	return object
 }
 
-func newProcess(w *world, serve func(call) (any, error)) *process {
-	p := &process{world: w, serve: serve, watches: map[int]delivers{}, atomic: w.seed%2 == 0, driver: goroutine()}
+func newProcess(w *world, main int, serve func(call) (any, error)) *process {
+	p := &process{world: w, main: main, serve: serve, watches: map[int]delivers{}, atomic: w.seed%2 == 0, driver: goroutine()}
 	running = append(running, p)
 	p.ctx, p.stop = context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	return p
@@ -191,6 +193,10 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	if c.resource == "events" {
 		return jsonOf(http.StatusCreated, c.body), nil
 	}
+	if goroutine() == p.driver { // a handler of an event asks
+		object, err := p.serve(c)
+		return p.response(c, object, err), nil
+	}
 	p.lock.Lock()
 	if p.stopped {
 		p.lock.Unlock()
@@ -207,14 +213,12 @@ func (p *process) deliver(watch, n int) {
 	}
 	p.settle()
 	p.watches[watch].deliver(n)
-	synctest.Wait()
 }
 
 // again is a resync of that watch.
 func (p *process) again(watch int) {
 	p.settle()
 	p.watches[watch].again()
-	synctest.Wait()
 }
 
 // run lets all workers go on that wait for a turn, and serves all their requests. If the process is not atomic, it makes one step only.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -37,7 +36,7 @@ var ensembles = map[*ensemble]*nativeStatefulSets{}
 func newNativeStatefulSets(e *ensemble) *nativeStatefulSets {
 	w := emptyWorld(e.T, 0, false)
 	c := &nativeStatefulSets{e: e, begun: w.now.Add(-e.Fleet.Seen.Now.Sub(fixture.Start))}
-	c.process = newProcess(w, c.serveStatefulSet)
+	c.process = newProcess(w, 0, c.serveStatefulSet)
 	c.sets = newWatch[*apps.StatefulSet, appsv1.StatefulSet](c.process, 0, newStore[*apps.StatefulSet]())
 	c.revs = newWatch[*apps.ControllerRevision, appsv1.ControllerRevision](c.process, 1, newStore[*apps.ControllerRevision]())
 	c.pods = newWatch[*corev1.Pod, corev1.Pod](c.process, 2, newStore[*corev1.Pod]())
@@ -68,16 +67,7 @@ func nativeRound(e *ensemble, model statefulSetController) appsv1.StatefulSetSta
 	c.settle()
 	c.fill(model)
 	c.sets.again()
-	synctest.Wait()
-	for len(c.turns)+len(c.calls) > 0 {
-		for _, turn := range c.takeTurns() {
-			close(turn.goes)
-		}
-		synctest.Wait()
-		for len(c.calls) > 0 {
-			c.answerOne()
-		}
-	}
+	c.run()
 	return e.StatefulSet.Status
 }
 
@@ -150,6 +140,9 @@ func (c *nativeStatefulSets) serveStatefulSet(q call) (any, error) {
 		return revision, nil
 	case "POST pods/":
 		pod := decode[corev1.Pod](q)
+		if e.Member(e.StatefulSet.Ordinal(&pod)) != nil {
+			return nil, fixture.ErrConflict
+		}
 		e.create(e.StatefulSet.Ordinal(&pod), pod.Labels[appsv1.StatefulSetRevisionLabel])
 		return pod, nil
 	case "DELETE pods/":

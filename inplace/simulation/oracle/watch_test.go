@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"testing/synctest"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +37,7 @@ func newWatch[T stored[T], N any, P interface {
 	metav1.Object
 }](p *process, number int, s *store[T]) *watch[T] {
 	w := &watch[T]{seen: s.informer(), index: gated{Indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), process: p, version: new(string)}}
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), process: p, main: p.main == number, version: new(string)}}
 	w.typed = func(object T) metav1.Object { return typed[N, P](object) }
 	p.watches[number] = w
 	return w
@@ -67,13 +68,19 @@ func (w *watch[T]) list() {
 	for _, object := range w.seen.list() {
 		notify = append(notify, w.add(w.typed(object))...)
 	}
+	tell(notify)
+}
+
+// tell calls the handlers. A worker that gets a key from one of them waits for its turn before the next is called: whether a key comes once
+// or twice must not be chance.
+func tell(notify []func()) {
 	for _, handle := range notify {
 		handle()
+		synctest.Wait()
 	}
 }
 
-// deliver delivers so many changes. The cache has them all before a handler is called, as that of an informer may, so that no worker reads
-// it in between.
+// deliver delivers so many changes. The cache has them all before a handler is called, as that of an informer may.
 func (w *watch[T]) deliver(n int) {
 	var notify []func()
 	for _, event := range w.seen.advance(n) {
@@ -84,9 +91,7 @@ func (w *watch[T]) deliver(n int) {
 			notify = append(notify, w.remove("shop/"+event.name)...)
 		}
 	}
-	for _, handle := range notify {
-		handle()
-	}
+	tell(notify)
 }
 
 func (w *watch[T]) add(object metav1.Object) (notify []func()) {
@@ -105,11 +110,13 @@ func (w *watch[T]) add(object metav1.Object) (notify []func()) {
 
 // again is a resync: an event for each object, as it is.
 func (w *watch[T]) again() {
+	var notify []func()
 	for _, object := range w.index.List() {
 		for _, handler := range w.handlers {
-			handler.OnUpdate(object, object)
+			notify = append(notify, func() { handler.OnUpdate(object, object) })
 		}
 	}
+	tell(notify)
 }
 
 func (w *watch[T]) remove(key string) (notify []func()) {
@@ -133,16 +140,19 @@ func (w *watch[T]) GetStore() cache.Store                     { return w.index }
 func (w *watch[T]) GetIndexer() cache.Indexer                 { return w.index }
 func (w *watch[T]) AddIndexers(indexers cache.Indexers) error { return w.index.AddIndexers(indexers) }
 
-// gated is a cache whose readers wait for a turn before they read one object, and always find several in the same order.
+// gated is a cache that always lists in the same order. Who reads one workload from it waits for a turn.
 type gated struct {
 	cache.Indexer
 	process *process
+	main    bool
 	version *string
 }
 
 // GetByKey waits for a turn.
 func (g gated) GetByKey(key string) (any, bool, error) {
-	g.process.await(key)
+	if g.main {
+		g.process.await(key)
+	}
 	return g.Indexer.GetByKey(key)
 }
 
