@@ -579,6 +579,9 @@ type replicaSetController struct {
 	state map[string]*replicaSetState
 }
 
+// consistent is the feature StaleControllerConsistencyReplicaSet, as from Kubernetes 1.36 on.
+var consistent = true
+
 type replicaSetState struct {
 	dirty     bool
 	due       time.Time
@@ -657,7 +660,7 @@ func (c *replicaSetController) sync(name string, state *replicaSetState) error {
 	if rs == nil {
 		return nil
 	}
-	if version, _ := strconv.ParseInt(rs.ResourceVersion, 10, 64); version < state.wrote {
+	if version, _ := strconv.ParseInt(rs.ResourceVersion, 10, 64); consistent && version < state.wrote {
 		return errors.New("cache older than the controller's own write")
 	}
 	var active []*corev1.Pod

@@ -3,6 +3,7 @@ package simulation
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 
@@ -11,6 +12,7 @@ import (
 )
 
 func init() {
+	_, consistent = utilfeature.DefaultMutableFeatureGate.GetAll()["StaleControllerConsistencyReplicaSet"]
 	startNatives = func(w *world) {
 		endAll()
 		w.deploymentController, w.replicaSetController = nativeDeployments(w), nativeReplicaSets(w)
