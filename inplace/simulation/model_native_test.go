@@ -437,8 +437,8 @@ func (c *deploymentController) rolling(d *apps.Deployment, sets []*apps.ReplicaS
 	return c.syncStatus(d, all, newRS)
 }
 
-// scaleDownOld is reconcileOldReplicaSets, with what it calls. As in the original, errors of single writes are dropped: the controller tries
-// again with the next event, or when the deadline has passed.
+// scaleDownOld is reconcileOldReplicaSets, with what it calls. As in the original, errors of single writes are dropped: the controller
+// tries again with the next event, or when the deadline has passed.
 func (c *deploymentController) scaleDownOld(d *apps.Deployment, old []*apps.ReplicaSet, newRS *apps.ReplicaSet) bool {
 	minimum := apps.Desired(d) - d.MaxUnavailable()
 	allowed := sumReplicas(together(old, newRS)) - minimum - (apps.Replicas(newRS) - newRS.Status.AvailableReplicas)
@@ -460,7 +460,9 @@ func (c *deploymentController) scaleDownOld(d *apps.Deployment, old []*apps.Repl
 }
 
 // lower lowers the oldest by at most so many, each by at most what is said. It replaces those that it has lowered.
-func (c *deploymentController) lower(d *apps.Deployment, sets []*apps.ReplicaSet, most int32, by func(*apps.ReplicaSet) int32) (int32, error) {
+func (c *deploymentController) lower(
+	d *apps.Deployment, sets []*apps.ReplicaSet, most int32, by func(*apps.ReplicaSet) int32,
+) (int32, error) {
 	lowered := int32(0)
 	for i, rs := range sets {
 		take := min(most-lowered, by(rs))

@@ -16,8 +16,8 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// pair is a controller of Kubernetes and its model, which see the same. Whenever the former has a turn, the model has it first, in a copy of
-// the world, and both must leave the same world.
+// pair is a controller of Kubernetes and its model, which see the same. Whenever the former has a turn, the model has it first, in a copy
+// of the world, and both must leave the same world.
 type pair struct {
 	*world
 	native interface {
@@ -52,20 +52,22 @@ func (p *pair) run() {
 	models, trace := p.as(p.world), p.trace[len(before.trace):]
 	p.restore(before)
 	compared++
+	p.tracing = true
 	p.native.run()
 	learn()
+	trace = append(slices.Clone(trace), p.trace[len(before.trace):]...)
 	if natives := p.as(p.world); !slices.Equal(models, natives) && !p.isChance(trace) {
-		p.violated("the model leaves %s\nthe controller leaves %s\nthe model: %s", strings.Join(missing(models, natives), "\n  "),
+		p.violated("the model leaves %s\nthe controller leaves %s\nboth: %s", strings.Join(missing(models, natives), "\n  "),
 			strings.Join(missing(natives, models), "\n  "), strings.Join(trace, "\n  "))
 	}
 }
 
-// isChance reports whether the model deletes pods, and others might as well have been deleted for which the API server has another answer:
-// the DaemonSet controller goes through nodes in any order, and the ReplicaSet controller ranks pods by more than the model does. Of the
-// latter only pods that are gone have another answer.
+// isChance reports whether pods are deleted, and others might as well have been for which the API server has another answer: the DaemonSet
+// controller goes through nodes in any order, and the ReplicaSet controller ranks pods by more than the model does. Of the latter only pods
+// that are gone or go, which the cache does not show, have another answer.
 func (p *pair) isChance(trace []string) bool {
 	return p.anyPod != nil && p.anyPod() && slices.ContainsFunc(trace, func(line string) bool {
-		return strings.Contains(line, "denied: delete") || strings.HasSuffix(line, " deleted")
+		return strings.Contains(line, "denied: delete") || strings.HasSuffix(line, " deleted") || strings.Contains(line, "asks: DELETE pods")
 	})
 }
 
@@ -129,7 +131,8 @@ func left(w *world) (all []string) {
 	all = append(all, podsLeft(w)...)
 	for _, d := range sorted(w.deployments.objects) {
 		s := d.Status
-		text := fmt.Sprint("status ", s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas, s.ObservedGeneration)
+		text := fmt.Sprint("status ", s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas,
+			s.ObservedGeneration)
 		var conditions []string
 		for _, condition := range s.Conditions {
 			conditions = append(conditions, fmt.Sprint(" ", condition.Type, condition.Status, condition.Reason))
@@ -160,7 +163,10 @@ func comparedNatives(w *world) {
 	}}
 	sets, nativeSets := newReplicaSetController(w), nativeReplicaSets(w)
 	w.replicaSetController = &pair{world: w, native: nativeSets, model: sets, as: left, anyPod: func() bool {
-		return slices.ContainsFunc(sets.pods.list(), func(cached *corev1.Pod) bool { return w.pods.objects[cached.Name] == nil })
+		return slices.ContainsFunc(sets.pods.list(), func(cached *corev1.Pod) bool {
+			pod := w.pods.objects[cached.Name]
+			return pod == nil || pod.DeletionTimestamp != nil && cached.DeletionTimestamp == nil
+		})
 	}, act: func() func() {
 		var all []func()
 		for _, key := range nativeSets.keys() {
@@ -171,6 +177,7 @@ func comparedNatives(w *world) {
 				return cached != nil && metav1.GetControllerOf(cached).Name == name
 			}))
 			state.dirty = sets.sync(name, state) != nil
+			state.wrote = 0 // the controller has a turn only if its cache is as new as what it wrote
 		}
 		return func() {
 			for _, learn := range all {
@@ -225,7 +232,8 @@ func comparedDaemons(w *world) {
 	endAll()
 	model, native := newDaemonSetController(w), nativeDaemonSets(w)
 	native.atomic, native.inOrder = true, true
-	w.daemonSetController = &pair{world: w, native: native, model: model, as: daemonsLeft, anyPod: func() bool { return true }, act: func() func() {
+	always := func() bool { return true }
+	w.daemonSetController = &pair{world: w, native: native, model: model, as: daemonsLeft, anyPod: always, act: func() func() {
 		learn := w.learn(&model.deletions, func(*corev1.Pod) bool { return true })
 		model.nudge(1)
 		model.run()

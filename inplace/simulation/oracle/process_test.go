@@ -295,7 +295,8 @@ func (p *process) response(c call, object any, err error) *http.Response {
 }
 
 func jsonOf(code int, body []byte) *http.Response {
-	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body))}
+	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(body))}
 }
 
 func (p *process) status(c call, err error) metav1.Status {
