@@ -11,6 +11,7 @@ include manifests/install.mk
 include e2e/e2e.mk
 include .ci/release/release.mk
 include e2e/conformance/conformance.mk
+include inplace/simulation/oracle/oracle.mk
 
 .PHONY: help
 help: ## list the targets
@@ -47,7 +48,7 @@ fuzz: ## fuzz handlers and comparison for FUZZTIME each
 	done
 
 # The Go modules that verify-go checks. The go.mod files of Kubernetes releases other than the default are tidied by hand.
-MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance e2e/report .ci/notice .ci/workflows
+MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance inplace/simulation/oracle e2e/report .ci/notice .ci/workflows
 
 .PHONY: verify
 verify: verify-workflows verify-go verify-lint verify-notice verify-docs verify-prose docs-site verify-generated verify-performance verify-manifests verify-chart verify-monitoring ## format, vet, lint, generated files, import rule, manifests, alerts, links and English of documents

@@ -18,7 +18,7 @@ func (s *lockstep) bypassed() {
 	s.unreachable = true
 	s.deploymentController.deliver(0, 1000)
 	s.deploymentController.deliver(1, 1000)
-	s.deploymentController.nudge(1)
+	s.deploymentController.resync()
 	s.deploymentController.run()
 	s.unreachable = false
 }

@@ -21,8 +21,6 @@ import (
 // daemonWorld is a world with a DaemonSet.
 type daemonWorld struct {
 	*world
-	native *daemonSetController
-	hook   *daemonHook
 	// ordered: the user asks for orders of nodes and pods.
 	ordered bool
 }
@@ -38,8 +36,9 @@ func newDaemonWorld(t testing.TB, seed int64, tracing bool) *daemonWorld {
 	put(w, w.daemonSets, w.randomDaemonSet())
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
 	w.kubelet.hasty, w.kubelet.skew = true, skewOf(seed)
-	hook := newDaemonHook(w)
-	return &daemonWorld{world: w, hook: hook, native: newDaemonSetController(w, hook), ordered: seed%7 < 3}
+	w.hook = newDaemonHook(w)
+	startDaemons(w)
+	return &daemonWorld{world: w, ordered: seed%7 < 3}
 }
 
 func (w *world) randomDaemonSet() *apps.DaemonSet {
@@ -81,9 +80,9 @@ func (w *daemonWorld) tick(chaos int) {
 	w.tickBudgets()
 	switch n := w.rng.Intn(100); {
 	case n < 14:
-		w.native.deliver(w.rng.Intn(3), 1+w.rng.Intn(3))
+		w.daemonSetController.deliver(w.rng.Intn(3), 1+w.rng.Intn(3))
 	case n < 22:
-		w.native.run()
+		w.daemonSetController.run()
 	case n < 32:
 		w.kubelet.pods.advance(1 + w.rng.Intn(5))
 	case n < 54:
@@ -124,11 +123,10 @@ func (w *daemonWorld) disturb() {
 		w.stayput.lease = lease
 	case n < 15:
 		w.logf("the native controller restarts")
-		w.native = newDaemonSetController(w.world, w.hook)
+		startDaemons(w.world)
 	case n < 16:
 		w.logf("the other replica, which is asked, restarts")
-		w.hook = newDaemonHook(w.world)
-		w.native.hook = w.hook
+		w.world.hook = newDaemonHook(w.world)
 	case w.rules.loose:
 		w.disturbLoosely()
 	}
@@ -276,7 +274,7 @@ func (w *daemonWorld) calm() {
 // round delivers all events, and lets all processes act on them.
 func (w *daemonWorld) round() {
 	for watch := range 6 {
-		w.native.deliver(watch, 100)
+		w.daemonSetController.deliver(watch, 100)
 		w.hook.deliver(watch, 100)
 		w.stayput.deliver(watch, 100)
 	}
@@ -294,7 +292,7 @@ func (w *daemonWorld) runOthers() {
 	w.endpointsController.pods.advance(100)
 	w.endpointsController.run()
 	w.runBudgets()
-	w.native.run()
+	w.daemonSetController.run()
 	for _, pod := range w.kubelet.pods.list() {
 		w.kubelet.run(pod.Name)
 	}

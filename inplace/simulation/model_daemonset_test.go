@@ -1,9 +1,10 @@
 package simulation
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,7 +134,6 @@ func (h *daemonHook) since(r controllerrevisions.Rollout) controllerrevisions.Ro
 // daemonSetController is pkg/controller/daemon of Kubernetes 1.36, on caches that lag.
 type daemonSetController struct {
 	*world
-	hook *daemonHook
 	sets *informer[*apps.DaemonSet]
 	revs *informer[*apps.ControllerRevision]
 	pods *informer[*corev1.Pod]
@@ -145,8 +145,8 @@ type daemonSetController struct {
 	creations, deletions map[string]bool
 }
 
-func newDaemonSetController(w *world, hook *daemonHook) *daemonSetController {
-	return &daemonSetController{world: w, hook: hook, sets: w.daemonSets.informer(), revs: w.revisions.informer(),
+func newDaemonSetController(w *world) *daemonSetController {
+	return &daemonSetController{world: w, sets: w.daemonSets.informer(), revs: w.revisions.informer(),
 		pods: w.pods.informer(), dirty: true,
 		creations: map[string]bool{}, deletions: map[string]bool{}}
 }
@@ -167,6 +167,8 @@ func (c *daemonSetController) deliver(watch, n int) {
 		}
 	}
 }
+
+func (c *daemonSetController) resync() { c.nudge(1) }
 
 func (c *daemonSetController) nudge(events int) {
 	if events > 0 {
@@ -194,9 +196,12 @@ func (c *daemonSetController) sync() error {
 	if err != nil || len(c.creations)+len(c.deletions) > 0 {
 		return err
 	}
-	c.manage(d, current)
-	if len(c.creations)+len(c.deletions) == 0 {
-		c.rollingUpdate(d, current.Labels[inplace.LabelRevisionHash])
+	err = c.manage(d, current)
+	if err == nil && len(c.creations)+len(c.deletions) == 0 {
+		err = c.rollingUpdate(d, current.Labels[inplace.LabelRevisionHash])
+	}
+	if err != nil {
+		return err
 	}
 	return c.cleanupHistory(d, old)
 }
@@ -229,13 +234,7 @@ func (c *daemonSetController) constructHistory(d *apps.DaemonSet) (current *apps
 // have one revision.
 func (c *daemonSetController) snapshot(d *apps.DaemonSet, revision int64) (*apps.ControllerRevision, error) {
 	raw := fixture.RawOf(d.Spec.Template)
-	decoded, err := json.Marshal(d.Spec.Template.Typed())
-	if err != nil {
-		return nil, err
-	}
-	hasher := fnv.New32a()
-	_, _ = hasher.Write(decoded) // never fails
-	hash := fmt.Sprintf("%08x", hasher.Sum32())
+	hash := apps.TemplateHash(d.Spec.Template.Typed(), nil)
 	if existing := c.revisions.objects["agent-"+hash]; existing != nil {
 		return existing, nil
 	}
@@ -243,7 +242,7 @@ func (c *daemonSetController) snapshot(d *apps.DaemonSet, revision int64) (*apps
 	c.logf("native: revision %s of %s", hash, fixture.TemplateImages(d.Spec.Template))
 	made := &apps.ControllerRevision{Revision: revision, ObjectMeta: metav1.ObjectMeta{Name: "agent-" + hash, Namespace: d.Namespace,
 		UID: types.UID(fmt.Sprint(hash, "-", c.made)), Labels: map[string]string{inplace.LabelRevisionHash: hash},
-		CreationTimestamp: metav1.NewTime(c.now),
+		CreationTimestamp: c.stamp(),
 		OwnerReferences:   []metav1.OwnerReference{*apps.ControllerRef(d)}},
 		Data: json.RawMessage(`{"spec":{"template":{"$patch":"replace",` + strings.TrimPrefix(raw, "{") + `}}`)}
 	return put(c.world, c.revisions, made), nil
@@ -261,8 +260,8 @@ func (c *daemonSetController) onNodes() map[string][]*corev1.Pod {
 }
 
 // manage creates missing pods on nodes, and deletes surplus ones.
-func (c *daemonSetController) manage(d *apps.DaemonSet, current *apps.ControllerRevision) {
-	there := c.onNodes()
+func (c *daemonSetController) manage(d *apps.DaemonSet, current *apps.ControllerRevision) error {
+	there, failed := c.onNodes(), error(nil)
 	for _, node := range c.pull.Nodes {
 		if len(there[node.Name]) == 0 {
 			c.create(d, node.Name, current.Labels[inplace.LabelRevisionHash])
@@ -270,13 +269,14 @@ func (c *daemonSetController) manage(d *apps.DaemonSet, current *apps.Controller
 		live := slices.DeleteFunc(there[node.Name], func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 		slices.SortStableFunc(live, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 		for _, pod := range live[min(1, len(live)):] {
-			c.delete(pod)
+			failed = cmp.Or(c.delete(pod), failed)
 		}
 	}
+	return failed
 }
 
 // rollingUpdate is rollingUpdate for maxSurge 0.
-func (c *daemonSetController) rollingUpdate(d *apps.DaemonSet, hash string) {
+func (c *daemonSetController) rollingUpdate(d *apps.DaemonSet, hash string) (failed error) {
 	most, unavailable := d.MaxUnavailable(len(c.pull.Nodes)), 0
 	var replaced, candidates []*corev1.Pod
 	there := c.onNodes()
@@ -298,8 +298,9 @@ func (c *daemonSetController) rollingUpdate(d *apps.DaemonSet, hash string) {
 	}
 	room := min(max(0, most-unavailable), len(candidates))
 	for _, pod := range append(replaced, candidates[:room]...) {
-		c.delete(pod)
+		failed = cmp.Or(c.delete(pod), failed)
 	}
+	return failed
 }
 
 // updatedOn is findUpdatedPodsOnNode.
@@ -349,51 +350,69 @@ func (c *daemonSetController) cleanupHistory(d *apps.DaemonSet, old []*apps.Cont
 }
 
 // deleteRevision is a DELETE of any stored version. It passes Stayput's webhook.
-func (c *daemonSetController) deleteRevision(name string) error {
-	stored := c.revisions.objects[name]
+func (w *world) deleteRevision(name string) error {
+	stored := w.revisions.objects[name]
 	switch {
 	case stored == nil:
 		return errNotFound
-	case c.holdAlive() && c.hook.keeps(stored):
-		c.logf("denied: clean up %s", name)
-		return errNotFound
+	case w.holdAlive() && w.hook.keeps(stored):
+		w.logf("denied: clean up %s", name)
+		return errHeld
 	}
-	c.logf("native: clean up %s", name)
-	remove(c.world, c.revisions, name)
+	w.logf("native: clean up %s", name)
+	remove(w, w.revisions, name)
 	return nil
 }
 
 // create is a CREATE.
 func (c *daemonSetController) create(d *apps.DaemonSet, node, hash string) {
-	c.made++
-	name := fmt.Sprintf("agent-%s-%03d", node, c.made)
-	pod := &corev1.Pod{ObjectMeta: d.Spec.Template.Typed().ObjectMeta, Spec: c.admitted(d.Spec.Template)}
-	pod.Name, pod.Namespace, pod.UID, pod.Generation, pod.CreationTimestamp = name, d.Namespace, types.UID(name), 1, metav1.NewTime(c.now)
+	pod := &corev1.Pod{ObjectMeta: d.Spec.Template.Typed().ObjectMeta, Spec: d.Spec.Template.Typed().Spec}
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, inplace.LabelRevisionHash, hash)
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, inplace.LabelTemplateGeneration, d.Annotations[appsv1.DeprecatedTemplateGeneration])
 	pod.OwnerReferences = []metav1.OwnerReference{*apps.ControllerRef(d)}
-	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodPending
-	c.logf("native: create %s of %s", name, hash)
-	c.creations[name] = true
-	put(c.world, c.world.pods, pod)
+	c.postDaemon(pod, node)
+	c.creations[pod.Name] = true
 }
 
-// delete is a DELETE of a pod, which passes Stayput's webhook. A pod that is gone is no error.
-func (c *daemonSetController) delete(cached *corev1.Pod) {
-	pod := c.world.pods.objects[cached.Name]
+// postDaemon stores a pod of the DaemonSet, on that node.
+func (w *world) postDaemon(pod *corev1.Pod, node string) {
+	w.made++
+	pod.Name, pod.Namespace, pod.Generation, pod.CreationTimestamp = fmt.Sprintf("agent-%s-%03d", node, w.made), "shop", 1, w.stamp()
+	pod.UID, pod.Spec, pod.Status.Phase = types.UID(pod.Name), w.admit(pod.Spec), corev1.PodPending
+	pod.Spec.NodeName = node
+	w.logf("native: create %s of %s", pod.Name, pod.Labels[inplace.LabelRevisionHash])
+	put(w, w.pods, pod)
+}
+
+// delete deletes a pod. A pod that is gone is no error.
+func (c *daemonSetController) delete(cached *corev1.Pod) error {
+	err := c.deleteDaemon(cached.Name)
+	if errors.Is(err, errNotFound) {
+		return nil
+	}
+	if err == nil {
+		c.deletions[cached.Name] = true
+	}
+	return err
+}
+
+// deleteDaemon is a DELETE of a pod of the DaemonSet, which passes Stayput's webhook. What that answers is in refuseControlled in
+// webhook/revised.go.
+func (w *world) deleteDaemon(name string) error {
+	pod := w.pods.objects[name]
 	switch {
 	case pod == nil || pod.DeletionTimestamp != nil:
-		return
-	case c.holdAlive() && c.hook.stays(pod):
-		c.logf("denied: delete %s", pod.Name)
-		return
+		return errNotFound
+	case w.holdAlive() && w.hook.stays(pod):
+		w.logf("denied: delete %s", name)
+		if readiness.Out(pod) {
+			return errNotFound
+		}
+		return errHeld
 	}
-	c.rules.daemonDeleted(c.world, pod)
-	c.logf("native: delete %s", pod.Name)
-	c.deletions[pod.Name] = true
-	if err := c.terminate(pod.Name); err != nil {
-		c.violated("delete: %v", err)
-	}
+	w.rules.daemonDeleted(w, pod)
+	w.logf("native: delete %s", name)
+	return w.terminate(name)
 }
 
 // daemonDeleted demands that no pod is deleted that can be updated in place. In a strict world every pod can.

@@ -1,14 +1,14 @@
 package simulation
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
-	"fmt"
-	"hash/fnv"
 	"maps"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,6 +23,24 @@ import (
 	"github.com/stayput/stayput/internal/sample"
 )
 
+// native is a native controller on caches that lag: the model of one or, in folder oracle, the one of Kubernetes itself.
+type native interface {
+	// deliver delivers so many events of a watch: 0 is that of workloads, 1 that of revisions, 2 that of pods.
+	deliver(watch, n int)
+	// run has it act on what was delivered.
+	run()
+	// resync has it look again at all that it has.
+	resync()
+}
+
+// startNatives starts the controllers of a Deployment anew.
+var startNatives = func(w *world) {
+	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
+}
+
+// startDaemons starts the controller of a DaemonSet anew.
+var startDaemons = func(w *world) { w.daemonSetController = newDaemonSetController(w) }
+
 // deploymentController is pkg/controller/deployment of Kubernetes 1.36, on caches that lag.
 type deploymentController struct {
 	*world
@@ -33,6 +51,8 @@ type deploymentController struct {
 	dirty    bool
 	failures int
 	due      time.Time
+	// outdated says that it has written with an old version.
+	outdated bool
 }
 
 func newDeploymentController(w *world) *deploymentController {
@@ -48,12 +68,14 @@ func (c *deploymentController) deliver(watch, n int) {
 		c.nudge(len(c.sets.advance(n)))
 	case 2:
 		for _, event := range c.pods.advance(n) {
-			if event.new == nil {
-				c.nudge(1) // deletePod: Recreate waits for it
+			if event.new == nil && !c.deployments.objects["web"].Rolls() && len(c.pods.objects) == 0 {
+				c.nudge(1) // deletePod: Recreate waits for the last one
 			}
 		}
 	}
 }
+
+func (c *deploymentController) resync() { c.nudge(1) }
 
 func (c *deploymentController) nudge(events int) {
 	if events > 0 {
@@ -67,6 +89,7 @@ func (c *deploymentController) run() {
 	}
 	c.dirty, c.due = false, time.Time{}
 	err := c.sync()
+	c.outdated = errors.Is(err, fixture.ErrConflict)
 	switch {
 	// where webhooks refuse many writes, they give a cause after which the controller waits for the next event
 	case err == nil, errors.Is(err, errHeld) && c.seed%2 == 0:
@@ -80,18 +103,22 @@ func (c *deploymentController) run() {
 	}
 }
 
+// sync is syncDeployment. As there, what it writes of the Deployment it writes to its copy, too, whose version is outdated from then on.
 func (c *deploymentController) sync() error {
-	d := c.deployments.objects["web"]
+	d := c.deployments.objects["web"].DeepCopy()
 	sets := c.sets.list()
 	sort.Slice(sets, func(i, j int) bool { return older(sets[i], sets[j]) })
-	scaling := slices.ContainsFunc(sets, func(rs *apps.ReplicaSet) bool {
-		return apps.Replicas(rs) > 0 && rs.Annotations[inplace.AnnotationDesired] != strconv.Itoa(int(apps.Desired(d)))
-	})
 	if err := c.checkPaused(d); err != nil {
 		return err
 	}
+	if d.Spec.Paused {
+		return c.syncScale(d, sets)
+	}
+	scaling, err := c.scaling(d, sets)
 	switch {
-	case d.Spec.Paused || scaling:
+	case err != nil:
+		return err
+	case scaling:
 		return c.syncScale(d, sets)
 	case !d.Rolls():
 		return c.recreate(d, sets)
@@ -99,7 +126,27 @@ func (c *deploymentController) sync() error {
 	return c.rolling(d, sets)
 }
 
-// checkPaused is checkPausedConditions. After it has written, its copy is outdated, as in the original.
+// scaling is isScalingEvent.
+func (c *deploymentController) scaling(d *apps.Deployment, sets []*apps.ReplicaSet) (bool, error) {
+	newRS, old, err := c.split(d, sets, false)
+	return err == nil && slices.ContainsFunc(active(old, newRS), func(rs *apps.ReplicaSet) bool {
+		return rs.Annotations[inplace.AnnotationDesired] != strconv.Itoa(int(apps.Desired(d)))
+	}), err
+}
+
+// active is FilterActiveReplicaSets.
+func active(old []*apps.ReplicaSet, newRS *apps.ReplicaSet) []*apps.ReplicaSet {
+	return slices.DeleteFunc(together(old, newRS), func(rs *apps.ReplicaSet) bool { return apps.Replicas(rs) == 0 })
+}
+
+func together(old []*apps.ReplicaSet, newRS *apps.ReplicaSet) []*apps.ReplicaSet {
+	if newRS == nil {
+		return slices.Clone(old)
+	}
+	return append(slices.Clone(old), newRS)
+}
+
+// checkPaused is checkPausedConditions.
 func (c *deploymentController) checkPaused(d *apps.Deployment) error {
 	progressing := apps.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
 	if !deployments.HasDeadline(d) || progressing != nil && progressing.Reason == deployments.ReasonTimedOut {
@@ -112,9 +159,8 @@ func (c *deploymentController) checkPaused(d *apps.Deployment) error {
 	if d.Spec.Paused == is {
 		return nil
 	}
-	return c.writeStatus(d, func(status *appsv1.DeploymentStatus) {
-		deployments.SetCondition(status, deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, reason, "", c.now))
-	})
+	deployments.SetCondition(&d.Status, deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, reason, "", c.now))
+	return c.putStatus(d)
 }
 
 func older(a, b *apps.ReplicaSet) bool {
@@ -134,24 +180,50 @@ func (c *deploymentController) split(d *apps.Deployment, sets []*apps.ReplicaSet
 			continue
 		}
 		old = append(old, rs)
-		revision, _ := strconv.ParseInt(rs.Annotations[inplace.AnnotationRevision], 10, 64)
-		latest = max(latest, revision)
+		latest = max(latest, numberOf(rs))
 	}
-	if newRS == nil && create {
-		return nil, old, c.create(d, old, latest+1)
-	}
-	if newRS == nil {
-		return nil, old, nil
-	}
-	annotations := maps.Clone(newRS.Annotations)
-	maps.Copy(annotations, copied(d.Annotations))
-	if revision, _ := strconv.ParseInt(newRS.Annotations[inplace.AnnotationRevision], 10, 64); revision <= latest {
-		annotations[inplace.AnnotationRevision] = strconv.FormatInt(latest+1, 10)
-	}
-	if !maps.Equal(annotations, newRS.Annotations) {
-		newRS, err = c.updateReplicaSet(newRS, func(rs *apps.ReplicaSet) { rs.Annotations = annotations })
+	switch {
+	case newRS != nil:
+		newRS, err = c.annotate(d, newRS, latest+1)
+	case create:
+		newRS, err = c.create(d, old, latest+1)
 	}
 	return newRS, old, err
+}
+
+func numberOf(rs *apps.ReplicaSet) int64 {
+	number, _ := strconv.ParseInt(rs.Annotations[inplace.AnnotationRevision], 10, 64)
+	return number
+}
+
+// annotate is what getNewReplicaSet does with a ReplicaSet that exists.
+func (c *deploymentController) annotate(d *apps.Deployment, newRS *apps.ReplicaSet, number int64) (*apps.ReplicaSet, error) {
+	annotations := maps.Clone(newRS.Annotations)
+	maps.Copy(annotations, copied(d.Annotations))
+	if before := annotations[inplace.AnnotationRevision]; numberOf(newRS) < number {
+		const history = inplace.AnnotationRevision + "-history"
+		annotations[inplace.AnnotationRevision] = strconv.FormatInt(number, 10)
+		annotations[history] = strings.TrimPrefix(annotations[history]+","+before, ",")
+	}
+	if !maps.Equal(annotations, newRS.Annotations) || newRS.Spec.MinReadySeconds != d.Spec.MinReadySeconds {
+		return c.updateReplicaSet(newRS, func(rs *apps.ReplicaSet) {
+			rs.Annotations, rs.Spec.MinReadySeconds = annotations, d.Spec.MinReadySeconds
+		})
+	}
+	changed := d.Annotations[inplace.AnnotationRevision] != annotations[inplace.AnnotationRevision]
+	metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationRevision, annotations[inplace.AnnotationRevision])
+	if deployments.HasDeadline(d) && apps.DeploymentCondition(d.Status, appsv1.DeploymentProgressing) == nil {
+		changed = true
+		c.progresses(d, "FoundNewReplicaSet")
+	}
+	if changed {
+		return newRS, c.putStatus(d)
+	}
+	return newRS, nil
+}
+
+func (c *deploymentController) progresses(d *apps.Deployment, reason string) {
+	deployments.SetCondition(&d.Status, deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reason, "", c.now))
 }
 
 // copied returns the annotations that the Deployment controller copies from a Deployment to its ReplicaSets, and that an undo copies back.
@@ -174,35 +246,29 @@ func sameTemplate(a, b apps.Template) bool {
 	return same
 }
 
-func (c *deploymentController) create(d *apps.Deployment, old []*apps.ReplicaSet, revision int64) error {
+func (c *deploymentController) create(d *apps.Deployment, old []*apps.ReplicaSet, number int64) (*apps.ReplicaSet, error) {
 	typed := d.Spec.Template.Typed()
-	hasher := fnv.New32a()
-	fmt.Fprint(hasher, fixture.RawOf(d.Spec.Template))
-	hash := fmt.Sprintf("%08x", hasher.Sum32())
+	hash := apps.TemplateHash(typed, nil)
 	typed.Labels = deployments.WithHash(typed.Labels, hash)
-	raw, err := json.Marshal(typed)
-	if err != nil {
-		return err
-	}
-	template, err := apps.ParseTemplate(raw)
-	if err != nil {
-		return err
-	}
 	rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-" + hash, Namespace: d.Namespace, Labels: typed.Labels,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
 		Annotations:     copied(d.Annotations)}}
-	metav1.SetMetaDataAnnotation(&rs.ObjectMeta, inplace.AnnotationRevision, strconv.FormatInt(revision, 10))
-	rs.Spec.Template, rs.Spec.MinReadySeconds = template, d.Spec.MinReadySeconds
+	metav1.SetMetaDataAnnotation(&rs.ObjectMeta, inplace.AnnotationRevision, strconv.FormatInt(number, 10))
+	rs.Spec.Template, rs.Spec.MinReadySeconds = fixture.AsTemplate(typed), d.Spec.MinReadySeconds
 	fixture.SetReplicasAnnotations(d, rs)
 	rs.Spec.Replicas = new(int32)
-	rs.Spec.Replicas = new(newReplicas(d, append(old, rs), rs))
-	if err := c.createReplicaSet(rs); err != nil {
-		return err
+	rs.Spec.Replicas = new(newReplicas(d, together(old, rs), rs))
+	err := c.createReplicaSet(rs)
+	if errors.Is(err, fixture.ErrConflict) && c.sets.objects[rs.Name] != nil {
+		rs, err = c.sets.objects[rs.Name], nil
+	} else if err == nil && deployments.HasDeadline(d) {
+		c.progresses(d, "NewReplicaSetCreated")
 	}
-	return c.writeStatus(d, func(status *appsv1.DeploymentStatus) {
-		deployments.SetCondition(status, deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
-			"NewReplicaSetCreated", "", c.now))
-	})
+	if err != nil {
+		return nil, err
+	}
+	metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationRevision, strconv.FormatInt(number, 10))
+	return rs, c.putStatus(d)
 }
 
 // newReplicas is NewRSNewReplicas.
@@ -225,17 +291,30 @@ func sumReplicas(sets []*apps.ReplicaSet) int32 {
 	return sum
 }
 
-func (c *deploymentController) scaleTo(d *apps.Deployment, rs *apps.ReplicaSet, size int32, force bool) (bool, error) {
+// scaleTo is scaleReplicaSet.
+func (c *deploymentController) scaleTo(d *apps.Deployment, rs *apps.ReplicaSet, size int32, force bool) (*apps.ReplicaSet, bool, error) {
 	wants := rs.DeepCopy()
 	fixture.SetReplicasAnnotations(d, wants)
 	if size == apps.Replicas(rs) && (!force || maps.Equal(wants.Annotations, rs.Annotations)) {
-		return false, nil
+		return rs, false, nil
 	}
-	_, err := c.updateReplicaSet(rs, func(rs *apps.ReplicaSet) {
+	written, err := c.updateReplicaSet(rs, func(rs *apps.ReplicaSet) {
 		rs.Spec.Replicas = &size
 		fixture.SetReplicasAnnotations(d, rs)
 	})
-	return size != apps.Replicas(rs), err
+	return written, err == nil && size != apps.Replicas(rs), err
+}
+
+// scaleAllTo scales all of them.
+func (c *deploymentController) scaleAllTo(d *apps.Deployment, sets []*apps.ReplicaSet, size int32) (scaled bool, err error) {
+	for _, rs := range sets {
+		_, changed, err := c.scaleTo(d, rs, size, false)
+		if err != nil {
+			return false, err
+		}
+		scaled = scaled || changed
+	}
+	return scaled, nil
 }
 
 // syncScale is sync: while paused, and after scaling.
@@ -250,116 +329,158 @@ func (c *deploymentController) syncScale(d *apps.Deployment, sets []*apps.Replic
 	if err != nil {
 		return err
 	}
-	return c.syncStatus(d, sets, newRS)
+	return c.syncDeploymentStatus(d, sets, newRS)
 }
 
 func (c *deploymentController) scale(d *apps.Deployment, newRS *apps.ReplicaSet, old []*apps.ReplicaSet) error {
-	all := old
-	if newRS != nil {
-		all = append(slices.Clone(old), newRS)
+	if one := activeOrLatest(newRS, old); one != nil {
+		// The real controller leaves the annotation as it is if the number is right. If a conflict came in between before, it considers
+		// itself scaling for ever. That is no fault of Stayput's, unless Stayput has scaled.
+		_, _, err := c.scaleTo(d, one, apps.Desired(d), apps.Replicas(one) == apps.Desired(d) && !c.stayput.scaled[one.Name])
+		return err
 	}
-	active := slices.DeleteFunc(slices.Clone(all), func(rs *apps.ReplicaSet) bool { return apps.Replicas(rs) == 0 })
 	switch {
-	case len(all) == 0:
-		return nil
-	case len(active) == 0:
-		_, err := c.scaleTo(d, all[len(all)-1], apps.Desired(d), false)
-		return err
-	case len(active) == 1 && apps.Replicas(active[0]) == apps.Desired(d) && !c.stayput.scaled[active[0].Name]:
-		// The real controller leaves the annotation as it is. If a conflict came in between before, it considers itself scaling for ever. That is
-		// no fault of Stayput's, unless Stayput has scaled.
-		_, err := c.scaleTo(d, active[0], apps.Desired(d), true)
-		return err
-	case len(active) == 1:
-		_, err := c.scaleTo(d, active[0], apps.Desired(d), false)
+	case saturated(d, newRS):
+		_, err := c.scaleAllTo(d, active(old, nil), 0)
 		return err
 	case !d.Rolls():
 		return nil
 	}
-	// Proportional scaling, with the leftovers for the largest.
-	add := apps.Desired(d) + d.MaxSurge() - sumReplicas(active)
-	if apps.Desired(d) == 0 {
-		add = -sumReplicas(active)
+	return c.scaleProportionally(d, active(old, newRS))
+}
+
+// activeOrLatest is FindActiveOrLatest.
+func activeOrLatest(newRS *apps.ReplicaSet, old []*apps.ReplicaSet) *apps.ReplicaSet {
+	switch all := active(old, newRS); {
+	case len(all) == 1:
+		return all[0]
+	case len(all) > 1:
+		return nil
+	case newRS == nil && len(old) > 0:
+		return old[len(old)-1]
 	}
-	sort.SliceStable(active, func(i, j int) bool { return apps.Replicas(active[i]) > apps.Replicas(active[j]) })
+	return newRS
+}
+
+// saturated is IsSaturated.
+func saturated(d *apps.Deployment, newRS *apps.ReplicaSet) bool {
+	if newRS == nil || newRS.Annotations[inplace.AnnotationDesired] != strconv.Itoa(int(apps.Desired(d))) {
+		return false
+	}
+	return apps.Replicas(newRS) == apps.Desired(d) && newRS.Status.AvailableReplicas == apps.Desired(d)
+}
+
+// scaleProportionally gives the leftovers to the largest. Of those of the same size, the newest grows first, and the oldest shrinks first.
+func (c *deploymentController) scaleProportionally(d *apps.Deployment, sets []*apps.ReplicaSet) error {
+	add := apps.Desired(d) + d.MaxSurge() - sumReplicas(sets)
+	if apps.Desired(d) == 0 {
+		add = -sumReplicas(sets)
+	}
+	sort.SliceStable(sets, func(i, j int) bool {
+		if a, b := apps.Replicas(sets[i]), apps.Replicas(sets[j]); a != b || add == 0 {
+			return add != 0 && a > b
+		}
+		return older(sets[i], sets[j]) == (add < 0)
+	})
 	added := int32(0)
 	sizes := map[string]int32{}
-	for _, rs := range active {
-		before, _ := strconv.Atoi(rs.Annotations[inplace.AnnotationMax])
-		fraction := int32(float64(apps.Replicas(rs)*(apps.Desired(d)+d.MaxSurge()))/float64(max(1, before))+0.5) - apps.Replicas(rs)
-		if add > 0 {
-			fraction = min(fraction, add-added)
-		} else {
-			fraction = max(fraction, add-added)
-		}
-		sizes[rs.Name] = apps.Replicas(rs) + fraction
-		added += fraction
+	for _, rs := range sets {
+		proportion := proportionOf(d, rs, add-added)
+		sizes[rs.Name] = apps.Replicas(rs) + proportion
+		added += proportion
 	}
-	sizes[active[0].Name] = max(0, sizes[active[0].Name]+add-added)
-	for _, rs := range active {
-		if _, err := c.scaleTo(d, rs, sizes[rs.Name], true); err != nil {
+	sizes[sets[0].Name] = max(0, sizes[sets[0].Name]+add-added)
+	for _, rs := range sets {
+		if _, _, err := c.scaleTo(d, rs, sizes[rs.Name], true); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// proportionOf is GetReplicaSetProportion, of which so many are left.
+func proportionOf(d *apps.Deployment, rs *apps.ReplicaSet, left int32) int32 {
+	before, _ := strconv.Atoi(rs.Annotations[inplace.AnnotationMax])
+	fraction := -apps.Replicas(rs)
+	if apps.Desired(d) > 0 {
+		fraction += int32(math.Round(float64(apps.Replicas(rs)*(apps.Desired(d)+d.MaxSurge())) / float64(max(1, before))))
+	}
+	switch {
+	case left > 0:
+		return min(fraction, left)
+	case left < 0:
+		return max(fraction, left)
+	}
+	return 0
+}
+
 // rolling is rolloutRolling.
 func (c *deploymentController) rolling(d *apps.Deployment, sets []*apps.ReplicaSet) error {
 	newRS, old, err := c.split(d, sets, true)
-	if err != nil || newRS == nil {
-		return err
-	}
-	size := apps.Replicas(newRS)
-	if size != apps.Desired(d) {
-		size = newReplicas(d, sets, newRS)
-	}
-	scaled, err := c.scaleTo(d, newRS, min(size, apps.Desired(d)), false)
-	if err == nil && !scaled {
-		scaled = c.scaleDownOld(d, sets, old, newRS)
-	}
 	if err != nil {
 		return err
 	}
+	all, size := together(old, newRS), apps.Desired(d)
+	if apps.Replicas(newRS) < size {
+		size = newReplicas(d, all, newRS)
+	}
+	_, scaled, err := c.scaleTo(d, newRS, size, false)
+	if err != nil {
+		return err
+	}
+	scaled = scaled || c.scaleDownOld(d, old, newRS)
 	if !scaled && statusComplete(d, d.Status) {
 		if err := c.cleanup(d, old); err != nil {
 			return err
 		}
 	}
-	return c.syncStatus(d, sets, newRS)
+	return c.syncStatus(d, all, newRS)
 }
 
-// scaleDownOld is reconcileOldReplicaSets, with what it calls. As in the original, errors of single writes are dropped.
-func (c *deploymentController) scaleDownOld(d *apps.Deployment, sets, old []*apps.ReplicaSet, newRS *apps.ReplicaSet) bool {
+// scaleDownOld is reconcileOldReplicaSets, with what it calls. As in the original, errors of single writes are dropped: the controller
+// tries again with the next event, or when the deadline has passed.
+func (c *deploymentController) scaleDownOld(d *apps.Deployment, old []*apps.ReplicaSet, newRS *apps.ReplicaSet) bool {
 	minimum := apps.Desired(d) - d.MaxUnavailable()
-	unavailable := apps.Replicas(newRS) - newRS.Status.AvailableReplicas
-	allowed := sumReplicas(sets) - minimum - unavailable
-	if sumReplicas(old) == 0 || allowed <= 0 {
+	allowed := sumReplicas(together(old, newRS)) - minimum - (apps.Replicas(newRS) - newRS.Status.AvailableReplicas)
+	old = active(old, nil)
+	if len(old) == 0 || allowed <= 0 {
 		return false
 	}
-	sizes, cleaned := map[string]int32{}, int32(0)
-	available := int32(0)
-	for _, rs := range sets {
-		available += rs.Status.AvailableReplicas
+	unhealthy := func(rs *apps.ReplicaSet) int32 { return apps.Replicas(rs) - rs.Status.AvailableReplicas }
+	cleaned, err := c.lower(d, old, allowed, unhealthy)
+	if err != nil {
+		return false
 	}
+	budget := newRS.Status.AvailableReplicas - minimum
 	for _, rs := range old {
-		take := min(allowed-cleaned, max(0, apps.Replicas(rs)-rs.Status.AvailableReplicas))
-		sizes[rs.Name], cleaned = apps.Replicas(rs)-take, cleaned+take
+		budget += rs.Status.AvailableReplicas
 	}
-	budget := available - minimum
-	for _, rs := range old {
-		take := min(sizes[rs.Name], max(0, budget))
-		sizes[rs.Name], budget = sizes[rs.Name]-take, budget-take
-	}
-	changed := false
-	for _, rs := range old {
-		scaled, err := c.scaleTo(d, rs, sizes[rs.Name], false)
-		if err != nil {
-			return false // the real controller tries again with the next event, or when the deadline has passed
+	lowered, err := c.lower(d, old, budget, apps.Replicas)
+	return err == nil && cleaned+lowered > 0
+}
+
+// lower lowers the oldest by at most so many, each by at most what is said. It replaces those that it has lowered.
+func (c *deploymentController) lower(
+	d *apps.Deployment, sets []*apps.ReplicaSet, most int32, by func(*apps.ReplicaSet) int32,
+) (int32, error) {
+	lowered := int32(0)
+	for i, rs := range sets {
+		take := min(most-lowered, by(rs))
+		switch {
+		case lowered >= most:
+			return lowered, nil
+		case take < 0 && apps.Replicas(rs) > 0:
+			return lowered, errors.New("invalid request to scale down")
+		case take == 0 || apps.Replicas(rs) == 0:
+			continue
 		}
-		changed = changed || scaled
+		written, _, err := c.scaleTo(d, rs, apps.Replicas(rs)-take, false)
+		if err != nil {
+			return lowered, err
+		}
+		sets[i], lowered = written, lowered+take
 	}
-	return changed
+	return lowered, nil
 }
 
 // recreate is rolloutRecreate.
@@ -368,24 +489,18 @@ func (c *deploymentController) recreate(d *apps.Deployment, sets []*apps.Replica
 	if err != nil {
 		return err
 	}
-	running := false
-	for _, rs := range old {
-		if _, err := c.scaleTo(d, rs, 0, false); err != nil {
+	scaled, err := c.scaleAllTo(d, active(old, nil), 0)
+	switch {
+	case err != nil:
+		return err
+	case scaled, c.oldPodsRun(old):
+		return c.syncStatus(d, sets, newRS)
+	case newRS == nil:
+		if newRS, old, err = c.split(d, sets, true); err != nil {
 			return err
 		}
-		running = running || apps.Replicas(rs) > 0 || rs.Status.Replicas > 0
 	}
-	for _, pod := range c.pods.list() {
-		running = running || newRS == nil || !metav1.IsControlledBy(pod, newRS)
-	}
-	if running {
-		return c.syncStatus(d, sets, newRS)
-	}
-	if newRS == nil {
-		_, _, err = c.split(d, sets, true)
-		return err
-	}
-	if _, err := c.scaleTo(d, newRS, apps.Desired(d), false); err != nil {
+	if _, _, err := c.scaleTo(d, newRS, apps.Desired(d), false); err != nil {
 		return err
 	}
 	if statusComplete(d, d.Status) {
@@ -393,31 +508,51 @@ func (c *deploymentController) recreate(d *apps.Deployment, sets []*apps.Replica
 			return err
 		}
 	}
-	return c.syncStatus(d, sets, newRS)
+	return c.syncStatus(d, together(old, newRS), newRS)
 }
 
+// oldPodsRun is oldPodsRunning.
+func (c *deploymentController) oldPodsRun(old []*apps.ReplicaSet) bool {
+	for _, rs := range old {
+		for _, pod := range c.pods.list() {
+			if metav1.IsControlledBy(pod, rs) && !readiness.Terminal(pod) {
+				return true
+			}
+		}
+		if rs.Status.Replicas > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// cleanup is cleanupDeployment.
 func (c *deploymentController) cleanup(d *apps.Deployment, old []*apps.ReplicaSet) error {
+	old = slices.Clone(old)
+	slices.SortStableFunc(old, func(a, b *apps.ReplicaSet) int { return cmp.Compare(numberOf(a), numberOf(b)) })
 	excess := len(old) - int(*d.Spec.RevisionHistoryLimit)
 	for _, rs := range old[:max(0, excess)] {
 		if rs.Status.Replicas == 0 && apps.Replicas(rs) == 0 && rs.Generation <= rs.Status.ObservedGeneration {
-			c.deleteReplicaSet(rs.Name)
+			_ = c.deleteReplicaSet(rs.Name) // NotFound is no error
 		}
 	}
 	return nil
 }
 
 // deleteReplicaSet is a DELETE by the Deployment controller, of any stored version. It is held while pods move to the ReplicaSet.
-func (w *world) deleteReplicaSet(name string) {
+func (w *world) deleteReplicaSet(name string) error {
 	rs, found := w.sets.objects[name]
 	switch {
 	case !found:
+		return errNotFound
 	case w.markHolds(rs):
 		w.logf("denied: clean up %s", name)
-	default:
-		w.logf("native: clean up %s", name)
-		remove(w, w.sets, name)
-		w.collectGarbage()
+		return errNotFound
 	}
+	w.logf("native: clean up %s", name)
+	remove(w, w.sets, name)
+	w.collectGarbage()
+	return nil
 }
 
 // collectGarbage deletes the pods of ReplicaSets that are gone. It also deletes pods that a controller creates later because it does not
@@ -438,47 +573,6 @@ func statusComplete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
 		status.ObservedGeneration >= d.Generation
 }
 
-// syncStatus is syncRolloutStatus. The counts come from statuses/formula.go, which its own tables test. The native controller does not know
-// the reason of a partition, so the reason is replaced by an unknown one.
-func (c *deploymentController) syncStatus(d *apps.Deployment, sets []*apps.ReplicaSet, newRS *apps.ReplicaSet) error {
-	const other = "OtherReason"
-	unaware := d.DeepCopy()
-	unaware.Status = withReason(d.Status, deployments.ReasonPartition, other)
-	native := deployments.StatusFormula{Deployment: unaware, Sets: sets, New: newRS, Now: c.now}
-	status := withReason(native.NativeStatus(), other, deployments.ReasonPartition)
-	if statusComplete(d, status) && !d.Spec.Paused {
-		deployments.SetCondition(&status, deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
-			deployments.ReasonComplete, "", c.now))
-	}
-	if len(deployments.StatusOperations(d.Status, status)) == 0 {
-		c.awaitDeadline(native.UntilDeadline(status))
-		return nil
-	}
-	return c.writeStatus(d, func(into *appsv1.DeploymentStatus) { *into = status })
-}
-
-// withReason returns the status with one reason replaced by another.
-func withReason(status appsv1.DeploymentStatus, instead, reason string) appsv1.DeploymentStatus {
-	renamed := *status.DeepCopy()
-	for i := range renamed.Conditions {
-		if renamed.Conditions[i].Reason == instead {
-			renamed.Conditions[i].Reason = reason
-		}
-	}
-	return renamed
-}
-
-// awaitDeadline is requeueStuckDeployment.
-func (c *deploymentController) awaitDeadline(wait time.Duration) {
-	if wait > 0 {
-		c.dirty, c.due = true, c.now.Add(wait)
-	}
-}
-
-func (c *deploymentController) writeStatus(d *apps.Deployment, change func(*appsv1.DeploymentStatus)) error {
-	return c.updateStatus(d, change)
-}
-
 // replicaSetController is pkg/controller/replicaset: two watches, expectations, and a cache that must have its own status writes.
 type replicaSetController struct {
 	*world
@@ -486,6 +580,9 @@ type replicaSetController struct {
 	pods  *informer[*corev1.Pod]
 	state map[string]*replicaSetState
 }
+
+// consistent is the feature StaleControllerConsistencyReplicaSet, as from Kubernetes 1.36 on.
+var consistent = true
 
 type replicaSetState struct {
 	dirty     bool
@@ -527,6 +624,12 @@ func (c *replicaSetController) deliver(watch, n int) {
 	}
 }
 
+func (c *replicaSetController) resync() {
+	for _, state := range c.state {
+		state.dirty = true
+	}
+}
+
 func (c *replicaSetController) seen(event change[*corev1.Pod]) {
 	for _, pod := range []*corev1.Pod{event.old, event.new} {
 		if pod == nil {
@@ -559,7 +662,7 @@ func (c *replicaSetController) sync(name string, state *replicaSetState) error {
 	if rs == nil {
 		return nil
 	}
-	if version, _ := strconv.ParseInt(rs.ResourceVersion, 10, 64); version < state.wrote {
+	if version, _ := strconv.ParseInt(rs.ResourceVersion, 10, 64); consistent && version < state.wrote {
 		return errors.New("cache older than the controller's own write")
 	}
 	var active []*corev1.Pod
@@ -568,6 +671,7 @@ func (c *replicaSetController) sync(name string, state *replicaSetState) error {
 			active = append(active, pod)
 		}
 	}
+	state.refused = false
 	if c.now.After(state.expired) || state.creations == 0 && len(state.deletions) == 0 {
 		clear(state.deletions)
 		state.creations, state.expired = 0, c.now.Add(5*time.Minute)
@@ -581,7 +685,6 @@ func (c *replicaSetController) sync(name string, state *replicaSetState) error {
 
 func (c *replicaSetController) manage(rs *apps.ReplicaSet, active []*corev1.Pod, state *replicaSetState) {
 	excess := len(active) - int(apps.Replicas(rs))
-	state.refused = false
 	for range -excess {
 		if c.createPod(rs) != nil {
 			state.refused, state.due = true, c.now.Add(time.Second)

@@ -128,8 +128,11 @@ type world struct {
 	daemonSets *store[*apps.DaemonSet]
 	revisions  *store[*apps.ControllerRevision]
 
-	deploymentController *deploymentController
-	replicaSetController *replicaSetController
+	deploymentController native
+	replicaSetController native
+	daemonSetController  native
+	// hook answers the DaemonSet controller's writes.
+	hook                 *daemonHook
 	endpointsController  *endpointsController
 	disruptionController *disruptionController
 	// A world may have another controller with a hook: see model_hooks_test.go.
@@ -289,6 +292,11 @@ func (w *world) heldFor(rs *apps.ReplicaSet) bool {
 func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.ReplicaSet)) (*apps.ReplicaSet, error) {
 	next := read.DeepCopy()
 	change(next)
+	return w.putReplicaSet(read, next)
+}
+
+// putReplicaSet stores that ReplicaSet, which was read before.
+func (w *world) putReplicaSet(read, next *apps.ReplicaSet) (*apps.ReplicaSet, error) {
 	if apps.Replicas(next) != apps.Replicas(read) && w.held() {
 		w.logf("denied: %s replicas %d → %d", read.Name, apps.Replicas(read), apps.Replicas(next))
 		return nil, errHeld
@@ -306,21 +314,24 @@ func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.Replic
 	})
 }
 
-// updateStatus is an UPDATE of the status by the Deployment controller. A status that announces completion is denied until the update is
-// complete.
-func (w *world) updateStatus(read *apps.Deployment, change func(*appsv1.DeploymentStatus)) error {
-	next := read.DeepCopy()
-	change(&next.Status)
+// putStatus is an UPDATE of status and annotations by the Deployment controller. A status that announces completion is denied until the
+// update is complete.
+func (w *world) putStatus(next *apps.Deployment) error {
 	if deployments.LooksComplete(w.rollout().Deployment, next.Status) && w.held() {
 		w.logf("denied: status says done")
 		return fixture.ErrConflict
 	}
-	if read.ResourceVersion == w.deployment().ResourceVersion {
+	if next.ResourceVersion == w.deployment().ResourceVersion {
 		w.rules.statusWritten(w, next)
 	}
-	_, err := alter(w, w.deployments, read.Name, read.ResourceVersion, func(d *apps.Deployment) { change(&d.Status) })
+	_, err := alter(w, w.deployments, next.Name, next.ResourceVersion, func(d *apps.Deployment) {
+		d.Status, d.Annotations = *next.Status.DeepCopy(), maps.Clone(next.Annotations)
+	})
 	return err
 }
+
+// stamp returns the time as it is stored: without fractions of seconds.
+func (w *world) stamp() metav1.Time { return metav1.NewTime(w.now.Truncate(time.Second)) }
 
 // createReplicaSet is a CREATE. The webhook sets replicas to 0 if the update is held.
 func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
@@ -328,7 +339,7 @@ func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
 		return fixture.ErrConflict
 	}
 	rs.UID, rs.Generation = types.UID("uid-"+rs.Name), 1
-	rs.CreationTimestamp = metav1.NewTime(w.now)
+	rs.CreationTimestamp = w.stamp()
 	if w.heldFor(rs) {
 		rs.Spec.Replicas = new(int32)
 	}
@@ -337,8 +348,15 @@ func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
 	return nil
 }
 
-// createPod is a CREATE by the ReplicaSet controller. Stayput's webhook denies pods beyond the replicas of the ReplicaSet.
+// createPod is a CREATE by the ReplicaSet controller.
 func (w *world) createPod(rs *apps.ReplicaSet) error {
+	pod := &corev1.Pod{ObjectMeta: rs.Spec.Template.Typed().ObjectMeta, Spec: rs.Spec.Template.Typed().Spec}
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
+	return w.postPod(rs, pod)
+}
+
+// postPod stores a pod of the ReplicaSet. Stayput's webhook denies pods beyond the replicas of the ReplicaSet.
+func (w *world) postPod(rs *apps.ReplicaSet, pod *corev1.Pod) error {
 	if stored := w.sets.objects[rs.Name]; stored != nil && w.markHolds(stored) && deployments.Full(stored, w.livingOf(stored)) {
 		w.logf("denied: create a pod of %s", rs.Name)
 		return errHeld
@@ -348,10 +366,8 @@ func (w *world) createPod(rs *apps.ReplicaSet) error {
 	}
 	w.made++
 	name := fmt.Sprintf("%s-%03d", rs.Name, w.made)
-	pod := &corev1.Pod{ObjectMeta: rs.Spec.Template.Typed().ObjectMeta, Spec: w.admitted(rs.Spec.Template)}
-	pod.Name, pod.UID, pod.Generation = name, types.UID(name), 1
-	pod.CreationTimestamp = metav1.NewTime(w.now)
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
+	pod.Name, pod.UID, pod.Generation, pod.Spec = name, types.UID(name), 1, w.admit(pod.Spec)
+	pod.CreationTimestamp = w.stamp()
 	pod.Status.Phase = corev1.PodPending
 	w.schedule(pod)
 	w.rules.podCreated(w, rs)
@@ -371,13 +387,18 @@ func (w *world) mutate(old, sent *corev1.Pod) {
 		return
 	}
 	if ready := readiness.StoredReady(old, sent, w.now); ready != nil {
-		sent.Status.Conditions = readiness.WithCondition(sent.Status.Conditions, *ready)
+		stored := *ready
+		stored.LastTransitionTime.Time = stored.LastTransitionTime.Truncate(time.Second)
+		sent.Status.Conditions = readiness.WithCondition(sent.Status.Conditions, stored)
 	}
 }
 
 // admitted returns the spec that admission makes for a new pod.
 func (w *world) admitted(template apps.Template) corev1.PodSpec {
-	spec := template.Typed().Spec
+	return w.admit(template.Typed().Spec)
+}
+
+func (w *world) admit(spec corev1.PodSpec) corev1.PodSpec {
 	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range list {
 			if w.mirror {
@@ -487,8 +508,11 @@ func (w *world) placed() int {
 // deletePod is a DELETE by the ReplicaSet controller. It is held while its ReplicaSet is marked as updating.
 func (w *world) deletePod(name string) error {
 	pod, found := w.pods.objects[name]
-	if !found || pod.DeletionTimestamp != nil {
+	switch {
+	case !found:
 		return errNotFound
+	case pod.DeletionTimestamp != nil:
+		return nil
 	}
 	owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 	if owner != nil && !deployments.MayBeDeleted(pod) && w.markHolds(owner) {

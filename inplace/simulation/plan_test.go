@@ -84,16 +84,12 @@ func (s *lockstep) round() {
 	if s.stayput.running {
 		s.stayput.lease = s.now.Add(leaseDuration)
 	}
-	for watch := range 3 {
-		s.deploymentController.deliver(watch, 1000)
-		s.replicaSetController.deliver(watch, 1000)
+	s.syncDeployment()
+	if s.deploymentController.(*deploymentController).outdated { // it tries again within 10 ms
+		s.syncDeployment()
 	}
-	s.deploymentController.nudge(1)
-	s.deploymentController.run()
 	for _, name := range slices.Sorted(maps.Keys(s.sets.objects)) {
-		if err := s.replicaSetController.sync(name, s.replicaSetController.of(name)); err != nil {
-			s.t.Fatal(err)
-		}
+		s.syncReplicaSet(name)
 	}
 	s.kubelet.pods.advance(1000)
 	for _, pod := range s.kubelet.pods.list() {
@@ -103,6 +99,23 @@ func (s *lockstep) round() {
 	s.endpointsController.run()
 	s.runPrePullPods()
 	s.plan()
+}
+
+func (s *lockstep) syncDeployment() {
+	for watch := range 3 {
+		s.deploymentController.deliver(watch, 1000)
+		s.replicaSetController.deliver(watch, 1000)
+	}
+	s.deploymentController.resync()
+	s.deploymentController.run()
+}
+
+// syncReplicaSet has the model of the ReplicaSet controller act at once.
+func (s *lockstep) syncReplicaSet(name string) {
+	controller := s.replicaSetController.(*replicaSetController)
+	if err := controller.sync(name, controller.of(name)); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // pass lets time pass in which only Stayput acts, when it asked to look again.

@@ -71,9 +71,7 @@ func (s *lockstep) nativeRound(d time.Duration) {
 		}
 		s.deploymentController.run()
 		for _, rs := range s.rollout().OldestFirst() {
-			if err := s.replicaSetController.sync(rs.Name, s.replicaSetController.of(rs.Name)); err != nil {
-				s.t.Fatal(err)
-			}
+			s.syncReplicaSet(rs.Name)
 		}
 		if s.stayput.running {
 			s.stayput.lease = s.now.Add(leaseDuration)

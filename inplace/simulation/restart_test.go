@@ -91,6 +91,7 @@ func TestRestartAlongWithAnImage(t *testing.T) {
 	pod, made := sorted(s.pods.objects)[0], s.kubelet.ids
 	s.edit("sets the image and restarts", fixture.App{Image: "v2", Sidecar: "s1", Restarted: "1"})
 	s.rest()
+	s.goOn(time.Minute) // if no report has shown that the second container stopped, the pod comes back when it must have
 	s.intact([]*corev1.Pod{pod})
 	now := s.pods.objects[pod.Name]
 	if got, want := fixture.Images(now), "app=v2,side=docker.io/library/s1:latest"; got != want || s.kubelet.ids != made+2 {

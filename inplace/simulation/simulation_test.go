@@ -579,9 +579,12 @@ func restartedAt(t apps.Template) string {
 	return t.Decoded().Annotations[inplace.AnnotationRestartedAt]
 }
 
+// began returns when a simulation begins.
+var began = func() time.Time { return time.Unix(1_000_000, 0) }
+
 // emptyWorld returns a cluster without a workload.
 func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing,
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: began(), tracing: tracing,
 		mode: inplace.ModeInPlace, quota: plenty, room: plenty, answers: map[string]error{}, heldSince: map[string]time.Time{},
 		deployments: newStore[*apps.Deployment](), sets: newStore[*apps.ReplicaSet](), pods: newStore[*corev1.Pod](),
 		slices: newStore[*discoveryv1.EndpointSlice](), budgets: newStore[*policyv1.PodDisruptionBudget](),
@@ -603,7 +606,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w.meshed, w.noSetup = seed%5 > 2, seed%5 == 4
 	w.reads = seed%7 > 3
 	put(w, w.deployments, w.randomDeployment())
-	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
+	startNatives(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
 	w.kubelet.hasty = true
 	w.unserved, w.claim = seed%4 == 0, []string{"", "", "data"}[seed%3]
@@ -741,7 +744,7 @@ func (w *world) disturb() {
 		w.kubelet.restart()
 	case n < 19:
 		w.logf("the native controllers restart")
-		w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
+		startNatives(w)
 	case n < 20:
 		if pods := sorted(w.pods.objects); len(pods) > 0 {
 			w.logf("another client deletes a pod")
@@ -1038,10 +1041,8 @@ func (w *world) describe() string {
 // resync happens to Deployments and ReplicaSets twice a day at the latest. A deletion that was held just before Stayput died is not tried
 // again before, unless the ReplicaSet or one of its pods changes. Neither is a write that the Deployment controller has given up.
 func (w *world) resync() {
-	w.deploymentController.nudge(1)
-	for _, state := range w.replicaSetController.state {
-		state.dirty = true
-	}
+	w.deploymentController.resync()
+	w.replicaSetController.resync()
 	w.calm()
 }
 
@@ -1207,6 +1208,9 @@ func (o outcome) story() string {
 	return o.end + strings.Join(o.trace[max(0, len(o.trace)-traced):], "\n")
 }
 
+// within runs a simulation.
+var within = func(_ *testing.T, simulate func()) { simulate() }
+
 // runSeeds runs the seeds that the environment asks for, or 150, and shows the events before the first failures.
 func runSeeds(t *testing.T, simulate func(seed int64, tracing bool) outcome) {
 	t.Helper()
@@ -1220,7 +1224,8 @@ func runSeeds(t *testing.T, simulate func(seed int64, tracing bool) outcome) {
 	traces := os.Getenv("STAYPUT_TRACES")
 	failures := 0
 	for seed := first; seed < first+seeds; seed++ {
-		ended := simulate(seed, traces != "")
+		var ended outcome
+		within(t, func() { ended = simulate(seed, traces != "") })
 		if traces != "" {
 			writeTrace(t, filepath.Join(traces, fmt.Sprintf("%s-%d", t.Name(), seed)), ended)
 		}
@@ -1229,7 +1234,7 @@ func runSeeds(t *testing.T, simulate func(seed int64, tracing bool) outcome) {
 		}
 		story := ""
 		if failures++; failures <= 3 {
-			story = simulate(seed, true).story()
+			within(t, func() { story = simulate(seed, true).story() })
 		}
 		t.Errorf("seed %d: %s\n%s", seed, ended.failed, story)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -167,8 +168,11 @@ func (e *ensemble) controller() {
 	sync.remove = func(cached *corev1.Pod, forUpdate bool) bool {
 		return e.terminate(e.Member(e.StatefulSet.Ordinal(cached)), forUpdate)
 	}
-	e.StatefulSet.Status = sync.run()
+	e.StatefulSet.Status = statefulRound(e, sync)
 }
+
+// statefulRound is one round of the native controller. It returns the status that it writes.
+var statefulRound = func(_ *ensemble, model statefulSetController) appsv1.StatefulSetStatus { return model.run() }
 
 // observe updates the native controller's cache, unless its watch lags.
 func (e *ensemble) observe() {

@@ -1,0 +1,16 @@
+# The simulation with the native controllers of Kubernetes itself. Included by the Makefile, after e2e/cluster/cluster.mk.
+ORACLE := inplace/simulation/oracle
+ORACLE_OVERLAY := $(CURDIR)/.cluster/oracle.json
+ORACLE_TESTS := Simulation|DaemonSimulation|StatefulSets.*|ModelsOfDeployments|ModelOfDaemonSets
+SEEDS ?= 150
+
+# -overlay puts the files of the simulation beside those of the oracle.
+.PHONY: oracle
+oracle: ## the simulation with native controllers instead of models of them; SEEDS=150, KUBERNETES_VERSIONS for some releases; needs no cluster
+	@mkdir -p .cluster
+	@printf '{"Replace":{%s}}' "$$(ls inplace/simulation/*_test.go | sed 's|.*/\(.*\)|"\1":"../\1"|' | paste -sd,)" > $(ORACLE_OVERLAY)
+	@for version in $(KUBERNETES_VERSIONS); do \
+		modfile=$$(cd $(ORACLE) && ls go-$$version.mod 2> /dev/null || echo go.mod); echo "Kubernetes $$version"; \
+		( cd $(ORACLE) && export STAYPUT_SEEDS=$(SEEDS) $(CLUSTER_ENV) && $(subst go build,go test -vet=off -timeout 60m,$(CLUSTER_BUILD)) \
+			-modfile=$$modfile -overlay $(ORACLE_OVERLAY) -run '^Test($(ORACLE_TESTS))$$' . ) || exit 1; \
+	done
