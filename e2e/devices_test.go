@@ -57,7 +57,7 @@ const (
 	draDriver = "gpu.example.com"
 )
 
-// loading is how long weights take. WEIGHTS=30s makes the figures of docs/how-to/gpu.md.
+// loading is how long weights take. docs/how-to/gpu.md has the figures that timed prints.
 var loading = cmp.Or(os.Getenv("WEIGHTS"), "5s")
 
 func (s *scenario) keepsDevices(take option) {
@@ -169,9 +169,22 @@ spec:
           exactly: {deviceClassName: %[1]s}
 `
 
-// plug has each node offer one of an extended resource, as long as the namespace exists.
+// plug has each node offer one of an extended resource, as long as the namespace exists. A node that still offers one, of a test before,
+// would be given pods that its kubelet then refuses.
 func (s *scenario) plug(resource string) {
 	s.Helper()
+	s.eventually("nodes that offer no "+resource, func(ctx context.Context) error {
+		nodes, err := clients.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, node := range nodes.Items {
+			if offered := node.Status.Allocatable[corev1.ResourceName(resource)]; !offered.IsZero() {
+				return fmt.Errorf("%s offers %s", node.Name, &offered)
+			}
+		}
+		return nil
+	})
 	run(s.T, filepath.Join(binaries, "cluster"), "push", "device:latest", programOf("device"))
 	data := filepath.Join(repository, ".cluster", "data")
 	s.kubectl(fmt.Sprintf(devicePlugin, registry, resource, strings.ReplaceAll(resource, "/", "-"), data), "apply", "-f", "-")
