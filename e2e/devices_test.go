@@ -70,7 +70,7 @@ func (s *scenario) keepsDevices(take option) {
 	if after := s.holding(); !maps.Equal(after, before) {
 		s.Errorf("pods had %v, and now %v", before, after)
 	}
-	s.kubectl("", "label", "deployment/web", updateLabel+"=recreate")
+	s.kubectl("", "label", "deployment/web", updateLabel+"=native")
 	old := s.pods("web")
 	s.begin("natively", Rules{Created: exactly(nodes), Deleted: exactly(nodes), Outage: true})
 	s.setImage("web", "app=v3")
