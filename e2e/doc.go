@@ -33,6 +33,6 @@
 //	systems_*.go       etcd and NATS on volumes that have to be attached, in place beside native (build tag systems, `make e2e-systems`)
 //	prometheus*_test.go an upgrade by the Prometheus operator, which e2e/operators builds; lws_test.go has LeaderWorkerSet
 //	systems            those systems, a CSI driver and the writer, in a module of their own; outage_test.go counts the members that serve
-//	report             makes docs/explanation/performance.md of the figures
+//	report             makes docs/explanation/performance.md of the figures, and docs/dashboard.svg of what a Prometheus scraped
 //	recording          makes docs/recording.svg and docs/watch.svg of real updates
 package e2e

@@ -128,6 +128,14 @@ recording: cluster install plugin ## record updates in place on the test cluster
 	@go build -o $(BIN)/recording ./e2e/recording
 	@PATH="$(BIN):$$PATH" $(BIN)/recording docs
 
+PROMETHEUS_URL ?= http://127.0.0.1:9090
+MINUTES ?= 10
+
+.PHONY: dashboard
+dashboard: ## draw the dashboard into docs/dashboard.svg, with the last MINUTES=10 of a Prometheus at PROMETHEUS_URL that scraped the managers meanwhile
+	@go -C e2e/report build -o $(BIN)/report .
+	@$(BIN)/report dashboard manifests/monitoring/dashboard.json $(PROMETHEUS_URL) $(MINUTES) docs/dashboard.svg
+
 OTHER_VERSION := $(CURDIR)/.cluster/former
 FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || git rev-parse HEAD^)
 

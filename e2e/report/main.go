@@ -1,6 +1,6 @@
 // Command report makes pages of the figures of `make bench`: report FOLDER PAGE reads FOLDER/figures.json, draws the plots beside it,
 // writes PAGE and beside it costs.md, and prints how far the figures are from the goals. report FOLDER PAGE README also writes the table of
-// figures in README.
+// figures in README. report dashboard JSON URL MINUTES SVG draws a Grafana dashboard with the values of a Prometheus.
 package main
 
 import (
@@ -18,6 +18,9 @@ func main() {
 }
 
 func run(arguments []string) error {
+	if len(arguments) > 0 && arguments[0] == "dashboard" {
+		return drawDashboard(arguments[1:])
+	}
 	if len(arguments) != 2 && len(arguments) != 3 {
 		return errors.New("wants a folder with figures.json and the pages to write: report FOLDER PAGE [README]")
 	}

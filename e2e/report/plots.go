@@ -19,6 +19,8 @@ const (
 	height = 9 * vg.Centimeter
 )
 
+var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
+
 // colours are the same in every plot. People who cannot tell red from green can tell them apart, too.
 var colours = map[string]color.Color{
 	native:  color.RGBA{R: 213, G: 94, A: 255},
@@ -40,7 +42,7 @@ type line struct {
 
 // draw makes every plot for which there are figures.
 func draw(f figures, folder string) ([]drawing, error) {
-	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
+	plot.DefaultFont = sans
 	var all []drawing
 	for _, sheet := range append(progress(f), growth(f)...) {
 		if len(sheet.lines) == 0 {
