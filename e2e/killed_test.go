@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -131,16 +132,18 @@ func (s *group) rollOut() {
 	}
 }
 
-// edit changes the image of all workloads, and waits for at most the time that most of the updates take.
+// edit changes the image of all workloads at once, and waits for at most the time that most of the updates take.
 func (s *group) edit(random *rand.Rand) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, appImage("v2"))
+	var edits errgroup.Group
 	for _, name := range s.names {
 		kind, short, _ := strings.Cut(ref(name), "/")
 		request := clients.AppsV1().RESTClient().Patch(types.StrategicMergePatchType).Namespace(s.namespace).Resource(kind + "s").Name(short)
-		if err := request.Body(patch).Do(s.Context()).Error(); err != nil {
-			s.Fatal(err)
-		}
+		edits.Go(func() error { return request.Body(patch).Do(s.Context()).Error() })
+	}
+	if err := edits.Wait(); err != nil {
+		s.Fatal(err)
 	}
 	time.Sleep(time.Duration(random.Int64N(int64(6 * time.Second))))
 }
