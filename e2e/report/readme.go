@@ -40,11 +40,6 @@ func readmeTable(f figures) string {
 	row("Deployment of 20 pods behind a Service, drain 2 s", twentyServed, seconds, "s")
 	row("Deployment of 4 pods behind a Service, drain 2 s, one at a time", served, seconds, "s")
 	row("the whole cluster's CPU for each of 20 pods", twenty, clusterCPU, "ms")
-	ofRequests := func(way string) string {
-		return whole(f.value(serving, way, lost)) + " of " + whole(f.value(serving, way, "requests sent"))
-	}
-	fmt.Fprintf(&text, "| lost requests at 200 a second, 6 replicas | %s (%s with a `preStop` sleep) | %s |\n",
-		ofRequests("6 "+native), ofRequests("6 native, preStop"), ofRequests("6 "+inPlace))
 	fmt.Fprintf(&text, "| memory of the larger manager, 3,000 simulated pods | no manager | %s MiB |\n",
 		number(f.value(simulatedDeployment(3000), inPlace, memory)))
 	return text.String() + "\n"
