@@ -20,13 +20,6 @@ type Effect struct {
 	InsteadOf string
 }
 
-// Where a value comes from.
-const (
-	OfWorkload  = "workload"
-	OfNamespace = "namespace"
-	ByDefault   = "default"
-)
-
 // String returns the effect as one line, as in "drain: 30s (workload, instead of 5s of the namespace)".
 func (e Effect) String() string {
 	line := e.Name + ": " + e.Value + " (" + e.From
@@ -52,11 +45,8 @@ func (s Setting) effect(namespace, workload map[string]string) Effect {
 	its, has := workload[s.Key]
 	above, inherits := namespace[s.Key]
 	locked := Locked(namespace, s.Key)
-	switch {
-	case s.In(workload) && !locked:
-		e.Value, e.From = its, OfWorkload
-	case s.In(namespace):
-		e.Value, e.From = above, OfNamespace
+	if value, from := s.inForce(namespace, workload); from != ByDefault {
+		e.Value, e.From = value, from
 	}
 	switch {
 	case has && locked:

@@ -147,24 +147,31 @@ func Locked(namespace map[string]string, key string) bool {
 // short returns the name of a setting without Stayput's prefix.
 func short(key string) string { return strings.TrimPrefix(key, "stayput.dev/") }
 
-// From returns the annotations that have the value which counts for a workload: its own, or else those of its namespace; nil if neither
-// has one.
-func (s Setting) From(namespace, workload map[string]string) map[string]string {
+// Where a value that counts for a workload comes from.
+const (
+	OfWorkload  = "workload"
+	OfNamespace = "namespace"
+	ByDefault   = "default"
+)
+
+// inForce returns the value that counts for a workload, and whose it is: its own, or else that of its namespace. It is empty, and
+// ByDefault, if neither has one.
+func (s Setting) inForce(namespace, workload map[string]string) (value, from string) {
 	switch {
 	case s.In(workload) && !Locked(namespace, s.Key):
-		return workload
+		return workload[s.Key], OfWorkload
 	case s.In(namespace):
-		return namespace
+		return namespace[s.Key], OfNamespace
 	}
-	return nil
+	return "", ByDefault
 }
 
 // InForce returns the settings in annotations that count for a workload, from its annotations and those of its namespace.
 func InForce(namespace, workload map[string]string) map[string]string {
 	values := map[string]string{}
 	for _, setting := range Annotations {
-		if from := setting.From(namespace, workload); from != nil {
-			values[setting.Key] = from[setting.Key]
+		if value, from := setting.inForce(namespace, workload); from != ByDefault {
+			values[setting.Key] = value
 		}
 	}
 	return values
