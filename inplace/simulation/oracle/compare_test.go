@@ -201,13 +201,19 @@ func (p *process) keys() (keys []string) {
 
 // TestModelsOfDeployments compares the models of the Deployment and the ReplicaSet controller with these.
 func TestModelsOfDeployments(t *testing.T) {
-	before := startNatives
-	startNatives = comparedNatives
-	defer func() { startNatives = before }()
-	runSeeds(t, func(seed int64, tracing bool) outcome {
+	compares(t, &startNatives, comparedNatives, func(seed int64, tracing bool) outcome {
 		w := simulate(t, seed, tracing)
 		return outcome{w.failed, w.describe(), w.trace}
 	})
+}
+
+// compares runs the seeds with controllers that are started as pairs of a model and the controller itself.
+func compares(t *testing.T, start *func(*world), pairs func(*world), run func(seed int64, tracing bool) outcome) {
+	t.Helper()
+	before := *start
+	*start = pairs
+	defer func() { *start = before }()
+	runSeeds(t, run)
 	t.Logf("%d syncs", compared)
 }
 
@@ -256,12 +262,8 @@ func (w *world) learn(deletions *map[string]bool, of func(*corev1.Pod) bool) fun
 
 // TestModelOfDaemonSets compares the model of the DaemonSet controller with it.
 func TestModelOfDaemonSets(t *testing.T) {
-	before := startDaemons
-	startDaemons = comparedDaemons
-	defer func() { startDaemons = before }()
-	runSeeds(t, func(seed int64, tracing bool) outcome {
+	compares(t, &startDaemons, comparedDaemons, func(seed int64, tracing bool) outcome {
 		w := simulateDaemons(t, seed, tracing)
 		return outcome{w.failed, w.describe(), w.trace}
 	})
-	t.Logf("%d syncs", compared)
 }
