@@ -26,7 +26,8 @@ var (
 	labelRows = []entry{
 		{constant{Value: inplace.LabelUpdate}, "namespace or workload", "`" + string(inplace.ModeInPlace) + "`, `" +
 			string(inplace.ModeInPlaceOnly) + "`; on a workload also `" + inplace.Native + "`", "none: updates are native"},
-		{constant{Value: inplace.LabelKinds}, "namespace", "`deployments`, `daemonsets`, `statefulsets`, or several, in this order, with dots between",
+		{constant{Value: inplace.LabelKinds}, "namespace",
+			"`deployments`, `daemonsets`, `statefulsets`, or several, in this order, with dots between",
 			"`" + inplace.DefaultKinds + "`"},
 	}
 	requestRows = []entry{

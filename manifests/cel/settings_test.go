@@ -152,8 +152,8 @@ func TestLocksAreSettings(t *testing.T) {
 	for _, setting := range inplace.Annotations {
 		all = append(all, strings.TrimPrefix(setting.Key, "stayput.dev/"))
 	}
-	for list, refuses := range map[string]bool{strings.Join(all, ", "): false, "drain": false, "": true, "drain,": true, "stayput.dev/drain": true,
-		"kinds": true, "drains": true, "locked": true} {
+	for list, refuses := range map[string]bool{strings.Join(all, ", "): false, "drain": false, "": true, "drain,": true,
+		"stayput.dev/drain": true, "kinds": true, "drains": true, "locked": true} {
 		namespace := a("Namespace", "annotation stayput.dev/locked="+list)
 		if refused := policy.of(a("Namespace"), namespace, &corev1.Namespace{}, &user.DefaultInfo{}); (refused != "") != refuses {
 			t.Errorf("%q is refused with %q", list, refused)
@@ -161,10 +161,15 @@ func TestLocksAreSettings(t *testing.T) {
 	}
 }
 
-// TestLockedSettingsAreRefused checks that workloads get no setting anew that their namespace locks, and are not stuck with one that they have.
+// TestLockedSettingsAreRefused checks that workloads get no setting anew that their namespace locks, and are not stuck
+// with one that they have.
 func TestLockedSettingsAreRefused(t *testing.T) {
 	locking := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{
 		inplace.AnnotationLocked: "update, drain,maintenance-window"}}}
+	policies := map[string]refusals{}
+	for _, name := range []string{"stayput-settings", "stayput-workloads"} {
+		policies[name] = compileRefusals(t, "../base/policy.yaml", name)
+	}
 	for _, test := range []struct{ policy, had, has, refused string }{
 		{"stayput-settings", "", "annotation stayput.dev/drain=5s", "annotation stayput.dev/drain: namespace "},
 		{"stayput-settings", "annotation stayput.dev/drain=4s", "annotation stayput.dev/drain=5s", "annotation stayput.dev/drain: namespace "},
@@ -175,17 +180,17 @@ func TestLockedSettingsAreRefused(t *testing.T) {
 		{"stayput-workloads", "label stayput.dev/update=native", "label stayput.dev/update=native", ""},
 		{"stayput-workloads", "label stayput.dev/update=native", "label app=web", ""},
 	} {
-		policy, before := compileRefusals(t, "../base/policy.yaml", test.policy), a("Deployment")
+		before := a("Deployment")
 		if test.had != "" {
 			before = a("Deployment", test.had)
 		}
-		refused := policy.of(before, a("Deployment", test.has), locking, &user.DefaultInfo{})
+		refused := policies[test.policy].of(before, a("Deployment", test.has), locking, &user.DefaultInfo{})
 		if !strings.HasPrefix(refused, test.refused) || (refused == "") != (test.refused == "") {
 			t.Errorf("%s after %q: %q, want %q", test.has, test.had, refused, test.refused)
 		}
 	}
-	if refused := compileRefusals(t, "../base/policy.yaml", "stayput-settings").of(a("Namespace"), a("Namespace", "annotation stayput.dev/drain=5s"),
-		locking, &user.DefaultInfo{}); refused != "" {
+	after := a("Namespace", "annotation stayput.dev/drain=5s")
+	if refused := policies["stayput-settings"].of(a("Namespace"), after, locking, &user.DefaultInfo{}); refused != "" {
 		t.Errorf("the namespace itself is refused its value: %s", refused)
 	}
 }

@@ -197,7 +197,8 @@ func TestAuditOnlyReads(t *testing.T) {
 	}
 	slices.Sort(c.asked)
 	want := []string{"GET " + namespacesPath + " ", "GET " + eventsPath + " ", "GET " + revisionsPath + " ",
-		"GET " + daemonSetsPath + " tier=web", "GET " + deploymentsPath + " tier=web", "GET " + replicaSetsPath + " ", "GET " + statefulPath + " tier=web"}
+		"GET " + daemonSetsPath + " tier=web", "GET " + deploymentsPath + " tier=web", "GET " + replicaSetsPath + " ",
+		"GET " + statefulPath + " tier=web"}
 	slices.Sort(want)
 	if got := slices.Compact(c.asked); !slices.Equal(got, want) {
 		t.Errorf("asked for %q, want %q", got, want)
