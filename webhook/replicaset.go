@@ -68,15 +68,11 @@ func receives(rollout deployments.Rollout, rs *apps.ReplicaSet) bool {
 	return rollout.Decision().Held || rollout.Deleting()
 }
 
-// scaled is a ReplicaSet, or its Scale, whose status the Deployment controller never looks at.
+// scaled is a ReplicaSet, or its Scale.
 type scaled struct {
 	Spec struct {
 		Replicas int32 `json:"replicas"`
 	} `json:"spec"`
-	Status struct {
-		Replicas          int32 `json:"replicas"`
-		AvailableReplicas int32 `json:"availableReplicas"`
-	} `json:"status"`
 }
 
 // validateReplicaSet holds what the Deployment controller does to a Deployment's ReplicaSets while only Stayput scales them.
@@ -106,11 +102,11 @@ func (h nativeWrites) validateScaling(ctx context.Context, req admission.Request
 }
 
 // scalingRefused returns a Conflict, which the Deployment controller takes without an event. The controller retries later, unless a retry
-// would be superfluous, or too often: see retries.
+// would be superfluous, or too often.
 func (h nativeWrites) scalingRefused(ctx context.Context, req admission.Request) *apierrors.StatusError {
 	why := errors.New("stayput moves the pods of this Deployment in place; its replicas are held meanwhile")
 	refused := apierrors.NewConflict(appsv1.Resource("replicasets"), req.Name, why)
-	if h.needsNoRetry(ctx, req) {
+	if !h.retried(ctx, req) {
 		refused.ErrStatus.Details.Causes = []metav1.StatusCause{
 			{Type: corev1.NamespaceTerminatingCause, Message: "to be tried again with the next event"},
 		}
@@ -118,18 +114,31 @@ func (h nativeWrites) scalingRefused(ctx context.Context, req admission.Request)
 	return refused
 }
 
-// needsNoRetry reports whether an event is still to come that makes the Deployment controller look again. One is, even if all managers
-// die, while a pod of the ReplicaSet is not available yet. Beyond the bound on retries, another one is what ends the hold. That must be
-// held by what the API server says: what has ended the hold already makes no further event.
-func (h nativeWrites) needsNoRetry(ctx context.Context, req admission.Request) bool {
-	if rs, err := decode[scaled](req.OldObject); err == nil && rs.Status.AvailableReplicas < rs.Status.Replicas {
-		return true
-	}
-	if h.retries.allow(req.Namespace, time.Now()) {
+// retried reports whether the Deployment controller is to retry a refused scaling by itself: because no event is to come that makes it look
+// again, or because what ended the hold was one. An update that may wait for days gets few retries.
+func (h nativeWrites) retried(ctx context.Context, req admission.Request) bool {
+	if h.eventToCome(ctx, req) {
 		return false
 	}
-	stay, err := h.moves(ctx, h.Live.WithoutPods(), key(req))
-	return err == nil && stay
+	rollout, err := rolloutWith(ctx, h.Live.WithoutPods(), key(req))
+	held := rollout != nil && (h.holds(rollout) || rollout.Deleting())
+	switch {
+	case err != nil, !held:
+		return true
+	case rollout.BegunLately():
+		return !rollout.EventToCome()
+	}
+	return h.retries.allow(rollout.Deployment.UID, time.Now())
+}
+
+// eventToCome reports whether an event is to come by what the request says of the ReplicaSet, which saves the API server most live reads.
+func (h nativeWrites) eventToCome(ctx context.Context, req admission.Request) bool {
+	rs, err := decode[apps.ReplicaSet](req.OldObject)
+	if err != nil || !deployments.EventToCome(rs) {
+		return false
+	}
+	rollout, err := rolloutWith(ctx, h.Cached.WithoutPods(), key(req))
+	return err == nil && rollout != nil && rollout.BegunLately()
 }
 
 // validateCleanup keeps revisionHistoryLimit from deleting a ReplicaSet to which a pod is just moving: the garbage collector would delete

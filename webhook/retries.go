@@ -5,44 +5,36 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// The Deployment controller retries after a Conflict: first after 5 ms, and then 14 times more, each time after twice the last delay.
-// Every event of the Deployment starts that anew, and Stayput's renewal once a minute is such an event. Where many Deployments wait for
-// an image or at a partition, these futile retries use up the 20 requests a second that the controller has for the whole cluster.
-//
-// So a refusal says that the controller need not retry (handleErr in pkg/controller/deployment/deployment_controller.go) while a pod is
-// not available yet: the controller looks again when it is. Otherwise a namespace gets as many retries as one Deployment needs, so that
-// one is still to come if all managers are killed. All namespaces together get a few times more. Beyond that, the controller looks again
-// at its next event, and all that ends a hold is such an event.
-const (
-	// retriesOfNamespace is how many retries one refusal leads to. retriesAgain is about their mean interval: 15 retries take 164 s.
-	retriesOfNamespace = 15
-	retriesAgain       = 10 * time.Second
-	// retriesOfAll is the limit for all namespaces together, and retriesOfAllRate is how many more they get each second.
-	retriesOfAll     = 60
-	retriesOfAllRate = 1
-)
+// retriedAtATime is how many of the Deployments that wait for long, in a window or at a partition, get retries. After a Conflict the
+// Deployment controller tries 16 times in 164 s (handleErr in pkg/controller/deployment/deployment_controller.go), and anew with each
+// renewal of the leader. These futile tries take about a quarter of the 20 requests a second that the controller has for the whole cluster.
+// Others wait for their next event, and all that ends a hold is one, but the death of all managers.
+const retriedAtATime = 30
 
-// retries counts the refusals after which the Deployment controller retries by itself.
+// retries remembers the Deployments that wait for long. The managers answer in turns, so they have to choose the same ones: the first by UID.
 type retries struct {
-	lock  sync.Mutex
-	all   *rate.Limiter
-	among map[string]*rate.Limiter
+	lock    sync.Mutex
+	waiting map[types.UID]time.Time
 }
 
-func newRetries() *retries {
-	return &retries{all: rate.NewLimiter(retriesOfAllRate, retriesOfAll), among: map[string]*rate.Limiter{}}
-}
+func newRetries() *retries { return &retries{waiting: map[types.UID]time.Time{}} }
 
-// allow reports whether the namespace may get one more such refusal.
-func (r *retries) allow(namespace string, now time.Time) bool {
+// allow reports whether the Deployment gets retries.
+func (r *retries) allow(deployment types.UID, now time.Time) bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	maps.DeleteFunc(r.among, func(_ string, of *rate.Limiter) bool { return of.TokensAt(now) >= retriesOfNamespace })
-	if r.among[namespace] == nil {
-		r.among[namespace] = rate.NewLimiter(rate.Every(retriesAgain), retriesOfNamespace)
+	maps.DeleteFunc(r.waiting, func(_ types.UID, asked time.Time) bool { return now.Sub(asked) > revisions.HoldDuration })
+	r.waiting[deployment] = now
+	before := 0
+	for other := range r.waiting {
+		if other < deployment {
+			before++
+		}
 	}
-	return r.among[namespace].AllowN(now, 1) && r.all.AllowN(now, 1)
+	return before < retriedAtATime
 }

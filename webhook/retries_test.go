@@ -8,102 +8,145 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// triesAgain reports whether the Deployment controller would retry by itself after that answer: handleErr in
-// pkg/controller/deployment/deployment_controller.go. That many of the three pods of the ReplicaSet are available.
-func triesAgain(t *testing.T, h Handlers, available int32) bool {
+// triesAgain reports whether the Deployment controller retries by itself after the answer to its scaling of the ReplicaSet: handleErr in
+// pkg/controller/deployment/deployment_controller.go.
+func triesAgain(t *testing.T, h Handlers, before *apps.ReplicaSet) bool {
 	t.Helper()
-	before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
-	before.Status.Replicas, before.Status.AvailableReplicas = 3, available
+	now := revision(t, before.Name, v1Template, "2")
 	response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
 	expectDenied(t, response, 409)
 	return !apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: *response.Result}, corev1.NamespaceTerminatingCause)
 }
 
-// TestRetriesWhilePodsReturn: a pod that becomes available makes the controller look again. No retry is needed for that, nor spent.
-func TestRetriesWhilePodsReturn(t *testing.T) {
-	h := handlers(t, reader(t, moving(t)...), broken(t))
-	for range 2 * retriesOfNamespace {
-		if triesAgain(t, h, 2) {
-			t.Fatal("it is tried again while a pod is out of service")
+// movingSince returns the objects of moving. The update began so long ago, and the hold is renewed; 0 if it has not begun. That many of the
+// three pods of web-1 are available.
+func movingSince(t *testing.T, begun time.Duration, available int32) []client.Object {
+	t.Helper()
+	web1, web2 := withPods(revision(t, "web-1", v1Template, "3"), available), revision(t, "web-2", v2Template, "0")
+	if begun > 0 {
+		for _, rs := range []*apps.ReplicaSet{web1, web2} {
+			rs.Labels[inplace.LabelUpdating] = inplace.FormatTime(time.Now().Add(-begun))
+			rs.Labels[inplace.LabelRenewed] = inplace.FormatTime(time.Now())
 		}
 	}
-	if !triesAgain(t, h, 3) {
-		t.Error("all pods are available, so no event is to come, and it is not tried again")
-	}
+	return []client.Object{namespace(inplace.ModeInPlace), deployment(t, v2Template), web1, web2}
 }
 
-func TestFewRefusalsAreTriedAgain(t *testing.T) {
-	settled := editedTo(t, v1Template)
+// withPods gives the ReplicaSet three pods, of which so many are available.
+func withPods(rs *apps.ReplicaSet, available int32) *apps.ReplicaSet {
+	rs.Status.Replicas, rs.Status.AvailableReplicas = 3, available
+	return rs
+}
+
+// TestRefusalsAreTriedAgain: if all managers were killed now, something would still make the Deployment controller look again.
+func TestRefusalsAreTriedAgain(t *testing.T) {
+	scaled, unseen := withPods(revision(t, "web-1", v1Template, "3"), 3), withPods(revision(t, "web-1", v1Template, "3"), 3)
+	unseen.Generation = 2
+	lacking := withPods(revision(t, "web-1", v1Template, "3"), 2)
+	const seconds, minutes = 10 * time.Second, 10 * time.Minute
+	long := func(available int32) client.Reader { return reader(t, movingSince(t, minutes, available)...) }
 	for name, test := range map[string]struct {
-		live  client.Reader
-		again bool
+		cached, live client.Reader
+		scaled       *apps.ReplicaSet
+		again        bool
 	}{
-		"the API server says that it is held": {reader(t, moving(t)...), false},
-		"it was undone, unknown to the cache": {reader(t, settled...), true},
-		"the API server cannot be read":       {broken(t), true},
+		"not begun":                                            {reader(t, moving(t)...), reader(t, movingSince(t, 0, 3)...), scaled, true},
+		"not begun, a pod is unavailable":                      {reader(t, moving(t)...), broken(t), lacking, false},
+		"its status is yet to be written":                      {reader(t, moving(t)...), broken(t), unseen, false},
+		"a pod of the other is unavailable":                    {reader(t, moving(t)...), reader(t, movingSince(t, 0, 2)...), scaled, false},
+		"all pods are available":                               {reader(t, moving(t)...), reader(t, movingSince(t, seconds, 3)...), scaled, true},
+		"it waits for long":                                    {long(3), long(3), scaled, true},
+		"it waits for long with a pod that is never available": {long(2), long(2), lacking, true},
+		"it was undone, unknown to the cache":                  {reader(t, moving(t)...), reader(t, editedTo(t, v1Template)...), scaled, true},
+		"the API server cannot be read":                        {reader(t, moving(t)...), broken(t), scaled, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := handlers(t, reader(t, moving(t)...), test.live)
-			for range retriesOfNamespace {
-				if !triesAgain(t, h, 3) {
-					t.Fatal("one Deployment alone is not tried again")
-				}
-			}
-			if again := triesAgain(t, h, 3); again != test.again {
-				t.Errorf("it is tried again: %t", again)
+			if again := triesAgain(t, handlers(t, test.cached, test.live), test.scaled); again != test.again {
+				t.Errorf("it tries again: %t", again)
 			}
 		})
 	}
 }
 
+// TestManyThatWaitForLong: those beyond a number wait for the next event.
+func TestManyThatWaitForLong(t *testing.T) {
+	long := reader(t, movingSince(t, 10*time.Minute, 3)...)
+	h, rs := handlers(t, long, long), withPods(revision(t, "web-1", v1Template, "3"), 3)
+	for i := range retriedAtATime {
+		h.retries.allow(types.UID(fmt.Sprint(i)), time.Now())
+	}
+	if triesAgain(t, h, rs) {
+		t.Error("it tries again")
+	}
+}
+
 // native is the queue of the Deployment controller with one Deployment that waits (pkg/controller/deployment): delays of 5 ms to 1000 s,
-// and maxRetries 15.
+// and maxRetries 15. An entry with a delay stays when the key is dropped or tried for another reason.
 type native struct {
 	failures int
 	next     time.Time
 }
 
-// refused notes a futile try.
-func (n *native) refused(now time.Time, again bool) {
-	if n.failures++; !again || n.failures > 15 {
-		*n = native{}
-		return
+// due reports whether the delay has passed.
+func (n *native) due(now time.Time) bool {
+	if n.next.IsZero() || now.Before(n.next) {
+		return false
 	}
-	n.next = now.Add(5 * time.Millisecond << (n.failures - 1))
+	n.next = time.Time{}
+	return true
 }
 
-// TestWaitingDeploymentsAreTriedSeldom: each Deployment that waits for ten minutes has a renewal once a minute. The tries beyond that are
-// bounded, however many Deployments wait.
+// refused notes a futile try.
+func (n *native) refused(now time.Time, again bool) {
+	if !again || n.failures == 15 {
+		n.failures = 0
+		return
+	}
+	if at := now.Add(5 * time.Millisecond << n.failures); n.next.IsZero() || at.Before(n.next) {
+		n.next = at
+	}
+	n.failures++
+}
+
+// TestWaitingDeploymentsAreTriedSeldom: each Deployment that waits for ten minutes has a renewal now and then. The tries beyond that are
+// bounded, however many Deployments wait, and at nearly all moments some of them have a try to come.
 func TestWaitingDeploymentsAreTriedSeldom(t *testing.T) {
-	const waiting, minutes = 50, 10
-	for name, namespaces := range map[string]int{"in one namespace": 1, "in many": waiting} {
-		t.Run(name, func(t *testing.T) {
-			r, begin := newRetries(), time.Unix(1_000_000, 0)
-			var queue [waiting]native
-			tries, renewals := 0, 0
-			for now := begin; now.Before(begin.Add(minutes * time.Minute)); now = now.Add(5 * time.Millisecond) {
-				for i := range queue {
-					renewed := now.Sub(begin)%revisions.RenewEvery == time.Duration(i)*time.Second
-					if renewed {
-						renewals++
-					}
-					if renewed || !queue[i].next.IsZero() && !now.Before(queue[i].next) {
-						tries++
-						queue[i].refused(now, r.allow(fmt.Sprint("shop-", i%namespaces), now))
-					}
+	const minutes = 10
+	for waiting, covered := range map[int]float64{1: 1, retriedAtATime: retriedAtATime, 300: retriedAtATime} {
+		managers, begin := [2]*retries{newRetries(), newRetries()}, time.Unix(1_000_000, 0)
+		queue := make([]native, waiting)
+		tries, renewals, moments, toCome := 0, 0, 0, 0
+		for now := begin; now.Before(begin.Add(minutes * time.Minute)); now = now.Add(5 * time.Millisecond) {
+			for i := range queue {
+				renewed := now.Sub(begin)%revisions.RenewEvery == time.Duration(i)*revisions.RenewEvery/time.Duration(waiting)/time.Second*time.Second
+				if renewed {
+					renewals++
+				}
+				if due := queue[i].due(now); due || renewed {
+					tries++
+					asked := managers[tries%2]
+					queue[i].refused(now, asked.allow(types.UID(fmt.Sprint("uid-", i)), now))
+				}
+				if !queue[i].next.IsZero() {
+					toCome++
 				}
 			}
-			most := renewals + min(
-				retriesOfAll+retriesOfAllRate*minutes*60, namespaces*(retriesOfNamespace+int(minutes*time.Minute/retriesAgain)))
-			if tries > most {
-				t.Errorf("%d tries for %d renewals, want at most %d", tries, renewals, most)
-			}
-			t.Logf("%.1f tries a second, %.1f of them with the event of a renewal", float64(tries)/(minutes*60), float64(renewals)/(minutes*60))
-		})
+			moments++
+		}
+		if most := renewals + min(waiting, retriedAtATime)*16*minutes*60/80; tries > most {
+			t.Errorf("%d wait: %d tries for %d renewals, want at most %d", waiting, tries, renewals, most)
+		}
+		if mean := float64(toCome) / float64(moments); mean < 0.9*covered {
+			t.Errorf("%d wait: a try of %.1f of them is to come, want %.1f", waiting, mean, covered)
+		}
+		t.Logf("%d wait: %.1f tries/s", waiting, float64(tries)/minutes/60)
 	}
 }

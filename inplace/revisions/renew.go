@@ -15,14 +15,14 @@ import (
 // may not be allowed to write to it. So the leader renews the mark on the revisions of every update in progress, and a hold without a
 // recent renewal expires.
 //
-// Each renewal also nudges the native controller. The Deployment controller tries 15 times, the last time after 164 s, and not again before
-// the next event. So if all managers are killed while an update waits for something, a try after the hold has expired is still to come at
-// about two thirds of all moments. Where several Deployments of a namespace wait, that is so for one of them (webhook/retries.go), and the
-// others go on with their next event. So do DaemonSets: their controller does not try twice.
+// Each renewal also nudges the native controller. The Deployment controller tries again after 41 and after 82 s, and then gives up
+// (handleErr in pkg/controller/deployment/deployment_controller.go, where each renewal counts as a try). So with a renewal just after 41 s, a
+// try is to come at nearly all moments, even if all managers are killed while an update waits for something: see webhook/retries.go. The
+// DaemonSet controller goes on with its next event.
 const (
 	// RenewEvery is how often the leader renews them.
-	RenewEvery = time.Minute
-	// HoldDuration is shorter than those 164 s: at the last try nothing is held any more.
+	RenewEvery = 42 * time.Second
+	// HoldDuration is more than three renewals.
 	HoldDuration = 150 * time.Second
 )
 

@@ -75,6 +75,35 @@ func TestManagersEnd(t *testing.T) {
 	})
 }
 
+// TestNoEventIsNeededAfterTheEnd: all managers end for good at a random moment after an edit, before or after the leader has begun. The
+// native controllers go as far as they would if another event came from outside.
+func TestNoEventIsNeededAfterTheEnd(t *testing.T) {
+	runSeeds(t, func(seed int64, tracing bool) outcome {
+		w := newWorld(t, seed, tracing)
+		w.calm()
+		w.rules.loose = true
+		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = fixture.App{Image: "v9"}.Template() })
+		for range w.rng.Intn(600) {
+			w.tick(0)
+		}
+		w.logf("all managers end; a pod is out of service: %v", w.anyOut())
+		w.endManagers()
+		w.ticks()
+		for range 10 { // the last try comes 164 s after the first
+			w.calm()
+			w.now = w.now.Add(16 * time.Second)
+		}
+		w.calm()
+		ended := w.complete()
+		w.resync()
+		w.calm()
+		if w.complete() && !ended {
+			w.violated("the rollout ended only with another event")
+		}
+		return outcome{w.failed, w.describe(), w.trace}
+	})
+}
+
 // TestDaemonManagersEnd is the same for DaemonSets.
 func TestDaemonManagersEnd(t *testing.T) {
 	runSeeds(t, func(seed int64, tracing bool) outcome {

@@ -91,8 +91,7 @@ func (c *deploymentController) run() {
 	err := c.sync()
 	c.outdated = errors.Is(err, fixture.ErrConflict)
 	switch {
-	// where webhooks refuse many writes, they give a cause after which the controller waits for the next event
-	case err == nil, errors.Is(err, errHeld) && c.seed%2 == 0:
+	case err == nil, errors.Is(err, errHeldForEvent):
 		c.failures = 0
 	case c.failures < 15:
 		c.failures++

@@ -32,9 +32,11 @@ import (
 )
 
 var (
-	errHeld     = errors.New("held")
-	errNotFound = errors.New("not found")
-	errQuota    = errors.New("exceeded quota")
+	errHeld = errors.New("held")
+	// errHeldForEvent has the cause after which the Deployment controller waits for the next event.
+	errHeldForEvent = fmt.Errorf("%w until an event", errHeld)
+	errNotFound     = errors.New("not found")
+	errQuota        = errors.New("exceeded quota")
 	// errRefused and errFailing are answers of the API server to Stayput's writes: a policy forbids the write, or a webhook is called for it
 	// and does not answer.
 	errRefused = errors.New("forbidden")
@@ -299,6 +301,9 @@ func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.Replic
 func (w *world) putReplicaSet(read, next *apps.ReplicaSet) (*apps.ReplicaSet, error) {
 	if apps.Replicas(next) != apps.Replicas(read) && w.held() {
 		w.logf("denied: %s replicas %d → %d", read.Name, apps.Replicas(read), apps.Replicas(next))
+		if r := w.rollout(); r.EventToCome() && r.BegunLately() { // webhook/replicaset.go
+			return nil, errHeldForEvent
+		}
 		return nil, errHeld
 	}
 	if apps.Replicas(next) != apps.Replicas(read) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// TestRenewal: the leader renews the hold of a waiting update once a minute. Without a leader the hold expires.
+// TestRenewal: the leader keeps renewing the hold of a waiting update. Without a leader the hold expires.
 func TestRenewal(t *testing.T) {
 	s := newLockstep(t, 3, nil)
 	s.pulls(2)

@@ -309,11 +309,11 @@ func (p *process) status(c call, err error) metav1.Status {
 		status = apierrors.NewAlreadyExists(resource, c.name)
 	case errors.Is(err, fixture.ErrConflict):
 		status = apierrors.NewConflict(resource, c.name, err)
+	case errors.Is(err, errHeldForEvent):
+		status = apierrors.NewConflict(resource, c.name, err)
+		status.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	case errors.Is(err, errHeld):
 		status = apierrors.NewConflict(resource, c.name, err)
-		if c.resource == "replicasets" && p.seed%2 == 0 { // webhook/retries.go
-			status.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-		}
 	case errors.Is(err, errQuota):
 		status = apierrors.NewForbidden(resource, c.name, err)
 	default:
