@@ -19,7 +19,7 @@ import (
 )
 
 // perKill is how many workloads are being updated when the managers are killed. Each of them counts as a kill.
-const perKill = 96
+const perKill = 48
 
 // TestKilled kills all managers for good in the middle of updates, until $KILLS updates have been in progress then. The workloads are
 // Deployments, DaemonSets, and StatefulSets of both pod management policies, half of them behind Services. Within half a minute no pod is
@@ -27,12 +27,17 @@ const perKill = 96
 // unavailable than the workload allows. $SEED repeats a test.
 func TestKilled(t *testing.T) {
 	seed, wanted := numberOf(t, "SEED", uint64(time.Now().Unix())), int(numberOf(t, "KILLS", 20))
+	t.Logf("seed %d", seed)
 	t.Cleanup(func() { restoreManagers(t) })
+	restoreManagers(t)
+	random := rand.New(rand.NewPCG(seed, 0))
+	unpulled := with(stateful, parallelismSetting, "0") // pre-pull pods take longer than updates
+	s := &group{scenario: newStatefulScenario(t, with(unpulled, drainSetting, "2s"))}
+	s.create(random)
 	states := map[string]int{}
-	for round := uint64(0); total(states) < wanted; round++ {
-		if !t.Run(fmt.Sprintf("seed %d", seed+round), func(t *testing.T) { killedAtRandom(t, seed+round, states) }) {
-			break
-		}
+	for total(states) < wanted {
+		restoreManagers(t)
+		s.killedAtRandom(random, states)
 	}
 	for _, state := range slices.Sorted(maps.Keys(states)) {
 		t.Logf("%4d × %s", states[state], state)
@@ -48,20 +53,16 @@ func total(states map[string]int) int {
 	return sum
 }
 
-// killedAtRandom edits workloads one after another, and kills the managers at a random moment. It counts the states of the updates.
-func killedAtRandom(t *testing.T, seed uint64, states map[string]int) {
-	random := rand.New(rand.NewPCG(seed, 0))
-	restoreManagers(t)
-	unpulled := with(stateful, parallelismSetting, "0") // pre-pull pods take longer than updates
-	s := &group{scenario: newStatefulScenario(t, with(unpulled, drainSetting, "2s"))}
-	s.create(random)
+// killedAtRandom edits all workloads, and kills the managers at a random moment. It counts the states of the updates.
+func (s *group) killedAtRandom(random *rand.Rand, states map[string]int) {
+	s.Helper()
 	s.begin("the end by the native controllers", Rules{Created: anyNumber, Deleted: anyNumber, Spare: 1})
 	s.edit(random)
 	killed := s.killManagers()
 	for _, state := range killed {
 		states[state]++
 	}
-	t.Logf("%d updates are in progress as the managers are killed, %d with those before", len(killed), total(states))
+	s.Logf("%d updates are in progress as the managers are killed, %d with those before", len(killed), total(states))
 	s.noneStaysOut(time.Now())
 	s.rollOut()
 }
@@ -70,7 +71,12 @@ func killedAtRandom(t *testing.T, seed uint64, states map[string]int) {
 type group struct {
 	*scenario
 	names []string
+	// edits is how often all workloads have been edited.
+	edits int
 }
+
+// image returns the image of the last edit.
+func (s *group) image() string { return appImage(fmt.Sprintf("v%d", 1+s.edits%9)) }
 
 // create creates workloads of each kind in turns. Their pods take up to 4 s to stop and to become ready, so that each state of a move lasts
 // in some of them.
@@ -135,7 +141,8 @@ func (s *group) rollOut() {
 // edit changes the image of all workloads at once, and waits for at most the time that most of the updates take.
 func (s *group) edit(random *rand.Rand) {
 	s.Helper()
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, appImage("v2"))
+	s.edits++
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, s.image())
 	var edits errgroup.Group
 	for _, name := range s.names {
 		kind, short, _ := strings.Cut(ref(name), "/")
@@ -156,7 +163,9 @@ func (s *group) killManagers() []string {
 		s.Fatal(err)
 	}
 	for i := range pods.Items {
-		killProcess(s.scenario, &pods.Items[i])
+		if process := managerProcess(s.scenario, &pods.Items[i]); process != 0 { // a probe may just have ended it
+			kill(s.scenario, process)
+		}
 	}
 	states := s.states()
 	removeManagers(s.scenario)
@@ -169,7 +178,7 @@ func (s *group) states() []string {
 	var states []string
 	err := s.recorder.until(s.Context(), func(now world) error {
 		for _, of := range now.workloads() {
-			if state := stateOf(of); state != "" {
+			if state := s.stateOf(of); state != "" {
 				states = append(states, state)
 			}
 		}
@@ -181,14 +190,14 @@ func (s *group) states() []string {
 	return states
 }
 
-// stateOf describes the states of the pods of a workload. It is empty if its update has not begun, or is over.
-func stateOf(of workload) string {
+// stateOf describes the states of the pods of a workload, which are all old while its update has not begun. It is empty if that is over.
+func (s *group) stateOf(of workload) string {
 	var states []string
 	for _, pod := range of.pods {
-		states = append(states, stateOfPod(of, pod))
+		states = append(states, s.stateOfPod(of, pod))
 	}
 	slices.Sort(states)
-	if each := slices.Compact(slices.Clone(states)); len(each) == 1 && (each[0] == "old" || each[0] == "updated") {
+	if each := slices.Compact(slices.Clone(states)); len(each) == 1 && each[0] == "updated" && of.complete() == nil {
 		return ""
 	}
 	return kindOfWorkloadOf(of) + ": " + strings.Join(states, "; ")
@@ -206,8 +215,8 @@ func kindOfWorkloadOf(of workload) string {
 }
 
 // stateOfPod describes the state of a pod in its move.
-func stateOfPod(of workload, pod *corev1.Pod) string {
-	patched := imagesOf(pod.Spec)["app"] == appImage("v2")
+func (s *group) stateOfPod(of workload, pod *corev1.Pod) string {
+	patched := imagesOf(pod.Spec)["app"] == s.image()
 	state := map[bool]string{true: "patched", false: "old"}[patched]
 	if of.updated(pod) {
 		state = "updated"
