@@ -24,7 +24,7 @@ import (
 // leader wrote.
 func (c *cluster) start(r *Reconciler) {
 	c.T.Helper()
-	if result := c.reconcile(r); result.RequeueAfter != retryFirst || c.Patches != 0 {
+	if result := c.reconcile(r); result.RequeueAfter != atOnce || c.Patches != 0 {
 		c.T.Fatalf("first reconcile: %+v and %d patches, want none before the live versions are known", result, c.Patches)
 	}
 }

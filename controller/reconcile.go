@@ -133,7 +133,7 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 		return reconcile.Result{RequeueAfter: inplace.LookAgain}, nil
 	}
 	r.memories.recall(workload).Versions.Remember(engine.Objects(current)...)
-	return reconcile.Result{RequeueAfter: retryFirst}, nil
+	return reconcile.Result{RequeueAfter: atOnce}, nil
 }
 
 // execute carries the plan out and reports what was done. If the API server refuses a step of an update, the update
@@ -252,7 +252,7 @@ func (r *Reconciler) finish(
 	}
 	r.memories.recall(workload).Succeeded()
 	if r.noteRefusal(workload, rollout, done) {
-		return reconcile.Result{RequeueAfter: retryFirst}, nil
+		return reconcile.Result{RequeueAfter: atOnce}, nil
 	}
 	return reconcile.Result{RequeueAfter: lookAfter(plan, done.Outdated)}, nil
 }

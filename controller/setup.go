@@ -34,12 +34,14 @@ import (
 	"github.com/stayput/stayput/internal/watchdog"
 )
 
-// A failed reconcile is retried after 50 ms, doubled each time up to 30 s. While it fails, native writes may be held. What a reconcile has
-// learned is planned on after 50 ms, too.
+// A failed reconcile is retried after 50 ms, doubled each time up to 30 s. While it fails, native writes may be held.
 const (
 	retryFirst = 50 * time.Millisecond
 	retryLast  = 30 * time.Second
 )
+
+// atOnce is after what time a workload is planned again of which a reconcile has learned something: 0 would be never.
+const atOnce = time.Millisecond
 
 const (
 	// workers is how many requests each controller works on at a time. There is one controller for each kind of workload, and

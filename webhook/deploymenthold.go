@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
@@ -38,34 +39,31 @@ func (h holding) updating(ctx context.Context, reader observe.Reader, pod *corev
 	if deployments.MayBeDeleted(pod) {
 		return false, nil
 	}
-	rs, err := h.marked(ctx, reader, pod)
-	return rs != nil, err
+	return h.marked(ctx, reader, pod)
 }
 
-// marked returns the pod's ReplicaSet as the reader has it; nil if its mark does not hold.
-func (h holding) marked(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (*apps.ReplicaSet, error) {
-	rs, err := reader.ReplicaSetOf(ctx, pod)
+// marked reports whether the mark on the pod's ReplicaSet holds deletions, as the reader has it. All that counts is metadata, and most pods
+// are created where nothing is marked. So nothing else is read: the controller waits for the answer.
+func (h holding) marked(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+	rs, err := reader.ReplicaSetMetadataOf(ctx, pod)
 	if rs == nil || err != nil {
-		return nil, err
+		return false, err
 	}
-	if holds, err := h.markHolds(ctx, reader, rs); err != nil || !holds {
-		return nil, err
-	}
-	return rs, nil
+	return h.markHolds(ctx, reader, rs)
 }
 
 // markHolds reports whether the mark on a ReplicaSet holds deletions. A mark without a time is not the leader's.
-func (h holding) markHolds(ctx context.Context, reader observe.Reader, rs *apps.ReplicaSet) (bool, error) {
-	if !revisions.Updating(rs) || !revisions.Started(rs.Labels) {
+func (h holding) markHolds(ctx context.Context, reader observe.Reader, rs client.Object) (bool, error) {
+	if !revisions.Updating(rs) || !revisions.Started(rs.GetLabels()) {
 		return false, nil
 	}
 	// A ReplicaSet that a user made from the manifest of another one has the mark, and Stayput never removes it.
-	deployment, err := reader.DeploymentOf(ctx, rs)
-	if deployment == nil || err != nil || !h.lasts(deployment, deployment.Spec.Template, rs) {
+	deployment, err := reader.DeploymentMetadataOf(ctx, rs)
+	if deployment == nil || err != nil || !h.lasts(deployment, apps.Template{}, rs) {
 		return false, err
 	}
 	// When the update fell back, Stayput may not have been able to remove the mark.
-	fallback, err := h.Hold.PersistedFallback(ctx, deployment.UID)
+	fallback, err := h.Hold.PersistedFallback(ctx, deployment.GetUID())
 	return fallback == (revisions.Fallback{}), err
 }
 

@@ -59,7 +59,8 @@ type holding struct {
 }
 
 // lasts reports whether the hold on the workload's update lasts by that revision: the leader renews it, or can still be expected to begin.
-// The revision may be any marked one of the workload, or nil while none is marked and the update revision does not exist.
+// The revision may be any marked one of the workload, or nil while none is marked and the update revision does not exist. Only then does the
+// template count.
 func (h holding) lasts(workload metav1.Object, template apps.Template, by metav1.Object) bool {
 	now := time.Now()
 	var labels map[string]string
@@ -104,9 +105,11 @@ type holdStart struct {
 }
 
 func holdStartOf(workload metav1.Object, template apps.Template, updateRevision metav1.Object) holdStart {
-	start := holdStart{workload: workload.GetUID(), revision: template.Hash()}
+	start := holdStart{workload: workload.GetUID()}
 	if updateRevision != nil {
 		start.updateRevision, start.revision = updateRevision.GetUID(), line(revisions.RevisionNumber(updateRevision))
+	} else {
+		start.revision = template.Hash()
 	}
 	if s, is := workload.(*apps.StatefulSet); is {
 		start.stage = s.Stage()

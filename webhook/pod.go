@@ -46,7 +46,10 @@ func (h nativeWrites) needless(ctx context.Context, reader observe.Reader, pod *
 // cache may not know of the mark yet, nor of pods that have moved there. So the mark is read from the API server. Where the cache says
 // that pods are missing, they are counted at the API server as well, as often as recounts allows.
 func (h nativeWrites) full(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
-	rs, err := h.marked(ctx, reader, pod)
+	if marked, err := h.marked(ctx, reader, pod); err != nil || !marked {
+		return false, err
+	}
+	rs, err := reader.ReplicaSetOf(ctx, pod)
 	if rs == nil || err != nil {
 		return false, err
 	}

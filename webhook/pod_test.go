@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -127,6 +128,39 @@ func TestPodCreationHeld(t *testing.T) {
 			created.Name, created.UID = "", ""
 			req := request(t, test.user, admissionv1.Create, created, nil)
 			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validateNewPod), test.code)
+		})
+	}
+}
+
+// TestOnlyMetadataIsRead: whether a deletion or a creation is held depends on marks and owners, so the API server sends no templates. Only
+// where a creation may be held, the replicas are read, too.
+func TestOnlyMetadataIsRead(t *testing.T) {
+	const metadata = "*v1.PartialObjectMetadata shop/"
+	web, unmarked := deployment(t, v2Template), revision(t, "web-1", v1Template, "1")
+	marked := markUpdating(revision(t, "web-1", v1Template, "1"))
+	for name, test := range map[string]struct {
+		rs        *apps.ReplicaSet
+		operation admissionv1.Operation
+		code      int32
+		gets      []string
+	}{
+		"a creation": {unmarked, admissionv1.Create, 0, []string{metadata + "web-1"}},
+		"a creation in an update": {marked, admissionv1.Create, 409,
+			[]string{metadata + "web-1", metadata + "web", "*apps.ReplicaSet shop/web-1"}},
+		"a deletion":                    {unmarked, admissionv1.Delete, 0, []string{metadata + "web-1"}},
+		"a deletion in an update, held": {marked, admissionv1.Delete, 404, []string{metadata + "web-1", metadata + "web"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked, objects := &reads{}, []client.Object{web, test.rs, pod(test.rs)}
+			h := handlers(t, reader(t, objects...), asked.counting(t, objects...))
+			req, handle := request(t, replicaSetController, test.operation, nil, pod(test.rs)), h.nativeWrites().validatePod
+			if test.operation == admissionv1.Create {
+				req, handle = request(t, replicaSetController, test.operation, pod(test.rs), nil), h.nativeWrites().validateNewPod
+			}
+			expectDenied(t, h.handle(t.Context(), req, handle), test.code)
+			if !slices.Equal(asked.gets, test.gets) {
+				t.Errorf("read were %q, want %q", asked.gets, test.gets)
+			}
 		})
 	}
 }

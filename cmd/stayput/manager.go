@@ -60,7 +60,7 @@ func manage(ctx context.Context, o options) error {
 		return err
 	}
 	defer stop()
-	leading := observe.Leadership{Reader: m.GetAPIReader(), Namespace: o.namespace, Identity: identity}
+	leading := observe.Leadership{Reader: m.GetCache(), Namespace: o.namespace, Identity: identity}
 	if err := addComponents(ctx, m, keep, o, leading, certificate, tracer); err != nil {
 		return err
 	}

@@ -91,14 +91,17 @@ func (w status) patch() {
 	}
 }
 
-// canWait returns how long the status can wait, to be written together with what comes next. Counts can wait for half a second, which no
-// user notices. Changes on which users and tools act are written at once, except while pods change their ReplicaSet: then the sums are from
-// two different moments.
+// countsWait is how long a status can wait in which only counts have gone on. Each such write is an event for the Deployment controller,
+// which answers it with a scaling that is refused.
+const countsWait = time.Second
+
+// canWait returns how long the status can wait, to be written together with what comes next. Changes on which users and tools act are
+// written at once, except while pods change their ReplicaSet: then the sums are from two different moments.
 func (w status) canWait(next appsv1.DeploymentStatus) time.Duration {
 	now := w.Deployment.Status
 	switch {
 	case SameConditions(now, next):
-		return w.update.Plan.CanWait(steps.DeferStatus, 5*steps.BatchWindow, w.Seen.Now)
+		return w.update.Plan.CanWait(steps.DeferStatus, countsWait, w.Seen.Now)
 	case !w.sets.AllObserved() && next.ObservedGeneration == now.ObservedGeneration:
 		return w.update.Plan.CanWait(steps.DeferStatus, steps.BatchWindow, w.Seen.Now)
 	}

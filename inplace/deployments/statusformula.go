@@ -39,8 +39,8 @@ const (
 // The Deployment controller writes the status after it has scaled, and while its scaling is held it does not get there. So the leader
 // writes it. The observed generation and conditions that change are written at once, because users and tools act on them. While pods
 // change their ReplicaSet, the sums are from two moments, so conditions wait for a batch window. Counts that have only gone on are written
-// half a second after the first did (status.canWait). Stayput never reports completion: when no pod is left
-// on old ReplicaSets, the native controller finishes, reports and cleans up.
+// a second after the first did (countsWait). Stayput never reports completion: when no pod is left on old ReplicaSets, the native
+// controller finishes, reports and cleans up.
 //
 // progressDeadlineSeconds is kept as natively, with one difference. Natively a new pod starts while an old one stops. In place one comes
 // after the other. So the deadline runs from when pods were last drained or stopped within the time that they have for it: the drain and

@@ -65,6 +65,16 @@ func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*apps.Replic
 	return as[*apps.ReplicaSet](replicaSets.controllerOf(ctx, r, pod))
 }
 
+// ReplicaSetMetadataOf is ReplicaSetOf for callers that need only the metadata.
+func (r Reader) ReplicaSetMetadataOf(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
+	return replicaSets.metadataOfController(ctx, r, pod)
+}
+
+// DeploymentMetadataOf is DeploymentOf for callers that need only the metadata, and may have only that of the ReplicaSet.
+func (r Reader) DeploymentMetadataOf(ctx context.Context, rs client.Object) (client.Object, error) {
+	return Deployments.Workload.metadataOfController(ctx, r, rs)
+}
+
 // RolloutOf returns the rollout of the given Deployment, without nodes and pre-pull pods. The Deployment need not be
 // stored yet.
 func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*deployments.Rollout, error) {

@@ -174,11 +174,26 @@ func (t Type) owner(object metav1.Object) *metav1.OwnerReference {
 
 // controllerOf returns the controller of an object if it is of the type. It returns nil if it is not, or if the controller is gone.
 func (t Type) controllerOf(ctx context.Context, r Reader, of client.Object) (client.Object, error) {
+	return t.controllerInto(ctx, r, of, t.Object())
+}
+
+// metadataOfController is controllerOf for a caller that needs only the metadata. An API server then sends no more, and sends it in protobuf.
+func (t Type) metadataOfController(ctx context.Context, r Reader, of client.Object) (client.Object, error) {
+	if r.Stores.present() {
+		return t.controllerOf(ctx, r, of)
+	}
+	empty := &metav1.PartialObjectMetadata{}
+	empty.SetGroupVersionKind(t.kind)
+	return t.controllerInto(ctx, r, of, empty)
+}
+
+// controllerInto reads the controller into the empty object, and returns it.
+func (t Type) controllerInto(ctx context.Context, r Reader, of, empty client.Object) (client.Object, error) {
 	owner := t.owner(of)
 	if owner == nil {
 		return nil, nil
 	}
-	found, err := r.find(ctx, types.NamespacedName{Namespace: of.GetNamespace(), Name: owner.Name}, t.Object())
+	found, err := r.find(ctx, types.NamespacedName{Namespace: of.GetNamespace(), Name: owner.Name}, empty)
 	if err != nil || found == nil || found.GetUID() != owner.UID {
 		return nil, err
 	}
@@ -219,6 +234,9 @@ func revisionTypes() []Type {
 
 // kindOf returns the kind of an object, or of the items of a list, as users know it. What users read names no types of Go.
 func kindOf(object any) string {
+	if only, is := object.(*metav1.PartialObjectMetadata); is {
+		return only.Kind
+	}
 	return strings.TrimSuffix(reflect.TypeOf(object).Elem().Name(), "List")
 }
 

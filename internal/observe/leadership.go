@@ -12,8 +12,10 @@ import (
 
 // Leadership reads whether this process is still the leader. A process that was stopped for a while may go on in the
 // middle of a reconcile while another process leads (client-go/tools/leaderelection has no fencing).
+//
+// It may read a cache. A cache that lags shows an earlier renewal, and so an earlier end: no other process is elected before the end of any
+// renewal that this process has made. It steps down by itself only when its controllers have ended.
 type Leadership struct {
-	// Reader reads the API server itself.
 	client.Reader
 	// Namespace is Stayput's own namespace. The Lease is there.
 	Namespace string

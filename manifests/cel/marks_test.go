@@ -173,3 +173,15 @@ func aSet(own, template metav1.ObjectMeta) runtime.Object {
 	return &appsv1.ReplicaSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"}, ObjectMeta: own,
 		Spec: appsv1.ReplicaSetSpec{Template: corev1.PodTemplateSpec{ObjectMeta: template}}}
 }
+
+// TestPriorityIsStayputs checks that no pod may preempt others with the class of the managers, and that all others come through.
+func TestPriorityIsStayputs(t *testing.T) {
+	policy := compileRefusals(t, "../base/priority.yaml", "stayput-priority")
+	for class, refused := range map[string]bool{"stayput": true, "": false, "web": false} {
+		pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{PriorityClassName: class}}
+		got := policy.of(nil, pod, &corev1.Namespace{}, &user.DefaultInfo{Name: "jane"})
+		if (got != "") != refused || refused && !strings.Contains(got, "priorityClassName stayput is for the managers") {
+			t.Errorf("class %q: %q, want refused %t", class, got, refused)
+		}
+	}
+}

@@ -25,7 +25,7 @@ import (
 type refusals struct{ validating.Validator }
 
 // compileRefusals compiles the policy of that name. Errors count as refusals, so that tests notice them.
-func compileRefusals(t *testing.T, file, name string) refusals {
+func compileRefusals(t testing.TB, file, name string) refusals {
 	t.Helper()
 	spec := validatingSpec(t, file, name)
 	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
@@ -56,7 +56,7 @@ func compileRefusals(t *testing.T, file, name string) refusals {
 	return refusals{validating.NewValidator(compiled(conditions), matcher, compiled(nil), compiled(messages), &fails, nil)}
 }
 
-func validatingSpec(t *testing.T, file, name string) admissionv1.ValidatingAdmissionPolicySpec {
+func validatingSpec(t testing.TB, file, name string) admissionv1.ValidatingAdmissionPolicySpec {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {
