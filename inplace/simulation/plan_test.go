@@ -574,7 +574,7 @@ func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
 	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
 	r.Seen.Fallback.Hash = r.TemplateHash()
 	newRS.Labels[inplace.LabelRenewed] = fmt.Sprint(fixture.Start.Unix() - 20)
-	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != 40*time.Second || plan.Phase != steps.PhaseNative {
+	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != revisions.RenewEvery-20*time.Second || plan.Phase != steps.PhaseNative {
 		t.Errorf("after 20 s the plan is %+v", plan)
 	}
 	r.Seen.Now = fixture.Start.Add(time.Minute)

@@ -11,6 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // draining returns a Deployment with a drain whose pods have served for long.
@@ -198,7 +199,7 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 		{podstate.Endpoint{}, inplace.LookAgain, nil},
 		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, 2 * time.Second, nil},
 		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, time.Second, nil},
-		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, 54 * time.Second, []string{"p1 is 2 app=v2"}}, // until the next renewal
+		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, revisions.RenewEvery - 6*time.Second, []string{"p1 is 2 app=v2"}}, // until the next renewal
 	} {
 		f.Seen.Endpoints = out(step.endpoint)
 		if plan := f.Once(); plan.After != step.after {
