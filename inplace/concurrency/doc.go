@@ -1,4 +1,4 @@
-// Package concurrency decides how many pods of all workloads restart at the same time.
+// Package concurrency decides how many pods of all workloads restart at the same time, and how many writes are in flight.
 //
 // maxUnavailable bounds how many pods of one workload are out of service. Nothing native bounds how many of all workloads are: a hundred
 // Deployments that are edited at once take a hundred pods out of service, or more. Administrators set Limits for the cluster, for each
@@ -10,6 +10,11 @@
 // Ready. A pod that does not come back counts for Patience at most. Otherwise one image that crashes could stop the updates of all
 // namespaces. A pod that is not Ready for other reasons does not count, and needs no permission to restart: nothing is lost with it, and an
 // undo must always be possible. Surge pods do not count either: they come on top of what a workload wants.
+//
+// # Writes
+//
+// Writes bounds the writes in flight by how long they take, so that other clients of the API server need not wait behind them. It does not
+// know what they are for: controller/write gives them their turns.
 //
 // # What it must not know
 //
