@@ -16,7 +16,7 @@ type written struct{ verb, kind, subresource, namespace, name string }
 func (w Writer) writtenBy(step steps.Step) written {
 	switch s := step.(type) {
 	case steps.CreateReplicaSet:
-		return written{verb: "create", kind: "ReplicaSet", name: s.Name} // the namespace is the workload's
+		return written{"create", "ReplicaSet", "", s.Namespace, s.Name}
 	case steps.PatchReplicaSet:
 		return written{"patch", "ReplicaSet", "", s.ReplicaSet.Namespace, s.ReplicaSet.Name}
 	case steps.PatchRevision:

@@ -51,7 +51,7 @@ func NewReplicaSet(d *apps.Deployment, existing []*apps.ReplicaSet) (steps.Creat
 	if err != nil {
 		return steps.CreateReplicaSet{}, &inplace.Reason{Code: inplace.CodeCannotCreate, Message: err.Error()}
 	}
-	return steps.CreateReplicaSet{Name: name, Object: object}, nil
+	return steps.CreateReplicaSet{Namespace: d.Namespace, Name: name, Object: object}, nil
 }
 
 // lossless returns a reason if Stayput's types do not know every field of the template. An unknown field would be missing in the new

@@ -26,7 +26,7 @@ type Step interface {
 
 // CreateReplicaSet creates the new ReplicaSet where the native controller would do so only after scaling down.
 type CreateReplicaSet struct {
-	Name string
+	Namespace, Name string
 	// Object is the whole ReplicaSet.
 	Object json.RawMessage
 }
