@@ -250,7 +250,9 @@ func (r *Reconciler) finish(
 	if done.Err != nil {
 		return reconcile.Result{}, done.Err
 	}
-	r.memories.recall(workload).Succeeded()
+	if !done.Late {
+		r.memories.recall(workload).Succeeded()
+	}
 	if r.noteRefusal(workload, rollout, done) {
 		return reconcile.Result{RequeueAfter: atOnce}, nil
 	}

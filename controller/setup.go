@@ -67,20 +67,21 @@ func Setup(
 	m manager.Manager, cached observe.Reader, leading observe.Leadership, dog *watchdog.Watchdog, tracer *tracing.Tracer,
 	limits concurrency.Limits,
 ) error {
-	if err := setupOrphans(m, cached, dog); err != nil {
+	writer := newWriter(m, cached)
+	if err := setupOrphans(m, cached, writer, dog); err != nil {
 		return err
 	}
 	seen := &drain.Listings{Cache: m.GetCache()}
 	if err := m.Add(seen); err != nil {
 		return err
 	}
-	return setupKinds(m, cached, leading, seen, dog, tracer, limits)
+	return setupKinds(m, cached, writer, leading, seen, dog, tracer, limits)
 }
 
 // setupKinds adds the controllers of all kinds of workloads and their metrics, on the leader.
 func setupKinds(
-	m manager.Manager, cached observe.Reader, leading observe.Leadership, seen *drain.Listings, dog *watchdog.Watchdog,
-	tracer *tracing.Tracer, limits concurrency.Limits,
+	m manager.Manager, cached observe.Reader, writer write.Writer, leading observe.Leadership, seen *drain.Listings,
+	dog *watchdog.Watchdog, tracer *tracing.Tracer, limits concurrency.Limits,
 ) error {
 	metrics := report.NewMetrics(ctrlmetrics.Registry)
 	if err := metrics.Setup(m, cached.ExcludedNamespaces.Manages); err != nil {
@@ -94,7 +95,7 @@ func setupKinds(
 	broker := &allowance.Broker{Limits: limits, Cached: cached, Live: live(m, cached)}
 	for _, kind := range observe.Kinds {
 		updates := newReconciler(m, kind, cached, leading, seen, metrics)
-		updates.tracer, updates.broker = tracer, broker
+		updates.writer, updates.tracer, updates.broker = writer, tracer, broker
 		if err := setupUpdates(m, kind, cached, updates, dog); err != nil {
 			return err
 		}
@@ -103,11 +104,11 @@ func setupKinds(
 }
 
 // setupOrphans adds the controller for orphans, on the leader.
-func setupOrphans(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) error {
+func setupOrphans(m manager.Manager, cached observe.Reader, writer write.Writer, dog *watchdog.Watchdog) error {
 	return builder.ControllerManagedBy(m).Named("orphans").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(mayBeOrphan))).
 		WithOptions(options()).
-		Complete(watched{&orphans{cached: cached, live: live(m, cached), writer: newWriter(m, cached)}, dog, "pod"})
+		Complete(watched{&orphans{cached: cached, live: live(m, cached), writer: writer}, dog, "pod"})
 }
 
 // setupUpdates adds the controller for the workloads of one kind, on the leader.
@@ -132,9 +133,10 @@ func live(m manager.Manager, cached observe.Reader) observe.Reader {
 	return cached
 }
 
+// newWriter returns the Writer of all controllers, which take turns.
 func newWriter(m manager.Manager, cached observe.Reader) write.Writer {
 	fallbacks := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Fallbacks}
-	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Fallbacks: fallbacks}
+	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Fallbacks: fallbacks, Turns: &write.Turns{}}
 }
 
 func newReconciler(
@@ -150,7 +152,6 @@ func newReconciler(
 		leadership: leading,
 		hold:       cached.Hold,
 		gone:       func(ctx context.Context) ([]types.UID, error) { return cached.Hold.FallbacksOfGone(ctx, cached) },
-		writer:     newWriter(m, cached),
 		Reporter:   report.New(kind, m.GetEventRecorder(report.RecorderName), metrics),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stayput/stayput/controller/write"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/steps"
@@ -24,7 +25,7 @@ import (
 func OfProcess(ctx context.Context, c client.Client, live observe.Reader) error {
 	r := runner{writer: write.Writer{Client: c, Live: live}, reader: live}
 	namespaces, err := r.concerned(ctx)
-	return errors.Join(err, write.SideBySide(ctx, namespaces, r.nudgeNamespace))
+	return errors.Join(err, sideBySide(ctx, namespaces, r.nudgeNamespace))
 }
 
 // concerned returns the namespaces that have marks of Stayput, and then the others with Stayput's label.
@@ -52,11 +53,22 @@ func (r runner) nudgeNamespace(ctx context.Context, namespace string) error {
 	for _, rollout := range rollouts {
 		nudges = append(nudges, rollout.Nudge()...)
 	}
-	return write.SideBySide(ctx, nudges, func(ctx context.Context, step steps.Step) error {
+	return sideBySide(ctx, nudges, func(ctx context.Context, step steps.Step) error {
 		_, err := r.writer.Carry(ctx, step)
 		if err == nil || write.IsOutdated(err) {
 			return nil // another manager was faster, or the change that came first nudged the native controller
 		}
 		return fmt.Errorf("namespace %s: %s: %w", namespace, step.Describe(), err)
 	})
+}
+
+// atATime is how many requests are made in parallel.
+const atATime = 16
+
+// sideBySide calls do for each item, in parallel and in their order, until the context ends. An error does not stop the
+// others.
+func sideBySide[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
+	failed := make([]error, len(items))
+	workqueue.ParallelizeUntil(ctx, atATime, len(items), func(i int) { failed[i] = do(ctx, items[i]) })
+	return errors.Join(errors.Join(failed...), ctx.Err())
 }

@@ -23,7 +23,7 @@ import (
 // It reads everything from the API server, and reads it again as long as other clients change it at the same time. The
 // context bounds that. If the API server refuses a write, Uninstall goes on with the others and returns the error.
 func Uninstall(ctx context.Context, c client.Client, live observe.Reader) error {
-	r := runner{writer: write.Writer{Client: c, Live: live}, reader: live}
+	r := runner{writer: write.Writer{Client: c, Live: live, Turns: &write.Turns{}}, reader: live}
 	return wait.PollUntilContextCancel(ctx, inplace.LookAgain, true, func(ctx context.Context) (bool, error) {
 		updates, updatesErr := r.fallBackUpdates(ctx)
 		prePullPods, prePullErr := r.deletePrePullPods(ctx)

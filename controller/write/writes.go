@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/concurrency"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -55,6 +57,8 @@ type Writer struct {
 	Live client.Reader
 	// Fallbacks names the ConfigMap with the persisted fallbacks.
 	Fallbacks types.NamespacedName
+	// Turns are shared by all Writers of the process; nil if writes need not wait.
+	Turns *Turns
 }
 
 // ErrTermOver is the cause with which a context for writes ends when the leader's Lease ends. Only a leader may make
@@ -65,8 +69,10 @@ var ErrTermOver = errors.New("the leader's Lease has ended")
 type Outcome struct {
 	Writes []Done
 	// Outdated is whether a step was planned on an object that has changed since, or came after the leader's Lease ended.
-	// The event of the newer version enqueues the workload again.
+	// The event of the newer version enqueues the workload again. Or other writes came first for too long.
 	Outdated bool
+	// Late: nothing was written, at least partly because other writes came first. That is neither a failure nor a success.
+	Late bool
 	// Unpulled says that the API server refused a pre-pull pod. Taken is whether that is because another pod has its name.
 	Unpulled prepull.Refused
 	Taken    bool
@@ -77,22 +83,40 @@ type Outcome struct {
 // steps are no errors.
 func (w Writer) CarryOut(ctx context.Context, todo []steps.Step) Outcome {
 	var done Outcome
+	planned := time.Now()
 	for _, lot := range steps.Lots(todo) {
+		slices.SortStableFunc(lot, urgentFirst)
 		made := make([]attempt, len(lot))
 		// When the context ends, each step fails by itself.
-		workqueue.ParallelizeUntil(context.WithoutCancel(ctx), atATime, len(lot), func(i int) { made[i] = w.attempt(ctx, lot[i]) })
+		workqueue.ParallelizeUntil(context.WithoutCancel(ctx), concurrency.MostWrites, len(lot), func(i int) {
+			made[i] = w.attempt(ctx, planned, lot[i])
+		})
 		for i, made := range made {
 			switch {
 			case made.err == nil:
 				done.Writes = append(done.Writes, made.Done)
 			case IsOutdated(made.err), errors.Is(context.Cause(ctx), ErrTermOver):
 				done.Outdated = true
+			case errors.Is(made.err, errNoTurn):
+				done.Outdated, done.Late = true, true
 			default:
 				done.fail(lot[i], made.err)
 			}
 		}
 	}
+	done.Late = done.Late && len(done.Writes) == 0
 	return done
+}
+
+// urgentFirst orders the steps of a lot. Only so many wait for their turns at a time, and urgent ones must not wait behind them.
+func urgentFirst(a, b steps.Step) int {
+	if steps.Urgent(a) == steps.Urgent(b) {
+		return 0
+	}
+	if steps.Urgent(a) {
+		return -1
+	}
+	return 1
 }
 
 // attempt is the result of one step.
@@ -103,7 +127,7 @@ type attempt struct {
 
 // attempt makes one step. A panic counts as a failure of this workload, as it does in Reconcile. It does not end the
 // updates of other workloads.
-func (w Writer) attempt(ctx context.Context, step steps.Step) (made attempt) {
+func (w Writer) attempt(ctx context.Context, planned time.Time, step steps.Step) (made attempt) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			made.err = fmt.Errorf("panic: %v [recovered]\n%s", cause, debug.Stack())
@@ -111,6 +135,12 @@ func (w Writer) attempt(ctx context.Context, step steps.Step) (made attempt) {
 	}()
 	ctx, span := w.begin(ctx, step)
 	defer func() { tracing.End(span, made.err) }()
+	turn, err := w.turn(ctx, planned, step)
+	if err != nil {
+		return attempt{err: err}
+	}
+	defer func() { turn.done(made.err) }()
+	span.AddEvent("its turn")
 	made.Done, made.err = w.Carry(ctx, step)
 	return made
 }
@@ -131,8 +161,8 @@ func (o *Outcome) fail(step steps.Step, err error) {
 	o.Err = errors.Join(o.Err, fmt.Errorf("%s: %w", step.Describe(), err))
 }
 
-// Carry makes one step. It decodes the response to a patch into an empty object: decoding into a filled one would keep
-// removed map keys.
+// Carry makes one step, without waiting for other writes. It decodes the response to a patch into an empty object: decoding
+// into a filled one would keep removed map keys.
 func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	switch s := step.(type) {
 	case steps.CreateReplicaSet:
@@ -315,15 +345,4 @@ type outdatedError struct{ error }
 // IsOutdated reports whether the object was not what the step was planned on, or no longer is.
 func IsOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.As(err, new(outdatedError))
-}
-
-// atATime is how many requests are made in parallel.
-const atATime = 16
-
-// SideBySide calls do for each item, in parallel and in their order, until the context ends. An error does not stop the
-// others.
-func SideBySide[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
-	failed := make([]error, len(items))
-	workqueue.ParallelizeUntil(ctx, atATime, len(items), func(i int) { failed[i] = do(ctx, items[i]) })
-	return errors.Join(errors.Join(failed...), ctx.Err())
 }

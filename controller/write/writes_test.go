@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/concurrency"
+	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -94,6 +98,95 @@ func TestCarryOutEndsWithTheTerm(t *testing.T) {
 		defer end()
 		if done := w.CarryOut(term, todo); done.Err != nil || !done.Outdated || len(done.Writes) > 0 {
 			t.Errorf("%d writes, outdated %t, error %v; want no write, outdated", len(done.Writes), done.Outdated, done.Err)
+		}
+	})
+}
+
+// TestUrgentStepsDoNotWait: while no turn ends, a hold is renewed at once, however many steps wait beside it. They have no turn. That is no
+// failure, and no success if nothing was written.
+func TestUrgentStepsDoNotWait(t *testing.T) {
+	c := newCluster(t)
+	pods := c.Snapshot().Read.Seen.Pods
+	renewal := steps.PatchReplicaSet{ReplicaSet: c.ReplicaSet("web-old"), Operations: []jsonpatch.Operation{
+		jsonpatch.NewOperation("add", patches.Pointer("metadata", "labels", inplace.LabelRenewed), "20261130T000100Z")}}
+	others := slices.Repeat([]steps.Step{fixture.Label(pods[1])}, concurrency.MostWrites)
+	for name, test := range map[string]struct {
+		todo []steps.Step
+		made int
+		late bool
+	}{
+		"both":          {append(slices.Clone(others), renewal), 1, false},
+		"only the rest": {others, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				soon, end := context.WithTimeout(t.Context(), time.Minute)
+				defer end()
+				c.Refuse = func(client.Object, string) error { return soon.Err() }
+				w := c.writer()
+				w.Turns = &Turns{inFlight: concurrency.MostWrites} // which never end
+				done := w.CarryOut(soon, test.todo)
+				if done.Err != nil || len(done.Writes) != test.made || !done.Outdated || done.Late != test.late {
+					t.Errorf("%d writes, outdated %t, late %t, error %v", len(done.Writes), done.Outdated, done.Late, done.Err)
+				}
+			})
+		})
+	}
+}
+
+// TestPodsStayWithoutATurn: a pod is taken out of service as planned within seconds, or not at all.
+func TestPodsStayWithoutATurn(t *testing.T) {
+	c := newCluster(t)
+	out := steps.SetReady{Pod: c.Snapshot().Read.Seen.Pods[0], Out: true,
+		Operations: []jsonpatch.Operation{jsonpatch.NewOperation("add", "/status/message", "out")}}
+	for waits, want := range map[time.Duration]int{fresh - time.Second: 1, fresh + time.Second: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			w := c.writer()
+			w.Turns = &Turns{inFlight: concurrency.MostWrites}
+			time.AfterFunc(waits, func() {
+				w.Turns.lock.Lock()
+				defer w.Turns.lock.Unlock()
+				w.Turns.inFlight = 0
+				w.Turns.give()
+			})
+			done := w.CarryOut(t.Context(), []steps.Step{out})
+			if len(done.Writes) != want || done.Err != nil || done.Late != (want == 0) {
+				t.Errorf("after %s: %d writes, late %t, error %v", waits, len(done.Writes), done.Late, done.Err)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// TestInsteadNeedsNoTurnOfItsOwn: patches that are refused, as many as may be in flight, are each followed by another one.
+func TestInsteadNeedsNoTurnOfItsOwn(t *testing.T) {
+	c := newCluster(t)
+	pods := c.Snapshot().Read.Seen.Pods[:2]
+	refused := map[string]bool{}
+	var lock sync.Mutex
+	c.Refuse = func(object client.Object, _ string) error {
+		lock.Lock()
+		defer lock.Unlock()
+		if refused[object.GetName()] {
+			return nil
+		}
+		refused[object.GetName()] = true
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, object.GetName(), fixture.ErrText("no"))
+	}
+	var todo []steps.Step
+	for _, pod := range pods {
+		patch := fixture.Label(pod)
+		patch.Instead = func(string) steps.PatchPod { return fixture.Label(pod) }
+		todo = append(todo, patch)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := c.writer()
+		w.Turns = &Turns{}
+		if done := w.CarryOut(t.Context(), todo); len(done.Writes) != len(pods) || done.Err != nil {
+			t.Errorf("%d writes, error %v", len(done.Writes), done.Err)
+		}
+		if w.Turns.inFlight != 0 || len(w.Turns.lines) > 0 {
+			t.Errorf("%d writes are in flight, and %d namespaces known", w.Turns.inFlight, len(w.Turns.lines))
 		}
 	})
 }
