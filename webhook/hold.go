@@ -59,8 +59,8 @@ type holding struct {
 }
 
 // lasts reports whether the hold on the workload's update lasts by that revision: the leader renews it, or can still be expected to begin.
-// The revision may be any marked one of the workload, or nil while none is marked and the update revision does not exist. Only then does the
-// template count.
+// The revision may be any marked one of the workload, or nil while none is marked and the update revision does not exist. Only then does
+// the template count.
 func (h holding) lasts(workload metav1.Object, template apps.Template, by metav1.Object) bool {
 	now := time.Now()
 	var labels map[string]string

@@ -16,7 +16,8 @@ import (
 // Others wait for their next event, and all that ends a hold is one, but the death of all managers.
 const retriedAtATime = 30
 
-// retries remembers the Deployments that wait for long. The managers answer in turns, so they have to choose the same ones: the first by UID.
+// retries remembers the Deployments that wait for long. The managers answer in turns, so they have to choose the same ones: the first by
+// UID.
 type retries struct {
 	lock    sync.Mutex
 	waiting map[types.UID]time.Time

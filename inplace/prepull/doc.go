@@ -17,9 +17,9 @@
 //   - Failed without having run: the node did not accept the pod. The update goes on there without pulling first. The same goes for a pod
 //     without a sandbox for a minute, with kubelets 1.36 and newer.
 //
-// Nothing else that the API shows is enough. A pod without pull secrets is no exception: for it, too, the kubelet asks the registry about an
-// image that was pulled with a secret. Whether an image was there before the kubelet (NeverVerifyPreloadedImages), is allowed to all, or was
-// pulled without credentials (NodePodsAccessible), only the kubelet's own configuration and records say (MustAttemptImagePull in
+// Nothing else that the API shows is enough. A pod without pull secrets is no exception: for it, too, the kubelet asks the registry about
+// an image that was pulled with a secret. Whether an image was there before the kubelet (NeverVerifyPreloadedImages), is allowed to all, or
+// was pulled without credentials (NodePodsAccessible), only the kubelet's own configuration and records say (MustAttemptImagePull in
 // pkg/kubelet/images/pullmanager). It records image by image, so an older tag of the repository shows nothing. After a wrong guess, a
 // container that has stopped waits for the registry.
 //

@@ -16,8 +16,8 @@ import (
 // recent renewal expires.
 //
 // Each renewal also nudges the native controller. The Deployment controller tries again after 41 and after 82 s, and then gives up
-// (handleErr in pkg/controller/deployment/deployment_controller.go, where each renewal counts as a try). So with a renewal just after 41 s, a
-// try is to come at nearly all moments, even if all managers are killed while an update waits for something: see webhook/retries.go. The
+// (handleErr in pkg/controller/deployment/deployment_controller.go, where each renewal counts as a try). So with a renewal just after 41 s,
+// a try is to come at nearly all moments, even if all managers are killed while an update waits for something: see webhook/retries.go. The
 // DaemonSet controller goes on with its next event.
 const (
 	// RenewEvery is how often the leader renews them.

@@ -188,7 +188,7 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 	f.Once()
 	f.Once()
 	f.Expect("mark 2 true false", "out p1")
-	outAt := f.Seen.Now
+	outAt, untilRenewal := f.Seen.Now, revisions.RenewEvery-6*time.Second
 	out := func(e podstate.Endpoint) podstate.Endpoints { return podstate.Endpoints{f.Seen.Pods[0].UID: e} }
 	for _, step := range []struct {
 		endpoint podstate.Endpoint
@@ -199,7 +199,7 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 		{podstate.Endpoint{}, inplace.LookAgain, nil},
 		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, 2 * time.Second, nil},
 		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, time.Second, nil},
-		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, revisions.RenewEvery - 6*time.Second, []string{"p1 is 2 app=v2"}}, // until the next renewal
+		{podstate.Endpoint{OutSince: outAt.Add(3 * time.Second)}, untilRenewal, []string{"p1 is 2 app=v2"}},
 	} {
 		f.Seen.Endpoints = out(step.endpoint)
 		if plan := f.Once(); plan.After != step.after {

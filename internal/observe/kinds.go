@@ -177,7 +177,7 @@ func (t Type) controllerOf(ctx context.Context, r Reader, of client.Object) (cli
 	return t.controllerInto(ctx, r, of, t.Object())
 }
 
-// metadataOfController is controllerOf for a caller that needs only the metadata. An API server then sends no more, and sends it in protobuf.
+// metadataOfController is controllerOf for a caller that needs only the metadata. An API server then sends no more, in protobuf.
 func (t Type) metadataOfController(ctx context.Context, r Reader, of client.Object) (client.Object, error) {
 	if r.Stores.present() {
 		return t.controllerOf(ctx, r, of)
