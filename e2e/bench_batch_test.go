@@ -5,11 +5,13 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -85,6 +87,39 @@ func (b *batch) deployment(name string) *appsv1.Deployment {
 	d.Spec.Template.Labels[batchLabel] = b.namespace
 	onSimulated(&d.Spec.Template.Spec)
 	return d
+}
+
+// expose creates a Service for each Deployment, and waits until all pods are endpoints.
+func (b *batch) expose() {
+	b.Helper()
+	for i, home := range b.homes {
+		in := &scenario{T: b.T, namespace: home}
+		in.service(fmt.Sprintf("web-%d", i), corev1.ServiceInternalTrafficPolicyCluster)
+	}
+	for _, home := range slices.Compact(slices.Sorted(slices.Values(b.homes))) {
+		b.within(crowdPatience, "all pods to be endpoints", func(ctx context.Context) error { return b.endpointsIn(ctx, home) })
+	}
+}
+
+// endpointsIn returns nil if as many pods are endpoints as the Deployments of the namespace have.
+func (b *batch) endpointsIn(ctx context.Context, namespace string) error {
+	listed, err := clients.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	ready, want := 0, 0
+	for _, slice := range listed.Items {
+		ready += len(slice.Endpoints)
+	}
+	for _, home := range b.homes {
+		if home == namespace {
+			want += int(b.replicas)
+		}
+	}
+	if ready < want {
+		return fmt.Errorf("%d of %d are in %s", ready, want, namespace)
+	}
+	return nil
 }
 
 // patchAll makes the same edit of each Deployment.

@@ -91,11 +91,9 @@ func (l *limited) column(name string) column {
 		{"seconds until rolled out, max", quantile(each(l.costs, func(c limitedCost) float64 { return c.seconds }), 1)},
 		{"pods out of service at the worst moment", quantile(each(l.costs, func(c limitedCost) float64 { return c.out }), 1)},
 		{"seconds a pod is not Ready, mean", median(func(c limitedCost) float64 { return c.unavailable })},
-		{"API writes per pod, without events", median(func(c limitedCost) float64 { return c.writes })},
-		{"API writes per pod, refused", median(func(c limitedCost) float64 { return c.refused })},
-		{"milliseconds of the managers' CPU per pod", 1000 * median(func(c limitedCost) float64 { return c.cpu })},
 	}
-	return column{name: name, figures: append(figures, l.waitFigures()...)}
+	counted := counterFigures(l.costs, func(c limitedCost) counters { return c.counters })
+	return column{name: name, figures: slices.Concat(figures, counted, l.waitFigures())}
 }
 
 // waitFigures returns how long one Deployment waits in each namespace, in the order in which the namespaces are edited.

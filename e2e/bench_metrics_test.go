@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // apiWrites returns the number of write requests so far.
@@ -38,7 +40,20 @@ func serverMetrics(ctx context.Context) (scraped, error) {
 // use holds what the managers consume. held and cpu are counters, summed over all managers.
 type use struct {
 	held, cpu float64
-	memory    float64 // MiB, of the manager with the most
+	memory    memory
+}
+
+// memory is that of the manager with the most, in MiB. Resident memory has the pages of the binary, too, which the system can take back at
+// any time. Anonymous memory is what the manager itself has filled.
+type memory struct{ resident, anonymous float64 }
+
+// most returns the larger value of each.
+func (m memory) most(other memory) memory {
+	return memory{max(m.resident, other.resident), max(m.anonymous, other.anonymous)}
+}
+
+func (m memory) figures() []figure {
+	return []figure{{"MiB of the larger manager", m.resident}, {"MiB of the larger manager, anonymous", m.anonymous}}
 }
 
 // managersUse returns NaN where the managers' metrics cannot be reached, for example under a NetworkPolicy.
@@ -46,13 +61,38 @@ func managersUse(ctx context.Context) use {
 	all, err := metricsOf(ctx)
 	if err != nil {
 		fmt.Println("the managers' metrics cannot be reached:", err)
-		return use{math.NaN(), math.NaN(), math.NaN()}
+		return use{math.NaN(), math.NaN(), memory{math.NaN(), math.NaN()}}
 	}
 	return use{
-		held:   sum(valuesOf(all, "stayput_held_writes_total")),
-		cpu:    sum(valuesOf(all, "process_cpu_seconds_total")),
-		memory: quantile(valuesOf(all, "process_resident_memory_bytes"), 1) / (1 << 20),
+		held: sum(valuesOf(all, "stayput_held_writes_total")),
+		cpu:  sum(valuesOf(all, "process_cpu_seconds_total")),
+		memory: memory{
+			resident:  quantile(valuesOf(all, "process_resident_memory_bytes"), 1) / (1 << 20),
+			anonymous: quantile(anonymousOf(managerProgram), 1),
+		},
 	}
+}
+
+// managerProgram is the name of the managers' executable.
+const managerProgram = "stayput"
+
+var anonymousMemory = regexp.MustCompile(`(?m)^RssAnon:\s*(\d+) kB$`)
+
+// anonymousOf returns the anonymous memory of each process of this machine that runs the program, in MiB. No metric has it.
+func anonymousOf(program string) []float64 {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	var all []float64
+	for _, line := range lines {
+		content, _ := os.ReadFile(line)
+		called, _, _ := strings.Cut(string(content), "\x00")
+		if filepath.Base(called) != program {
+			continue
+		}
+		if kib := firstIn(filepath.Join(filepath.Dir(line), "status"), anonymousMemory); kib != "" {
+			all = append(all, number(kib)/(1<<10))
+		}
+	}
+	return all
 }
 
 func sum(values []float64) float64 {

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,8 +21,10 @@ import (
 
 // result is the measurement of one bench. figures.json has it under the bench's name.
 type result struct {
-	Measured   string      `json:"measured"` // the day
+	Measured   string      `json:"measured"` // when
 	Commit     string      `json:"commit"`
+	Product    string      `json:"product"`   // a hash of the product's sources: commits that change nothing else do not change it
+	Simulator  string      `json:"simulator"` // a hash of kwok and its stages; empty on a cluster without kwok
 	Kubernetes string      `json:"kubernetes"`
 	Machine    string      `json:"machine"`
 	Ways       []resultWay `json:"ways"`
@@ -64,7 +68,9 @@ func keepResult(name string, all []column) error {
 }
 
 func resultOf(all []column) result {
-	r := result{Measured: time.Now().UTC().Format(time.DateOnly), Commit: commit(), Kubernetes: release(), Machine: machine()}
+	r := result{Measured: time.Now().UTC().Format(time.RFC3339), Kubernetes: release(), Machine: machine()}
+	r.Commit, r.Product = sources()
+	r.Simulator = simulator()
 	for _, c := range all {
 		w := resultWay{Name: c.name, Updated: rounded(c.updated), Steps: rounded(c.steps)}
 		for _, f := range c.figures {
@@ -87,13 +93,42 @@ func rounded(values []float64) []float64 {
 
 func thousandths(value float64) float64 { return math.Round(value*1000) / 1000 }
 
-// commit returns the measured commit, or "unknown".
-func commit() string {
-	output, err := exec.Command("git", "-C", repository, "describe", "--always", "--dirty").Output()
-	if err != nil {
-		return "unknown"
+// productFiles are the managers' sources, and what is installed with them, as git names them.
+var productFiles = []string{"cmd/stayput", "controller", "inplace", "internal", "manifests", "webhook", "go.mod",
+	":!*_test.go", ":!inplace/simulation", ":!manifests/cel", ":!manifests/monitoring"}
+
+// sources returns the measured commit, and a hash of the product in it. The commit is dirty if the product has changed since, but not if a
+// bench has changed the pages of figures. Both are "unknown" without git.
+func sources() (commit, product string) {
+	git := func(arguments ...string) (string, error) {
+		output, err := exec.Command("git", append([]string{"-C", repository}, arguments...)...).Output()
+		return strings.TrimSpace(string(output)), err
 	}
-	return strings.TrimSpace(string(output))
+	commit, err := git("rev-parse", "--short", "HEAD")
+	files, filesErr := git(append([]string{"ls-files", "--stage", "--"}, productFiles...)...)
+	changes, changesErr := git(append([]string{"diff", "HEAD", "--"}, productFiles...)...)
+	if errors.Join(err, filesErr, changesErr) != nil {
+		return "unknown", "unknown"
+	}
+	if changes != "" {
+		commit += "-dirty"
+	}
+	return commit, digest([]byte(files + changes))
+}
+
+// simulator returns a hash of what plays the simulated pods.
+func simulator() string {
+	kwok, err := os.ReadFile(filepath.Join(binaries, "kwok"))
+	stages, stagesErr := os.ReadFile(filepath.Join(repository, "e2e", "cluster", "simulated", "stages.yaml"))
+	if errors.Join(err, stagesErr) != nil {
+		return ""
+	}
+	return digest(append(kwok, stages...))
+}
+
+func digest(content []byte) string {
+	hash := sha256.Sum256(content)
+	return hex.EncodeToString(hash[:6])
 }
 
 // release returns the Kubernetes version of the cluster.

@@ -22,15 +22,15 @@ import (
 // side is one way to update a workload: a namespace with the workload, and the measurements in it.
 type side struct {
 	*scenario
-	way      string
-	edit     func(*side, podEdit) // returns when the update is over
-	bare     bool                 // the bench itself edits the pods
-	drain    time.Duration
-	name     string // of the workload
-	costs    []cost
-	resident float64 // memory of the manager with the most, in MiB
-	meter    *meter  // nil if the cluster's bill is not asked for
-	pods     float64
+	way    string
+	edit   func(*side, podEdit) // returns when the update is over
+	bare   bool                 // the bench itself edits the pods
+	drain  time.Duration
+	name   string // of the workload
+	costs  []cost
+	memory memory
+	meter  *meter // nil if the cluster's bill is not asked for
+	pods   float64
 }
 
 // begin creates the workload.
@@ -72,10 +72,10 @@ func (s *side) update(e podEdit, before counters) counters {
 	pods := float64(len(old))
 	s.pods = pods
 	from, seconds, billed := s.carryOut(e)
-	after, resident := s.count()
+	after, memory := s.count()
 	happened := s.since(from)
 	unready, fewer := worst(happened, slices.Collect(maps.Keys(old)))
-	s.resident = max(s.resident, resident)
+	s.memory = s.memory.most(memory)
 	s.costs = append(s.costs, cost{
 		counters:  after.since(before).per(pods),
 		seconds:   seconds,
@@ -175,7 +175,7 @@ func (s *scenario) until(what string, condition func(world) error) {
 const restless = 10 * time.Minute
 
 // count reads the counters when there has been no write for a second, so that each write is counted for the right update.
-func (s *scenario) count() (now counters, resident float64) {
+func (s *scenario) count() (now counters, used memory) {
 	s.Helper()
 	var since time.Time
 	s.within(restless, "a second without writes to the cluster", func(ctx context.Context) error {
@@ -238,14 +238,9 @@ func (s *side) column() column {
 		{"seconds that pods are not Ready, all pods", s.median(func(c cost) float64 { return sum(c.notReady) })},
 		{"pods not Ready at the worst moment", s.median(func(c cost) float64 { return c.unready })},
 		{"Ready pods fewer at the worst moment", s.median(func(c cost) float64 { return c.fewer })},
-		{"API writes per pod, without events", s.median(func(c cost) float64 { return c.writes })},
-		{"API writes per pod, events", s.median(func(c cost) float64 { return c.events })},
-		{"API writes per pod, refused", s.median(func(c cost) float64 { return c.refused })},
-		{"native writes held per pod", s.median(func(c cost) float64 { return c.held })},
-		{"milliseconds of the managers' CPU per pod", 1000 * s.median(func(c cost) float64 { return c.cpu })},
-		{"MiB of the larger manager", s.resident},
 	}
-	figures = slices.Concat(figures, stepFigures(s.costs, s.drained()), s.billFigures())
+	counted := counterFigures(s.costs, func(c cost) counters { return c.counters })
+	figures = slices.Concat(figures, counted, s.memory.figures(), stepFigures(s.costs, s.drained()), s.billFigures())
 	return column{name: s.way, figures: figures, updated: s.typical(), steps: beyond}
 }
 

@@ -83,6 +83,28 @@ func shown(value float64) string {
 	return fmt.Sprintf("%.2f", value)
 }
 
+// counterFigures returns the figures that every bench has of its counters, in the median of all updates.
+func counterFigures[C any](costs []C, of func(C) counters) []figure {
+	median := func(what func(counters) float64) float64 {
+		return quantile(each(costs, func(c C) float64 { return what(of(c)) }), 0.5)
+	}
+	figures := []figure{
+		{"API writes per pod, without events", median(func(c counters) float64 { return c.writes })},
+		{"API writes per pod, events", median(func(c counters) float64 { return c.events })},
+		{"API writes per pod, refused", median(func(c counters) float64 { return c.refused })},
+	}
+	for kind := range len(refusable) + 1 {
+		name := "others"
+		if kind < len(refusable) {
+			name = refusable[kind].name
+		}
+		figures = append(figures, figure{"refused per pod: " + name, median(func(c counters) float64 { return c.refusals[kind] })})
+	}
+	return append(figures,
+		figure{"native writes held per pod", median(func(c counters) float64 { return c.held })},
+		figure{"milliseconds of the managers' CPU per pod", 1000 * median(func(c counters) float64 { return c.cpu })})
+}
+
 func measured(value float64) bool { return !math.IsNaN(value) && !math.IsInf(value, 0) }
 
 // quantile returns the smallest value that a share q of all values do not exceed. It returns NaN for no values.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +25,8 @@ const benchRounds = 5
 // judge checks in every scenario are kept. The figures go to BENCH_OUTPUT, where the module report makes a page of them.
 func TestBench(t *testing.T) {
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
-	t.Run("pods", benchPods)
+	t.Run("pods", func(t *testing.T) { runAll(t, races()) })
+	t.Run("slow", func(t *testing.T) { runAll(t, slowRaces()) })
 	t.Run("resizes", benchResizes)
 	t.Run("serving", benchServing)
 	t.Run("members", benchMembers)
@@ -33,6 +35,7 @@ func TestBench(t *testing.T) {
 	t.Run("fleet", benchFleet)
 	t.Run("strangers", benchStrangers)
 	t.Run("workloads", benchWorkloads)
+	t.Run("services", benchServices)
 	t.Run("birth", benchBirth)
 	t.Run("rest", benchRest)
 	t.Run("overload", benchOverload)
@@ -48,8 +51,8 @@ type race struct {
 	service bool
 	drain   time.Duration // 0: no Service selects the pods
 	edit    func(round int) podEdit
-	bare    bareWay
-	billed  bool // what each component of the cluster uses is measured, too
+	bare    bareWay // none if it has no name
+	billed  bool    // what each component of the cluster uses is measured, too
 }
 
 // bareWay is a way in which the bench itself updates pods, without Stayput and without a rollout.
@@ -88,10 +91,24 @@ func graceful(seconds int64) option {
 	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.TerminationGracePeriodSeconds = &seconds }
 }
 
-// benchPods runs the races. All workloads have the default strategy.
-func benchPods(t *testing.T) {
+// slowRaces are races of applications that take long to start. In place, maxUnavailable pods start at a time, and natively maxSurge more.
+// There is no floor: it would take as long, and the page computes it.
+func slowRaces() []race {
+	var all []race
+	for _, start := range []string{"5s", "20s"} {
+		slow := func(int) any { return web(20, readyAfter("app", start)) }
+		name := fmt.Sprintf("20 pods that take %s s to start", strings.TrimSuffix(start, "s"))
+		all = append(all,
+			race{name: name + ", no Service", object: slow, native: true},
+			race{name: name + ", Service, drain 2 s", object: slow, native: true, service: true, drain: 2 * time.Second})
+	}
+	return all
+}
+
+// runAll runs the races. All workloads have the default strategy.
+func runAll(t *testing.T, races []race) {
 	t.Run("images", warmAll)
-	for _, r := range races() {
+	for _, r := range races {
 		r.edit = nextImage
 		t.Run(r.name, r.run)
 	}
@@ -146,9 +163,11 @@ func (r race) sides(t *testing.T) []*side {
 		always[surgeSetting] = "always"
 		sides = append(sides, &side{way: "in place, surge", scenario: newScenario(t, always), edit: (*side).editTemplate, drain: r.drain})
 	}
-	return append(sides,
-		&side{way: "in place", scenario: newScenario(t, labels), edit: (*side).editTemplate, drain: r.drain},
-		&side{way: r.bare.name, scenario: unjudged(t, unlabelled), edit: r.bare.edit, drain: r.drain, bare: true})
+	sides = append(sides, &side{way: "in place", scenario: newScenario(t, labels), edit: (*side).editTemplate, drain: r.drain})
+	if r.bare.name != "" {
+		sides = append(sides, &side{way: r.bare.name, scenario: unjudged(t, unlabelled), edit: r.bare.edit, drain: r.drain, bare: true})
+	}
+	return sides
 }
 
 // warmAll runs every image on every node for a moment, and waits until all nodes report that they have them. So no node pulls afterwards.

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -15,13 +16,18 @@ const (
 	tenantPods      = 4
 	tenantIsLate    = 2 * time.Second
 	workloadsAtOnce = 100 // unless WORKLOADS says otherwise
+	servedAtOnce    = 30  // of those behind Services
+	workloadRounds  = 3
 )
 
-// manyEdits are the edits that all Deployments get, one after another in each round.
-var manyEdits = []struct {
+// manyEdit is an edit that all Deployments get.
+type manyEdit struct {
 	name  string
 	patch func(round int) []byte
-}{
+}
+
+// manyEdits come one after another in each round.
+var manyEdits = []manyEdit{
 	{"label", func(round int) []byte {
 		return fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"labels":{"round":"%d"}}}}}`, round)
 	}},
@@ -32,7 +38,20 @@ var manyEdits = []struct {
 // real pods in place, and a client of a namespace without the label sends requests. The way "alone" has a single Deployment, in place, and
 // the tenant updates its pods afterwards.
 func benchWorkloads(t *testing.T) {
-	count, rounds := int(numberOf(t, "WORKLOADS", workloadsAtOnce)), roundsOr(t, 1)
+	count := int(numberOf(t, "WORKLOADS", workloadsAtOnce))
+	editMany(t, fmt.Sprintf("%d Deployments of %d simulated pods", count, podsOfEach), count, false, manyEdits)
+}
+
+// benchServices gives Deployments behind a Service each an image. So their pods are drained, and EndpointSlices change with every batch, at
+// the 20 requests a second of their controller.
+func benchServices(t *testing.T) {
+	name := fmt.Sprintf("%d Deployments of %d simulated pods, Services", servedAtOnce, podsOfEach)
+	editMany(t, name, servedAtOnce, true, manyEdits[1:])
+}
+
+// editMany makes edits of so many Deployments, in each way.
+func editMany(t *testing.T, title string, count int, services bool, edits []manyEdit) {
+	rounds := roundsOr(t, workloadRounds)
 	roomFor(t, (2*count+1)*podsOfEach)
 	t.Run("images", warmAll)
 	ways := []*many{
@@ -41,19 +60,22 @@ func benchWorkloads(t *testing.T) {
 		newMany(t, "in place", asShipped(surging), count),
 	}
 	defer func() {
-		for kind, edit := range manyEdits {
+		for kind, edit := range edits {
 			var all []column
 			for _, way := range ways {
 				all = append(all, way.column(kind))
 			}
-			present(t, fmt.Sprintf("%d Deployments of %d simulated pods, %s", count, podsOfEach, edit.name), all)
+			present(t, title+", "+edit.name, all)
 		}
 	}()
 	for _, way := range ways {
 		way.fill()
+		if services {
+			way.expose()
+		}
 	}
 	for round := range rounds {
-		for kind, edit := range manyEdits {
+		for kind, edit := range edits {
 			for _, way := range ways {
 				fmt.Printf("round %d of %d: %s of %d Deployments, %s\n", round+1, rounds, edit.name, len(way.homes), way.way)
 				way.update(kind, edit.patch(round))
@@ -74,10 +96,10 @@ func roomFor(t *testing.T, pods int) {
 // many are Deployments that are edited at once, beside another tenant's.
 type many struct {
 	*batch
-	way      string
-	tenant   *scenario
-	costs    [][]manyCost // of each kind of edit
-	resident float64      // memory of the manager with the most, in MiB
+	way    string
+	tenant *scenario
+	costs  [][]manyCost // of each kind of edit
+	memory memory
 }
 
 // manyCost is the cost of one edit of all Deployments.
@@ -115,9 +137,9 @@ func (m *many) update(kind int, patch []byte) {
 	c.waits, _ = m.seen.waits(edits)
 	c.seconds = lastOf(edits, c.waits).Sub(from).Seconds()
 	c.unavailable = (m.seen.sofar() - missed) / float64(m.size())
-	after, resident := m.count()
+	after, memory := m.count()
 	after.writes -= beside.writes
-	c.counters, m.resident = after.since(before).per(float64(m.size()+tenantPods)), max(m.resident, resident)
+	c.counters, m.memory = after.since(before).per(float64(m.size()+tenantPods)), m.memory.most(memory)
 	m.costs[kind] = append(m.costs[kind], c)
 	m.tenant.kubectl("", "delete", ref("web"), "--cascade=foreground", "--timeout="+crowdPatience.String())
 }
@@ -154,14 +176,9 @@ func (m *many) column(kind int) column {
 		{"seconds of one Deployment, p50", quantile(waits, 0.5)},
 		{"seconds of one Deployment, p99", quantile(waits, 0.99)},
 		{"seconds a pod is not Ready, mean", median(func(c manyCost) float64 { return c.unavailable })},
-		{"API writes per pod, without events", median(func(c manyCost) float64 { return c.writes })},
-		{"API writes per pod, events", median(func(c manyCost) float64 { return c.events })},
-		{"API writes per pod, refused", median(func(c manyCost) float64 { return c.refused })},
-		{"native writes held per pod", median(func(c manyCost) float64 { return c.held })},
-		{"milliseconds of the managers' CPU per pod", 1000 * median(func(c manyCost) float64 { return c.cpu })},
-		{"MiB of the larger manager", m.resident},
 		{"seconds of another tenant's update, p50", median(func(c manyCost) float64 { return c.tenant })},
 		{"seconds of another tenant's update, max", quantile(each(m.costs[kind], func(c manyCost) float64 { return c.tenant }), 1)},
 	}
-	return column{name: m.way, figures: append(figures, beside.figures()...)}
+	counted := counterFigures(m.costs[kind], func(c manyCost) counters { return c.counters })
+	return column{name: m.way, figures: slices.Concat(figures, counted, m.memory.figures(), beside.figures())}
 }

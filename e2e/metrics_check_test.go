@@ -11,6 +11,8 @@ func TestWritesAreCounted(t *testing.T) {
 # TYPE apiserver_request_total counter
 apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="PATCH",version="v1"} 5
 apiserver_request_total{code="409",component="apiserver",dry_run="",group="apps",resource="replicasets",scope="resource",subresource="",verb="PUT",version="v1"} 3
+apiserver_request_total{code="404",component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="DELETE",version="v1"} 23
+apiserver_request_total{code="422",component="apiserver",dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="POST",version="v1"} 29
 apiserver_request_total{code="201",component="apiserver",dry_run="",group="events.k8s.io",resource="events",scope="resource",subresource="",verb="POST",version="v1"} 7
 apiserver_request_total{code="201",component="apiserver",dry_run="All",group="",resource="pods",scope="resource",subresource="",verb="POST",version="v1"} 11
 apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="cluster",subresource="",verb="LIST",version="v1"} 13
@@ -20,8 +22,20 @@ apiserver_request_total{code="201",component="apiserver",dry_run="",group="autho
 	if err != nil {
 		t.Fatal(err)
 	}
-	if count, err := writesOf(server); err != nil || count != (counters{writes: 8, events: 7, refused: 3}) {
-		t.Errorf("%+v, %v", count, err)
+	want := counters{writes: 60, events: 7, refused: 55}
+	want.refusals[kindOfRefusal("PUT", "replicasets")], want.refusals[kindOfRefusal("DELETE", "pods")] = 3, 23
+	want.refusals[len(refusable)] = 29
+	count, err := writesOf(server)
+	if err != nil || count != want {
+		t.Errorf("%+v instead of %+v, %v", count, want, err)
+	}
+	before := counters{writes: 0, events: 1, refused: 1}
+	before.refusals[kindOfRefusal("DELETE", "pods")] = 2
+	want = counters{writes: 20, events: 2, refused: 18}
+	want.refusals[kindOfRefusal("PUT", "replicasets")], want.refusals[kindOfRefusal("DELETE", "pods")] = 1, 7
+	want.refusals[len(refusable)] = 29. / 3
+	if got := count.since(before).per(3); got != want {
+		t.Errorf("%+v a pod instead of %+v", got, want)
 	}
 }
 

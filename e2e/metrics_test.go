@@ -59,25 +59,44 @@ func labelOf(series *dto.Metric, name string) string {
 
 // counters only ever grow. NaN stands for a counter that cannot be read.
 type counters struct {
-	writes, events float64 // requests to the API server; those for events are counted apart
-	refused        float64 // the writes that it refused
-	held           float64 // native writes held by Stayput
-	cpu            float64 // seconds used by the managers
+	writes, events float64                     // requests to the API server; those for events are counted apart
+	refused        float64                     // the writes that it refused
+	refusals       [len(refusable) + 1]float64 // the same by kind, and in the end all others
+	held           float64                     // native writes held by Stayput
+	cpu            float64                     // seconds used by the managers
+}
+
+// refusable are the writes whose refusals are counted apart: those that native controllers send while an update is made in place.
+var refusable = [...]struct{ verb, resource, name string }{
+	{"PUT", "replicasets", "PUT of ReplicaSets"},
+	{"PUT", "deployments", "PUT of Deployments"},
+	{"DELETE", "replicasets", "DELETE of ReplicaSets"},
+	{"DELETE", "pods", "DELETE of pods"},
+	{"POST", "pods", "POST of pods"},
 }
 
 func (c counters) since(before counters) counters {
-	return counters{
-		writes:  c.writes - before.writes,
-		events:  c.events - before.events,
-		refused: c.refused - before.refused,
-		held:    c.held - before.held,
-		cpu:     c.cpu - before.cpu,
-	}
+	return c.with(before, func(now, before float64) float64 { return now - before })
 }
 
 // per divides the counters by the number of pods.
 func (c counters) per(pods float64) counters {
-	return counters{writes: c.writes / pods, events: c.events / pods, refused: c.refused / pods, held: c.held / pods, cpu: c.cpu / pods}
+	return c.with(c, func(count, _ float64) float64 { return count / pods })
+}
+
+// with combines each counter with that of other counters.
+func (c counters) with(other counters, combine func(a, b float64) float64) counters {
+	all := counters{
+		writes:  combine(c.writes, other.writes),
+		events:  combine(c.events, other.events),
+		refused: combine(c.refused, other.refused),
+		held:    combine(c.held, other.held),
+		cpu:     combine(c.cpu, other.cpu),
+	}
+	for kind := range all.refusals {
+		all.refusals[kind] = combine(c.refusals[kind], other.refusals[kind])
+	}
+	return all
 }
 
 // writing are the verbs of write requests.
@@ -97,12 +116,12 @@ func writesOf(server scraped) (counters, error) {
 		if err != nil {
 			return counters{}, fmt.Errorf("the code of a request: %w", err)
 		}
-		count.add(resource, code, amount(series))
+		count.add(labelOf(series, "verb"), resource, code, amount(series))
 	}
 	return count, nil
 }
 
-func (c *counters) add(resource string, code int, requests float64) {
+func (c *counters) add(verb, resource string, code int, requests float64) {
 	if resource == "events" {
 		c.events += requests
 		return
@@ -110,5 +129,16 @@ func (c *counters) add(resource string, code int, requests float64) {
 	c.writes += requests
 	if code >= http.StatusBadRequest {
 		c.refused += requests
+		c.refusals[kindOfRefusal(verb, resource)] += requests
 	}
+}
+
+// kindOfRefusal returns the place of a refused write in counters.refusals.
+func kindOfRefusal(verb, resource string) int {
+	for kind, write := range refusable {
+		if write.verb == verb && write.resource == resource {
+			return kind
+		}
+	}
+	return len(refusable)
 }
