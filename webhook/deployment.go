@@ -27,7 +27,7 @@ func (h templateEdits) decideDeployment(ctx context.Context, req admission.Reque
 		return editDecision{}, err
 	}
 	h.addBudgets(ctx, req, &rollout.Seen)
-	decided := editDecisionOf(rollout.DecideEdit(before.Spec.Template))
+	decided := editDecisionOf(rollout.Preview(before.Spec.Template))
 	decided.kept = kept
 	return decided, nil
 }

@@ -26,7 +26,7 @@ func (h templateEdits) decideRevised(
 		return editDecision{}, err
 	}
 	h.addBudgets(ctx, req, &rollout.Seen)
-	return editDecisionOf(rollout.DecideEdit(before.Spec.Template)), nil
+	return editDecisionOf(rollout.Preview(before.Spec.Template)), nil
 }
 
 // refuseControlled refuses the deletion of a pod that is updated in place with a Conflict, after which the native controller tries again. A

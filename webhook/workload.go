@@ -34,7 +34,7 @@ type workload struct {
 
 // editDecision is what a template edit of a managed workload will do.
 type editDecision struct {
-	steps.EditDecision
+	steps.Preview
 	// kept are annotations that stay as they were although the edit changes them: see deployments.Rollout.Undone.
 	kept []patches.EntryChange
 	// text is the line for the decision annotation and the warning; empty if the workload is not managed.
@@ -133,6 +133,7 @@ func (h templateEdits) decideEdit(ctx context.Context, req admission.Request, no
 	decided, err := h.decide(ctx, kind, req, before)
 	if err == nil {
 		decided.Autoscaler = h.aboutAutoscalers(ctx, kind, req, decided)
+		decided.Duration = h.aboutDuration(ctx, kind, req, decided)
 	}
 	return decided, err
 }
@@ -153,6 +154,17 @@ func (h templateEdits) aboutAutoscalers(ctx context.Context, kind observe.Kind, 
 	return about
 }
 
+// aboutDuration returns a line about how long the update takes. How long pods took to start is in the cache.
+func (h templateEdits) aboutDuration(ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision) string {
+	ctx, cancel := context.WithTimeout(ctx, asidePatience)
+	defer cancel()
+	about, err := h.Cached.AboutDuration(ctx, kind, key(req), decided.Preview)
+	if err != nil {
+		h.Log.V(1).Info("Pods could not be read", "namespace", req.Namespace, "name", req.Name, "reason", err.Error())
+	}
+	return about
+}
+
 // addBudgets adds the PodDisruptionBudgets to what was observed. They are only worth a warning: a decision never waits longer for them.
 func (h templateEdits) addBudgets(ctx context.Context, req admission.Request, seen *engine.Snapshot) {
 	ctx, cancel := context.WithTimeout(ctx, asidePatience)
@@ -165,8 +177,8 @@ func (h templateEdits) addBudgets(ctx context.Context, req admission.Request, se
 // asidePatience bounds the wait for what is only worth a warning.
 const asidePatience = time.Second
 
-func editDecisionOf(decided steps.EditDecision) editDecision {
-	return editDecision{EditDecision: decided, text: decided.String()}
+func editDecisionOf(decided steps.Preview) editDecision {
+	return editDecision{Preview: decided, text: decided.String()}
 }
 
 func (j editDecision) decision() decision {

@@ -145,6 +145,7 @@ func (r Rollout) Preview(before apps.Template) steps.Preview {
 	preview := r.Kind.Preview(r.partition())
 	preview.EditDecision = r.DecideEdit(before)
 	preview.AtATime = min(preview.AtATime, preview.Moving())
+	preview.MinReadySeconds = r.Kind.Workload().MinReadySeconds
 	return preview
 }
 

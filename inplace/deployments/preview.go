@@ -38,7 +38,7 @@ func (r Rollout) Preview(before apps.Template) steps.Preview {
 	// The new ReplicaSet need not exist yet, so the template says whether a surge pod finds a node.
 	o.surge = r.surgeOf(r.UpdateRevision(), readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim))
 	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: o.sets.Wanted,
-		AtPartition: r.Seen.Settings.Partition.Keeps(o.sets.Wanted)}
+		AtPartition: r.Seen.Settings.Partition.Keeps(o.sets.Wanted), MinReadySeconds: r.Deployment.Spec.MinReadySeconds}
 	if o.surge.used {
 		preview.SurgePods = min(o.maxSurge(), max(0, preview.Moving()-o.maxUnavailable()))
 	}

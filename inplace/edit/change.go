@@ -3,6 +3,7 @@ package edit
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -171,6 +172,18 @@ const (
 	RecreatePrefix = "recreate: "
 )
 
+// restartsPrefix is before the names of the containers that restart, which end the text.
+const restartsPrefix = "restarts "
+
+// Restarted returns the containers that restart, as far as the text of a decision names them.
+func Restarted(decision string) []string {
+	if _, names, restarts := strings.Cut(decision, restartsPrefix); restarts && strings.HasPrefix(decision, InPlacePrefix) {
+		names, _, _ = strings.Cut(names, ", and ")
+		return strings.Split(names, ", ")
+	}
+	return nil
+}
+
 // String returns the decision on one line, for the decision annotation, warnings and events.
 func (c Change) String() string {
 	switch {
@@ -181,7 +194,7 @@ func (c Change) String() string {
 	}
 	does := "no restart"
 	if c.Restarts() {
-		does = "restarts " + inplace.FirstOf(c.restarting(), ", ")
+		does = restartsPrefix + inplace.FirstOf(c.Restarting(), ", ")
 	}
 	if c.Containers.Resizes() {
 		does = "resizes " + inplace.FirstOf(c.resizing(), ", ") + ", " + does
@@ -189,8 +202,8 @@ func (c Change) String() string {
 	return InPlacePrefix + does
 }
 
-// restarting returns the names of the containers that restart.
-func (c Change) restarting() []string { return c.Containers.named(ContainerChange.Restarts) }
+// Restarting returns the names of the containers that restart.
+func (c Change) Restarting() []string { return c.Containers.named(ContainerChange.Restarts) }
 
 // resizing returns the names of the containers that get other CPU or memory.
 func (c Change) resizing() []string { return c.Containers.named(ContainerChange.Resizes) }

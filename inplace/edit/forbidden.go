@@ -96,7 +96,7 @@ func short(path string) string {
 
 // podReasons returns why pods of this template cannot take a change that other pods could take.
 func podReasons(spec corev1.PodSpec, change Change) inplace.Reasons {
-	restarts, labels, annotations := change.restarting(), keysOf(change.Labels), keysOf(change.Annotations)
+	restarts, labels, annotations := change.Restarting(), keysOf(change.Labels), keysOf(change.Annotations)
 	slices.Sort(restarts)
 	var reasons inplace.Reasons
 	for at, container := range living(&spec) {

@@ -33,6 +33,8 @@ type EditDecision struct {
 	Autoscaler string
 	// Hooks is one line about pre-restart hooks that pods wait for, or do not; empty if there are none.
 	Hooks string
+	// Duration is one line about how long the update takes; empty if that is unknown, or if it takes seconds.
+	Duration string
 	// Budget is one line about a PodDisruptionBudget that can never allow the update; empty if none is known.
 	Budget string
 }
@@ -89,7 +91,7 @@ func RecordDecision(workload metav1.Object, decision string, others ...patches.E
 func (j EditDecision) Notices() []string {
 	asides := []string{j.AboutPartition()}
 	if j.InPlace() {
-		asides = append(asides, j.Change.VariablesRead, j.Change.InitContainersNotRerun, j.Deadline, j.Autoscaler, j.Hooks, j.Budget)
+		asides = append(asides, j.Change.VariablesRead, j.Change.InitContainersNotRerun, j.Deadline, j.Autoscaler, j.Hooks, j.Budget, j.Duration)
 	}
 	return slices.DeleteFunc(asides, func(aside string) bool { return aside == "" })
 }
@@ -98,7 +100,7 @@ func (j EditDecision) Notices() []string {
 func IsNotice(line string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
 	prefixes := []string{PartitionPrefix, edit.AboutVariables, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix, HooksPrefix,
-		BudgetPrefix, WindowPrefix, inplace.NotManagedPrefix}
+		BudgetPrefix, DurationPrefix, WindowPrefix, inplace.NotManagedPrefix}
 	return slices.ContainsFunc(prefixes, begins)
 }
 
@@ -118,6 +120,9 @@ const DeadlinePrefix = "progressDeadlineSeconds of "
 
 // BudgetPrefix is the prefix of the line about a PodDisruptionBudget.
 const BudgetPrefix = "PodDisruptionBudget "
+
+// DurationPrefix is the prefix of the line about how long the update takes.
+const DurationPrefix = "takes about "
 
 // PartitionPrefix is the prefix of the line from AboutPartition.
 const PartitionPrefix = "partition "
@@ -161,6 +166,8 @@ type Preview struct {
 	AtPartition int
 	// AtATime is how many of the others restart side by side, if any do.
 	AtATime int
+	// MinReadySeconds is how long a pod must be Ready until the next one may restart.
+	MinReadySeconds int32
 	// SurgePods is how many more pods there are during the update, at most.
 	SurgePods int
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/statefulsets"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // Kinds has the kinds of workloads that are updated in place. From it follows what Stayput watches, caches and indexes, which edits and
@@ -97,6 +98,18 @@ func (k Kind) Edited(ctx context.Context, r Reader, workload client.Object) (eng
 		return r.WithoutPods().RolloutOf(ctx, deployment)
 	}
 	return k.RolloutOf(ctx, r, workload)
+}
+
+// AboutDuration returns a line about how long the previewed update of a workload takes: see engine.Snapshot.AboutDuration.
+func (r Reader) AboutDuration(ctx context.Context, kind Kind, key types.NamespacedName, preview steps.Preview) (string, error) {
+	if !preview.InPlace() || !preview.Change.Restarts() {
+		return "", nil
+	}
+	stored, err := kind.Source(r.WithoutNodes())(ctx, key)
+	if stored == nil || err != nil {
+		return "", err
+	}
+	return stored.Snapshot().AboutDuration(preview, preview.Moving(), preview.Change.Restarting()), nil
 }
 
 // Holder returns the object that links a pod, or a pre-pull pod, to its workload: the revision that controls it, or the pod itself if no

@@ -223,6 +223,9 @@ func preview(
 		return preview, nil, err
 	}
 	preview = rollout.Preview(*was.PodTemplate())
+	if preview.Duration, err = reader.AboutDuration(ctx, kind, key, preview); utilerrors.FilterOut(err, apierrors.IsForbidden) != nil {
+		return preview, nil, err
+	}
 	preview.Autoscaler, err = reader.AboutAutoscalers(ctx, kind, key, preview.Change)
 	return preview, aboutSettings(kind, rollout), utilerrors.FilterOut(err, apierrors.IsForbidden)
 }

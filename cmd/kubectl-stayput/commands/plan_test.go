@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -90,6 +91,30 @@ func at(partition string, object map[string]any) map[string]any {
 // halfKept is Stayput's warning about a partition of 50%.
 const halfKept = "partition 50%: so many pods stay at the current revision until the partition is lowered or removed, " +
 	"or Stayput is uninstalled"
+
+// TestPlanSaysHowLong: the pods became Ready 20 s after their containers had started.
+func TestPlanSaysHowLong(t *testing.T) {
+	objects := stored("in-place")
+	objects[inShop+"replicasets/old"] = revision("old", "app:1", 4, nil)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		objects["/api/v1/namespaces/shop/pods/"+name] = readyAfter(20*time.Second, pod(name, "old", "app:1", true))
+	}
+	const want = "restarts app in 4 pods, 1 at a time; takes about 1m20s: 4 × 20s to start, 1 at a time; " +
+		"stops and drains (2s behind a Service) come on top"
+	s := serve(t, objects)
+	said, _ := s.run("plan", "-n", "shop", "-f", s.file(written("Deployment", "web", otherImage)))
+	if !strings.Contains(strings.Join(strings.Fields(said.out), " "), want) {
+		t.Errorf("%q is missing in:\n%s\n%s", want, said.out, said.err)
+	}
+}
+
+// readyAfter returns the pod as one that became Ready so long after its containers had started.
+func readyAfter(took time.Duration, pod *corev1.Pod) *corev1.Pod {
+	start := time.Unix(1767262800, 0)
+	pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(start.Add(took))
+	pod.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(start)
+	return pod
+}
 
 func TestPlan(t *testing.T) {
 	tests := map[string]struct {

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/steps"
@@ -65,13 +67,25 @@ func (s sight) update() string {
 	case decision.Waits:
 		return "waits, and no pod is replaced: " + decision.Reasons.String() + "; " + counts
 	case engine.Marked(s.rollout):
-		return "in place, " + counts
+		return "in place, " + counts + s.rest()
 	case s.done:
 		return "none, " + counts
 	case len(decision.Reasons) > 0:
 		return "native: " + decision.Reasons.String() + "; " + counts
 	}
 	return "not begun by Stayput, " + counts
+}
+
+// rest returns how long the rest of the update takes; empty if the pods do not say.
+func (s sight) rest() string {
+	workload, snapshot := s.rollout.Workload(), s.rollout.Snapshot()
+	left := s.are(podstate.Waiting) + s.are(podstate.Updating)
+	preview := s.rollout.Preview(*workload.(apps.Workload).PodTemplate())
+	about := snapshot.AboutDuration(preview, left, edit.Restarted(steps.DecidedOn(workload, s.rollout.TemplateHash())))
+	if about == "" {
+		return ""
+	}
+	return "; the rest " + about
 }
 
 func (s sight) counts() string {

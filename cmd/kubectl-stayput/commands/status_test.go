@@ -119,6 +119,20 @@ Events (UTC):
 	}
 }
 
+// TestStatusSaysHowLong: a pod of each revision says how long its container takes to start. Three pods are left.
+func TestStatusSaysHowLong(t *testing.T) {
+	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
+	for _, name := range []string{"a", "d"} {
+		readyAfter(9*time.Second, objects["/api/v1/namespaces/shop/pods/"+name].(*corev1.Pod))
+	}
+	said, _ := serve(t, objects).run("status", "deploy/web", "-n", "shop")
+	want := "Update:     in place, 1 of 4 pods updated; the rest takes about 27s: 3 × 9s to start, 1 at a time; " +
+		"stops and drains (2s behind a Service) come on top\n"
+	if !strings.Contains(said.out, want) {
+		t.Errorf("%q is missing in:\n%s%s", want, said.out, said.err)
+	}
+}
+
 // TestStatusAtAPartition checks that a pod that was taken out of service, but not patched, is at the partition as well.
 func TestStatusAtAPartition(t *testing.T) {
 	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
