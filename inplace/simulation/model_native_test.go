@@ -371,6 +371,9 @@ func saturated(d *apps.Deployment, newRS *apps.ReplicaSet) bool {
 
 // scaleProportionally gives the leftovers to the largest. Of those of the same size, the newest grows first, and the oldest shrinks first.
 func (c *deploymentController) scaleProportionally(d *apps.Deployment, sets []*apps.ReplicaSet) error {
+	if len(sets) == 0 { // the Deployment is paused, and all old ones were cleaned up
+		return nil
+	}
 	add := apps.Desired(d) + d.MaxSurge() - sumReplicas(sets)
 	if apps.Desired(d) == 0 {
 		add = -sumReplicas(sets)
