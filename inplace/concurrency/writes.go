@@ -6,9 +6,10 @@ import (
 )
 
 const (
-	// leastWrites and MostWrites limit the bound. It begins with the least, so that the first writes show how quick writes can be.
+	// leastWrites is the least bound. It begins there, so that the first writes show how quick writes can be.
 	leastWrites = 2
-	MostWrites  = 64
+	// MostWrites is the largest bound.
+	MostWrites = 64
 	// slow is how many times as long as the best one of its kind a write may take.
 	slow = 3
 	// falls is what is left of the bound if the writes of a round were slow.
