@@ -67,10 +67,14 @@ func (h holding) markHolds(ctx context.Context, reader observe.Reader, rs client
 	return fallback == (revisions.Fallback{}), err
 }
 
-// moves reports whether Stayput moves the pods of the ReplicaSet's Deployment, or did so until the Deployment was deleted.
-func (h holding) moves(ctx context.Context, reader observe.Reader, key types.NamespacedName) (bool, error) {
+// moving returns the rollout of the ReplicaSet's Deployment if Stayput moves its pods, or did so until the Deployment was deleted; otherwise
+// nil.
+func (h holding) moving(ctx context.Context, reader observe.Reader, key types.NamespacedName) (*deployments.Rollout, error) {
 	rollout, err := rolloutWith(ctx, reader, key)
-	return rollout != nil && (h.holds(rollout) || rollout.Deleting()), err
+	if rollout == nil || err != nil || !h.holds(rollout) && !rollout.Deleting() {
+		return nil, err
+	}
+	return rollout, nil
 }
 
 // rolloutWith reads the rollout that the ReplicaSet is part of; nil if there is none.

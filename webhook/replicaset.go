@@ -94,19 +94,23 @@ func (h nativeWrites) validateScaling(ctx context.Context, req admission.Request
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
-	stays, err := h.either(func(reader observe.Reader) (bool, error) { return h.moves(ctx, reader.WithoutPods(), key(req)) })
+	var moving *deployments.Rollout
+	stays, err := h.either(func(reader observe.Reader) (moves bool, err error) {
+		moving, err = h.moving(ctx, reader.WithoutPods(), key(req))
+		return moving != nil, err
+	})
 	if err != nil || !stays {
 		return allow(), err
 	}
-	return deny(held, h.scalingRefused(ctx, req)), nil
+	return deny(held, h.scalingRefused(ctx, req, moving)), nil
 }
 
 // scalingRefused returns a Conflict, which the Deployment controller takes without an event. The controller retries later, unless a retry
 // would be superfluous, or too often.
-func (h nativeWrites) scalingRefused(ctx context.Context, req admission.Request) *apierrors.StatusError {
+func (h nativeWrites) scalingRefused(ctx context.Context, req admission.Request, moving *deployments.Rollout) *apierrors.StatusError {
 	why := errors.New("stayput moves the pods of this Deployment in place; its replicas are held meanwhile")
 	refused := apierrors.NewConflict(appsv1.Resource("replicasets"), req.Name, why)
-	if !h.retried(ctx, req) {
+	if !h.retried(ctx, req, moving) {
 		refused.ErrStatus.Details.Causes = []metav1.StatusCause{
 			{Type: corev1.NamespaceTerminatingCause, Message: "to be tried again with the next event"},
 		}
@@ -115,30 +119,20 @@ func (h nativeWrites) scalingRefused(ctx context.Context, req admission.Request)
 }
 
 // retried reports whether the Deployment controller is to retry a refused scaling by itself: because no event is to come that makes it look
-// again, or because what ended the hold was one. An update that may wait for days gets few retries.
-func (h nativeWrites) retried(ctx context.Context, req admission.Request) bool {
-	if h.eventToCome(ctx, req) {
+// again, or because what ended the hold was one. An update that may wait for days gets few retries. What the request says of the ReplicaSet
+// saves the API server most live reads.
+func (h nativeWrites) retried(ctx context.Context, req admission.Request, moving *deployments.Rollout) bool {
+	if rs, err := decode[apps.ReplicaSet](req.OldObject); err == nil && moving.BegunLately() && deployments.EventToCome(rs) {
 		return false
 	}
-	rollout, err := rolloutWith(ctx, h.Live.WithoutPods(), key(req))
-	held := rollout != nil && (h.holds(rollout) || rollout.Deleting())
+	live, err := h.moving(ctx, h.Live.WithoutPods(), key(req))
 	switch {
-	case err != nil, !held:
+	case err != nil, live == nil:
 		return true
-	case rollout.BegunLately():
-		return !rollout.EventToCome()
+	case live.BegunLately():
+		return !live.EventToCome()
 	}
-	return h.retries.allow(rollout.Deployment.UID, time.Now())
-}
-
-// eventToCome reports whether an event is to come by what the request says of the ReplicaSet, which saves the API server most live reads.
-func (h nativeWrites) eventToCome(ctx context.Context, req admission.Request) bool {
-	rs, err := decode[apps.ReplicaSet](req.OldObject)
-	if err != nil || !deployments.EventToCome(rs) {
-		return false
-	}
-	rollout, err := rolloutWith(ctx, h.Cached.WithoutPods(), key(req))
-	return err == nil && rollout != nil && rollout.BegunLately()
+	return h.retries.allow(live.Deployment.UID, time.Now())
 }
 
 // validateCleanup keeps revisionHistoryLimit from deleting a ReplicaSet to which a pod is just moving: the garbage collector would delete

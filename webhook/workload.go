@@ -139,38 +139,42 @@ func (h templateEdits) decideEdit(ctx context.Context, req admission.Request, no
 }
 
 // aboutAutoscalers returns a line about the namespace's autoscalers if the edit restarts containers in place. No cache has autoscalers:
-// each changes its status up to four times a minute, and edits of templates are rare. A decision never waits longer for them than for other
-// asides.
-func (h templateEdits) aboutAutoscalers(ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision) string {
+// each changes its status up to four times a minute, and edits of templates are rare.
+func (h templateEdits) aboutAutoscalers(
+	ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision,
+) (about string) {
 	if !decided.InPlace() {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, asidePatience)
-	defer cancel()
-	about, err := h.Live.AboutAutoscalers(ctx, kind, key(req), decided.Change)
-	if err != nil {
-		h.Log.V(1).Info("Autoscalers could not be read", "namespace", req.Namespace, "name", req.Name, "reason", err.Error())
-	}
+	h.aside(ctx, req, "Autoscalers", func(ctx context.Context) (err error) {
+		about, err = h.Live.AboutAutoscalers(ctx, kind, key(req), decided.Change)
+		return err
+	})
 	return about
 }
 
 // aboutDuration returns a line about how long the update takes. How long pods took to start is in the cache.
-func (h templateEdits) aboutDuration(ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision) string {
-	ctx, cancel := context.WithTimeout(ctx, asidePatience)
-	defer cancel()
-	about, err := h.Cached.AboutDuration(ctx, kind, key(req), decided.Preview)
-	if err != nil {
-		h.Log.V(1).Info("Pods could not be read", "namespace", req.Namespace, "name", req.Name, "reason", err.Error())
-	}
+func (h templateEdits) aboutDuration(
+	ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision,
+) (about string) {
+	h.aside(ctx, req, "Pods", func(ctx context.Context) (err error) {
+		about, err = h.Cached.AboutDuration(ctx, kind, key(req), decided.Preview)
+		return err
+	})
 	return about
 }
 
-// addBudgets adds the PodDisruptionBudgets to what was observed. They are only worth a warning: a decision never waits longer for them.
+// addBudgets adds the PodDisruptionBudgets to what was observed.
 func (h templateEdits) addBudgets(ctx context.Context, req admission.Request, seen *engine.Snapshot) {
+	h.aside(ctx, req, "PodDisruptionBudgets", func(ctx context.Context) error { return h.Live.WithBudgets(ctx, req.Namespace, seen) })
+}
+
+// aside reads what is only worth a warning: a decision is made without it if that fails or takes longer than asidePatience.
+func (h templateEdits) aside(ctx context.Context, req admission.Request, what string, read func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, asidePatience)
 	defer cancel()
-	if err := h.Live.WithBudgets(ctx, req.Namespace, seen); err != nil {
-		h.Log.V(1).Info("PodDisruptionBudgets could not be read", "namespace", req.Namespace, "name", req.Name, "reason", err.Error())
+	if err := read(ctx); err != nil {
+		h.Log.V(1).Info(what+" could not be read", "namespace", req.Namespace, "name", req.Name, "reason", err.Error())
 	}
 }
 
