@@ -109,15 +109,7 @@ func (w Writer) CarryOut(ctx context.Context, todo []steps.Step) Outcome {
 }
 
 // urgentFirst orders the steps of a lot. Only so many wait for their turns at a time, and urgent ones must not wait behind them.
-func urgentFirst(a, b steps.Step) int {
-	if steps.Urgent(a) == steps.Urgent(b) {
-		return 0
-	}
-	if steps.Urgent(a) {
-		return -1
-	}
-	return 1
-}
+func urgentFirst(a, b steps.Step) int { return inplace.TrueFirst(steps.Urgent(a), steps.Urgent(b)) }
 
 // attempt is the result of one step.
 type attempt struct {
