@@ -68,24 +68,22 @@ func managersUse(ctx context.Context) use {
 		cpu:  sum(valuesOf(all, "process_cpu_seconds_total")),
 		memory: memory{
 			resident:  quantile(valuesOf(all, "process_resident_memory_bytes"), 1) / (1 << 20),
-			anonymous: quantile(anonymousOf(managerProgram), 1),
+			anonymous: quantile(anonymousOf(managerCommand), 1),
 		},
 	}
 }
 
-// managerProgram is the name of the managers' executable.
-const managerProgram = "stayput"
+// managerCommand is how the command line of a manager begins. Its image has one program, as those of the tests' applications have.
+const managerCommand = "/app\x00manager\x00"
 
 var anonymousMemory = regexp.MustCompile(`(?m)^RssAnon:\s*(\d+) kB$`)
 
-// anonymousOf returns the anonymous memory of each process of this machine that runs the program, in MiB. No metric has it.
-func anonymousOf(program string) []float64 {
+// anonymousOf returns the anonymous memory of each process of this machine whose command line begins so, in MiB. No metric has it.
+func anonymousOf(command string) []float64 {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var all []float64
 	for _, line := range lines {
-		content, _ := os.ReadFile(line)
-		called, _, _ := strings.Cut(string(content), "\x00")
-		if filepath.Base(called) != program {
+		if content, _ := os.ReadFile(line); !strings.HasPrefix(string(content), command) {
 			continue
 		}
 		if kib := firstIn(filepath.Join(filepath.Dir(line), "status"), anonymousMemory); kib != "" {
