@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// BenchmarkStrangers measures what the policies cost the API server in a namespace that nobody has labelled: what a pod costs from its
-// creation to its end, and what an edit of a Deployment costs.
+// BenchmarkStrangers measures what the policies cost the API server in a namespace without the label: what a pod costs from its creation to
+// its end, and what an edit of a Deployment costs.
 func BenchmarkStrangers(b *testing.B) {
 	named := func(name string, groups ...string) user.Info { return &user.DefaultInfo{Name: name, Groups: groups} }
 	controller := func(name string) user.Info { return named("system:serviceaccount:kube-system:" + name) }
