@@ -67,8 +67,8 @@ func (h holding) markHolds(ctx context.Context, reader observe.Reader, rs client
 	return fallback == (revisions.Fallback{}), err
 }
 
-// moving returns the rollout of the ReplicaSet's Deployment if Stayput moves its pods, or did so until the Deployment was deleted; otherwise
-// nil.
+// moving returns the rollout of the ReplicaSet's Deployment if Stayput moves its pods, or did so until the Deployment was deleted. It
+// returns nil otherwise.
 func (h holding) moving(ctx context.Context, reader observe.Reader, key types.NamespacedName) (*deployments.Rollout, error) {
 	rollout, err := rolloutWith(ctx, reader, key)
 	if rollout == nil || err != nil || !h.holds(rollout) && !rollout.Deleting() {
