@@ -19,7 +19,7 @@ import (
 )
 
 // perKill is how many workloads are being updated when the managers are killed. Each of them counts as a kill.
-const perKill = 48
+const perKill = 24
 
 // TestKilled kills all managers for good in the middle of updates, until $KILLS updates have been in progress then. The workloads are
 // Deployments, DaemonSets, and StatefulSets of both pod management policies, half of them behind Services. Within half a minute no pod is
@@ -138,7 +138,7 @@ func (s *group) rollOut() {
 	}
 }
 
-// edit changes the image of all workloads at once, and waits for at most the time that most of the updates take.
+// edit changes the image of all workloads at once, and waits until a random number of their pods is updated, at most one for each.
 func (s *group) edit(random *rand.Rand) {
 	s.Helper()
 	s.edits++
@@ -152,7 +152,26 @@ func (s *group) edit(random *rand.Rand) {
 	if err := edits.Wait(); err != nil {
 		s.Fatal(err)
 	}
-	time.Sleep(time.Duration(random.Int64N(int64(6 * time.Second))))
+	s.updated(random.IntN(len(s.names) + 1))
+}
+
+// updated waits until that many pods are updated.
+func (s *group) updated(pods int) {
+	s.Helper()
+	s.wait(fmt.Sprintf("%d updated pods", pods), func(now world) error {
+		updated := 0
+		for _, of := range now.workloads() {
+			for _, pod := range of.pods {
+				if imagesOf(pod.Spec)["app"] == s.image() && of.updated(pod) {
+					updated++
+				}
+			}
+		}
+		if updated < pods {
+			return fmt.Errorf("there are %d", updated)
+		}
+		return nil
+	})
 }
 
 // killManagers kills the managers before they can end anything, and keeps them away. It returns the states of the updates in progress.

@@ -37,6 +37,7 @@ func disturbances(t *testing.T) {
 	t.Run("every manager gone, one pod", requestWithoutManagers)
 	t.Run("leader killed, pods left behind", leftWithoutLeader)
 	t.Run("every manager killed", everyManagerKilled)
+	t.Run("every manager gone, a pod moved", movedPodStays)
 	t.Run("one pod drains", readyIsTakenBack)
 	t.Run("node tainted", func(t *testing.T) {
 		long(t)

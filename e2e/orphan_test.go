@@ -5,6 +5,9 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +35,32 @@ func everyManagerKilled(t *testing.T) {
 				killedWhen(t, phase, drain, create)
 			})
 		}
+	}
+}
+
+// movedPodStays: the ReplicaSet controller deletes no pod that has moved and is out of service, even if no manager answers, since it may
+// have decided on an older cache. Once the pod's kubelet has put it back into service, the controller may.
+func movedPodStays(t *testing.T) {
+	long(t)
+	s := newScenario(t, labelled)
+	s.create(web(1))
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	t.Cleanup(func() { restoreManagers(t) })
+	removeManagers(s)
+	pod := slices.Collect(maps.Values(s.pods("web")))[0]
+	deletes := func() error {
+		_, _, err := kubectl(s.Context(), "", "delete", "pod", pod.Name, "-n", s.namespace, "--dry-run=server",
+			"--as=system:serviceaccount:kube-system:replicaset-controller")
+		return err
+	}
+	s.kubectl("", "patch", "pod", pod.Name, "--subresource=status", "-p", fmt.Sprintf(
+		`{"status":{"conditions":[{"type":"Ready","status":"False","reason":%q}]}}`, outReason))
+	if err := deletes(); err == nil || !strings.Contains(err.Error(), "moved-pods.stayput.dev") {
+		t.Errorf("the pod is out of service, and its deletion is answered with %v", err)
+	}
+	s.noneStaysOut(time.Now())
+	if err := deletes(); err != nil {
+		t.Errorf("the pod is in service again, and its deletion is refused: %v", err)
 	}
 }
 

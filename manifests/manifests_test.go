@@ -23,8 +23,9 @@ import (
 	"github.com/stayput/stayput/webhook"
 )
 
-// onlyFailing is the path of the only webhooks that fail closed. They are for edits of templates in in-place-only namespaces.
-const onlyFailing = "/validate-in-place-only"
+// onlyFailing is the path of the webhooks that fail closed for edits of templates in in-place-only namespaces. movedPods fails closed as
+// long as the kubelet of a pod has not reported since its patch.
+const onlyFailing, movedPods = "/validate-in-place-only", "moved-pods.stayput.dev"
 
 // call is a mutating or validating webhook, with what both have in common.
 type call struct {
@@ -58,7 +59,7 @@ func TestEveryWebhookIsHarmless(t *testing.T) {
 }
 
 func failurePolicy(c call) admissionv1.FailurePolicyType {
-	if path(c) == onlyFailing {
+	if path(c) == onlyFailing || c.Name == movedPods {
 		return admissionv1.Fail
 	}
 	return admissionv1.Ignore

@@ -151,13 +151,13 @@ func TestCheckFindsNothing(t *testing.T) {
 		other func(*cluster)
 		says  string
 	}{
-		"as installed":          {func(*cluster) {}, "webhooks: the API server reaches the managers, and all 15 answer"},
+		"as installed":          {func(*cluster) {}, "webhooks: the API server reaches the managers, and all 16 answer"},
 		"a dry run":             {func(*cluster) {}, "writes: a dry run in namespace shop passed through the webhooks"},
 		"on 1.35 of a vendor":   {func(c *cluster) { c.version = "v1.35.2-gke.1200" }, "Kubernetes: v1.35.2-gke.1200"},
 		"with the flag":         {func(c *cluster) { c.with(controllerManagerWith(credentials)) }, "native controllers: they have"},
 		"a certificate by hand": {func(c *cluster) { c.certificate = nil }, "certificate: no Certificate waits"},
 		"without cert-manager":  {func(c *cluster) { c.certificate, c.noCertManager = nil, true }, "certificate: no Certificate waits"},
-		"API servers only":      {func(c *cluster) { c.callers = tls.RequireAnyClientCert }, "all 15 answer"},
+		"API servers only":      {func(c *cluster) { c.callers = tls.RequireAnyClientCert }, "all 16 answer"},
 		"another account":       {func(c *cluster) { c.account = "in-place-updates" }, "rights: the managers may do all"},
 		"no namespace labelled": {without[*corev1.Namespace]("shop"), "labels: labelled namespaces: 0"},
 		"two namespaces":        {func(c *cluster) { c.with(labelled("till", "in-place-only")) }, "labels: labelled namespaces: 2"},

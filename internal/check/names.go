@@ -26,7 +26,7 @@ var hookNames = []string{mutating + "edits.stayput.dev", mutating + "new-replica
 	validating + "in-place-only-statefulsets.stayput.dev",
 	validating + "replicasets.stayput.dev", validating + "throttled-replicasets.stayput.dev", validating + "completions.stayput.dev",
 	validating + "revisions.stayput.dev", validating + "new-pods.stayput.dev", validating + "pods.stayput.dev",
-	validating + "throttled-pods.stayput.dev"}
+	validating + "moved-pods.stayput.dev", validating + "throttled-pods.stayput.dev"}
 
 const mutating, validating = "mutating webhook ", "validating webhook "
 

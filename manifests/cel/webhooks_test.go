@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -99,6 +100,42 @@ func TestWebhooksKnowWhatIsOutOfService(t *testing.T) {
 		}
 		if deletions.calls(t, old, nil, replicaSets) != out {
 			t.Errorf("%s: the deletion is throttled %t", name, !out)
+		}
+	}
+}
+
+// TestMovedPodsAreForOneWebhook checks that API servers ask about each deletion by a controller of pods once, and that the webhook that fails
+// closed is only for deletions by the ReplicaSet controller of pods that have moved, and are out of service or have not been seen by their
+// kubelets since.
+func TestMovedPodsAreForOneWebhook(t *testing.T) {
+	moved, all := compileWebhook(t, "moved-pods.stayput.dev"), compileWebhook(t, "pods.stayput.dev")
+	out := []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: readiness.ReasonUpdating}}
+	for name, test := range map[string]struct {
+		move                 string
+		generation, observed int64
+		conditions           []corev1.PodCondition
+		want                 bool
+	}{
+		"no status yet":                   {generation: 1},
+		"never moved, out of service":     {generation: 2, observed: 1, conditions: out},
+		"moved, and its kubelet saw that": {move: "{}", generation: 2, observed: 2},
+		"moved, and its kubelet did not":  {move: "{}", generation: 3, observed: 2, want: true},
+		"moved, out of service":           {move: "{}", generation: 3, observed: 3, conditions: out, want: true},
+		"no generations":                  {move: "{}"},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{ObservedGeneration: test.observed, Conditions: test.conditions}}
+		if pod.Generation = test.generation; test.move != "" {
+			pod.Annotations = map[string]string{inplace.AnnotationMove: test.move}
+		}
+		for _, controller := range []string{"replicaset-controller", "daemon-set-controller", "statefulset-controller", "generic-garbage-collector"} {
+			by := &user.DefaultInfo{Name: inplace.NativeController(controller)}
+			fails, ignores := moved.calls(t, pod, nil, by), all.calls(t, pod, nil, by)
+			if want := test.want && controller == "replicaset-controller"; fails != want {
+				t.Errorf("%s: a deletion by the %s fails without an answer: %t", name, controller, fails)
+			}
+			if want := controller != "generic-garbage-collector"; fails != ignores != want {
+				t.Errorf("%s: of a deletion by the %s two webhooks are asked, or none: %t, %t", name, controller, fails, ignores)
+			}
 		}
 	}
 }
