@@ -94,7 +94,7 @@ func TestRelabelled(t *testing.T) {
 		{nil, nil, false},
 		{labels("in-place", "10m"), labels("in-place", "1s"), true},
 		{inPlace, labels("in-place", "1s"), true},
-		{map[string]string{inplace.AnnotationSurge: "always"}, map[string]string{inplace.AnnotationSurge: "never"}, true},
+		{map[string]string{inplace.AnnotationSurge: "replace"}, map[string]string{inplace.AnnotationSurge: "never"}, true},
 		{map[string]string{inplace.LabelKinds: "deployments"}, nil, true},
 		{map[string]string{inplace.AnnotationLocked: "drain"}, nil, true},
 		{nil, map[string]string{inplace.AnnotationMaintenanceWindow: "always"}, true},

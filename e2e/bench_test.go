@@ -159,9 +159,9 @@ func (r race) sides(t *testing.T) []*side {
 		sides = append(sides, &side{way: "native", scenario: newScenario(t, unlabelled), edit: (*side).editTemplate})
 	}
 	if r.service && r.native {
-		always := maps.Clone(labels)
-		always[surgeSetting] = "always"
-		sides = append(sides, &side{way: "in place, surge", scenario: newScenario(t, always), edit: (*side).editTemplate, drain: r.drain})
+		replacing := maps.Clone(labels)
+		replacing[surgeSetting] = "replace"
+		sides = append(sides, &side{way: "in place, replace", scenario: newScenario(t, replacing), edit: (*side).editTemplate, drain: r.drain})
 	}
 	sides = append(sides, &side{way: "in place", scenario: newScenario(t, labels), edit: (*side).editTemplate, drain: r.drain})
 	if r.bare.name != "" {

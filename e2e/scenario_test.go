@@ -30,8 +30,8 @@ var (
 	unlabelled  map[string]string
 	// surging lets Deployments of which no pod may be unavailable have surge pods during an update.
 	surging = with(labelled, surgeSetting, "needed")
-	// alwaysSurging is a labelled namespace whose Deployments have surge pods wherever maxSurge allows them.
-	alwaysSurging = with(labelled, surgeSetting, "always")
+	// replacing is a labelled namespace whose Deployments have surge pods wherever maxSurge allows them, which stay.
+	replacing = with(labelled, surgeSetting, "replace")
 	// unpulled switches pre-pulls off, so that updates to images that no node can pull begin.
 	unpulled = with(labelled, parallelismSetting, "0")
 )

@@ -38,7 +38,7 @@ func TestEffects(t *testing.T) {
 
 // TestLocks: what a namespace locks counts as if the workload had none.
 func TestLocks(t *testing.T) {
-	workload := map[string]string{AnnotationDrain: "30s", AnnotationSurge: "always"}
+	workload := map[string]string{AnnotationDrain: "30s", AnnotationSurge: "replace"}
 	for list, want := range map[string]string{
 		"drain":         "drain: 5s (namespace, instead of 30s of the workload, which the namespace locks)",
 		"surge , drain": "drain: 5s (namespace, instead of 30s of the workload, which the namespace locks)",

@@ -34,9 +34,9 @@ const (
 	// AnnotationPrePullParallelism is the number of nodes that pull new images at the same time, before containers stop. With "0"
 	// containers stop before the pull.
 	AnnotationPrePullParallelism = "stayput.dev/pre-pull-parallelism"
-	// AnnotationSurge is when surge pods are used. `needed`: only if no pod may be unavailable. `always`: for every Deployment, which
-	// restarts up to `maxSurge` more pods at once. `never`: for none. Pods that take a device, a port of the node, or a volume of one
-	// node get none, unless `maxUnavailable` is an explicit 0.
+	// AnnotationSurge is when surge pods are used. `needed`: only if no pod may be unavailable. `replace`: for every Deployment,
+	// and in the end they take the place of as many old pods, up to `maxSurge`. `never`: for none. Pods that take a device, a port of the
+	// node, or a volume of one node get none, unless `maxUnavailable` is an explicit 0.
 	AnnotationSurge = "stayput.dev/surge"
 	// AnnotationResize says whether CPU and memory change in running pods. By default a container is resized only if its `resizePolicy`
 	// lists that resource, and it restarts only if the policy says so. `in-place` resizes all containers where that is possible, `native`
@@ -116,8 +116,8 @@ var Annotations = []Setting{
 	{Key: AnnotationUpdateLast, Values: "a label selector", Default: "none: no pod goes last", valid: isSelector},
 	{Key: AnnotationUnreachableNodes, Values: quoted(UnreachableNodesSkip, Native), Default: quoted(Native), Kinds: []string{"DaemonSet"},
 		valid: valid(onWith(UnreachableNodesSkip, Native))},
-	{Key: AnnotationSurge, Values: quoted(SurgeNeeded, SurgeAlways, SurgeNever), Default: quoted(SurgeNeeded), Kinds: []string{"Deployment"},
-		valid: valid(oneOf(SurgeNeeded, SurgeAlways, SurgeNever))},
+	{Key: AnnotationSurge, Values: quoted(SurgeNeeded, SurgeReplace, SurgeNever), Default: quoted(SurgeNeeded), Kinds: []string{"Deployment"},
+		valid: valid(oneOf(SurgeNeeded, SurgeReplace, SurgeNever))},
 	{Key: AnnotationPrePullParallelism, Values: "`0` to `1000`", Default: "`10`", valid: valid(parseParallelism)},
 	{Key: AnnotationInPlaceAnnotations, Values: "keys and `prefix/*`, comma-separated", Default: "none: pods are replaced"},
 	{Key: AnnotationRestartAnnotations, Values: "keys and `prefix/*`, comma-separated", Default: "none: pods are replaced"},
@@ -205,13 +205,13 @@ type Surge string
 
 // The values of AnnotationSurge. None is the same as SurgeNever.
 const (
-	SurgeNeeded Surge = "needed" // where no pod may be unavailable
-	SurgeAlways Surge = "always" // wherever maxSurge allows one
-	SurgeNever  Surge = "never"
+	SurgeNeeded  Surge = "needed"  // where no pod may be unavailable
+	SurgeReplace Surge = "replace" // wherever maxSurge allows one; they stay
+	SurgeNever   Surge = "never"
 )
 
 // Allowed reports whether some Deployment may get surge pods.
-func (s Surge) Allowed() bool { return s == SurgeNeeded || s == SurgeAlways }
+func (s Surge) Allowed() bool { return s == SurgeNeeded || s == SurgeReplace }
 
 // Resize says which containers are resized in running pods. It is the value of AnnotationResize.
 type Resize string
@@ -232,7 +232,7 @@ func SettingsOf(namespace, workload map[string]string) Settings {
 		namespace:          namespace,
 		Drain:              value(values, AnnotationDrain, upTo(LongestDrain), DefaultDrain),
 		PrePullParallelism: value(values, AnnotationPrePullParallelism, parseParallelism, DefaultPrePullParallelism),
-		Surge:              value(values, AnnotationSurge, oneOf(SurgeNeeded, SurgeAlways, SurgeNever), SurgeNeeded),
+		Surge:              value(values, AnnotationSurge, oneOf(SurgeNeeded, SurgeReplace, SurgeNever), SurgeNeeded),
 		DisruptionBudgets:  value(values, AnnotationDisruptionBudgets, onWith(DisruptionBudgetsRespect), false),
 		PreRestartTimeout:  value(values, AnnotationPreRestartTimeout, upTo(LongestPreRestartTimeout), DefaultPreRestartTimeout),
 		SkipsUnreachable:   value(values, AnnotationUnreachableNodes, onWith(UnreachableNodesSkip), false),

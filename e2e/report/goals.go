@@ -28,7 +28,7 @@ const (
 
 	native  = "native"
 	inPlace = "in place"
-	surging = "in place, surge"
+	replacing = "in place, replace"
 	floor   = "floor"
 	vpa     = "VPA's way"
 
@@ -94,8 +94,8 @@ func goals() []goal {
 		{"20 pods, 25 %, Service, drain 2 s: seconds", []bound{ratio(twentyServed, seconds, floor, 1.2)}, []cause{ends, planning}},
 		{"beside native, Service, drain 2 s: seconds of 20 pods, 25 %; of 4 pods, default strategy", []bound{
 			ratio(twentyServed, seconds, native, 1), ratio(served, seconds, native, 1)}, []cause{draining}},
-		{"the same with `stayput.dev/surge: always`", []bound{
-			between(twentyServed, seconds, surging, native, 1), between(served, seconds, surging, native, 1)}, []cause{draining}},
+		{"the same with `stayput.dev/surge: replace`", []bound{
+			between(twentyServed, seconds, replacing, native, 1.15), between(served, seconds, replacing, native, 1.15)}, []cause{draining}},
 		{"2 pods that take 10 s to stop, Service, drain 2 s: seconds", []bound{ratio(lingering, seconds, floor, 1.1)}, []cause{surged}},
 		{"one replica with a ReadWriteOnce claim: deadlines passed; seconds",
 			[]bound{plain(claimed, deadlines, 0, ""), ratio(claimed, seconds, floor, 1.3)}, []cause{ends}},

@@ -207,12 +207,14 @@ func toLower(leaving, lowered int) int {
 func (c *changer) exchange() {
 	c.update.Plan.Again(c.surge.noRoomIn)
 	s := surger{observed: c.observed, pace: c.Pace}
-	more, due := s.toAdd(), s.toRemove()
+	more, replaced, due := s.toAdd(), s.toReplace(), s.toRemove()
 	switch newRS := c.sets.New; {
 	case more > 0:
 		c.ledger.Post(newRS.Rs.Name, more, CauseSurge)
 		c.marks[newRS].Surge = SurgeNote(newRS.Surge + more)
 		c.update.Plan.Phase(steps.PhaseScaling, "add surge pods")
+	case len(replaced) > 0:
+		s.replace(replaced)
 	case len(due) > 0:
 		s.remove(due)
 		c.ledger = append(c.ledger, s.ledger...)

@@ -176,7 +176,7 @@ func TestBudgetThatNoSurgePodHelps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := protected(test.required, 4)
-			r.Seen.Settings.Surge = inplace.SurgeAlways
+			r.Seen.Settings.Surge = inplace.SurgeReplace
 			rolling := r.Deployment.Spec.Strategy.RollingUpdate
 			rolling.MaxUnavailable, rolling.MaxSurge = new(intstr.FromInt32(test.maxUnavailable)), new(intstr.FromInt32(test.maxSurge))
 			if told := r.DecideEdit(r.ReplicaSets[0].Spec.Template).Budget; (told != "") != test.warns {

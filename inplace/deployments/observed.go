@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"cmp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +58,7 @@ func (r Rollout) workload() engine.Workload {
 
 func (o *observed) addPods() {
 	revisions := map[*Set]podstate.PodRevision{}
-	for _, pod := range o.update.InOrder(func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, pod := range o.update.InOrder(o.byName()) {
 		owner := o.sets.Of(pod)
 		if owner == nil || !readiness.Live(pod) {
 			continue
@@ -70,6 +71,18 @@ func (o *observed) addPods() {
 		m := &Pod{State: o.update.StateOf(pod, revision), Owner: owner}
 		o.sets.Add(m)
 		o.update.States = append(o.update.States, &m.State)
+	}
+}
+
+// byName orders pods by their names. Where surge pods replace the last ones, pods on cordoned nodes are last.
+func (o *observed) byName() func(a, b *corev1.Pod) int {
+	cordoned := map[string]bool{}
+	for _, node := range o.Seen.Nodes {
+		cordoned[node.Name] = node.Spec.Unschedulable && o.Seen.Settings.Surge == inplace.SurgeReplace
+	}
+	return func(a, b *corev1.Pod) int {
+		stay := inplace.TrueFirst(!cordoned[a.Spec.NodeName], !cordoned[b.Spec.NodeName])
+		return cmp.Or(stay, strings.Compare(a.Name, b.Name))
 	}
 }
 

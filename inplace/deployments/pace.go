@@ -26,6 +26,8 @@ type pacer struct {
 	open, idle bool
 	// unproven counts the pods that are not known to work: see countUnproven.
 	unproven int
+	// replaceable is how many pods are left whose place surge pods may take.
+	replaceable int
 	// reserved is for how many pods that need no restart the replicas of the ReplicaSet that they leave have been lowered already.
 	reserved map[*Set]int
 }
@@ -34,6 +36,7 @@ type pacer struct {
 func (o *observed) pacer() *pacer {
 	p := &pacer{observed: o, reserved: map[*Set]int{}, pace: pace{leaving: map[*Set][]*Pod{}}}
 	p.Pace = o.update.Pace(o.budget(), engine.Filter{Name: "Scaling", Guards: engine.Leave, Wait: p.scaling},
+		engine.Filter{Name: "Replaced", Guards: engine.Leave, Wait: p.isReplaced, Reserve: p.restartsInstead, Quiet: true},
 		engine.Filter{Name: "Unproven", Guards: engine.Leave, Wait: p.risk, Reserve: p.takeRisk})
 	p.Spare = o.spare()
 	p.keepTurns()
@@ -74,7 +77,7 @@ func (p *pacer) decide() pace {
 	p.open = open && p.sets.AllUpdating()
 	// A surge pod that is to be removed may serve until another pod does, which may have to restart for that.
 	p.idle = inOrder && p.sets.AllUpdating() && (open || p.removalWaits())
-	p.unproven = p.countUnproven()
+	p.unproven, p.replaceable = p.countUnproven(), len(p.replaceablePods())
 	p.Begin(slices.SortedStableFunc(slices.Values(p.pods((*Pod).Begins)), engine.ByCost))
 	return p.pace
 }

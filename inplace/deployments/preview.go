@@ -41,6 +41,7 @@ func (r Rollout) Preview(before apps.Template) steps.Preview {
 		AtPartition: r.Seen.Settings.Partition.Keeps(o.sets.Wanted), MinReadySeconds: r.Deployment.Spec.MinReadySeconds}
 	if o.surge.used {
 		preview.SurgePods = min(o.maxSurge(), max(0, preview.Moving()-o.maxUnavailable()))
+		preview.Replaced = o.staying(preview.SurgePods)
 	}
 	preview.AtATime = min(o.maxUnavailable()+preview.SurgePods, preview.Moving())
 	return preview

@@ -42,7 +42,7 @@ func (r Rollout) MaySurge() bool {
 		return false
 	}
 	switch r.Seen.Settings.Surge {
-	case inplace.SurgeAlways:
+	case inplace.SurgeReplace:
 		return d.MaxSurge() > 0
 	case inplace.SurgeNeeded:
 		return d.MaxUnavailable() == 0

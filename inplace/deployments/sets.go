@@ -17,7 +17,7 @@ type Sets struct {
 	// All are oldest first. New is the new ReplicaSet; nil until it is created.
 	All []*Set
 	New *Set
-	// Pods are those of all ReplicaSets, by name: an order that no event changes.
+	// Pods are those of all ReplicaSets, by name: an order that no event changes, but that a node is cordoned.
 	Pods []*Pod
 	// Wanted is how many pods the Deployment wants, and Kept how many of them the partition keeps.
 	Wanted, Kept int

@@ -12,8 +12,7 @@ import (
 // controller creates pods. Once these are available, as many pods at a time are updated in place. Then the surge pods are removed. So a
 // new version that does not work affects no old pod.
 //
-// Where some pods may be unavailable, the user may ask for surge pods, too (inplace.SurgeAlways). Then as many pods more restart at a time
-// as there are surge pods that serve. Nothing waits for them.
+// The user may ask for surge pods also where some pods may be unavailable, and to have them stay (inplace.SurgeReplace): see replace.go.
 //
 // How many replicas of a ReplicaSet are for surge pods is noted on it by the patch that raises its replicas: nothing else tells them from
 // the replicas that the user wants. Surge pods are marked once they exist, because the other pods must stay.

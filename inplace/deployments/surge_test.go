@@ -66,21 +66,23 @@ func TestSurgePodIsRemoved(t *testing.T) {
 	}
 }
 
-// TestSurgePodsLetMorePodsRestart: where pods may be unavailable, each surge pod that serves lets one more restart, and nothing waits for
-// surge pods. They go when the last pods have their turns.
-func TestSurgePodsLetMorePodsRestart(t *testing.T) {
+// TestSurgePodsTakeThePlaceOfPods: each surge pod that serves lets one more pod restart, and none of those waits for surge pods. The last
+// pods do not restart: they go.
+func TestSurgePodsTakeThePlaceOfPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		pods  []string
 		surge func(*corev1.Pod)
 		want  string
 	}{
-		"the surge pod serves":                {[]string{"1", "2", "3"}, nil, "status, out 1, out 2"},
-		"it does not serve yet":               {[]string{"1", "2", "3"}, fixture.Unready, "status, out 1"},
-		"it serves, and both pods have turns": {[]string{"1", "2"}, nil, "status, move surge, out 1, out 2"},
+		"it serves":                          {[]string{"1", "2", "3"}, nil, "status, out 1, out 2"},
+		"it serves, and is for the only pod": {[]string{"1"}, nil, "status, move 1"},
+		"it does not serve yet":              {[]string{"1", "2", "3"}, fixture.Unready, "status, out 1"},
+		"one pod is left for it":             {[]string{"1"}, fixture.Unready, "status"},
+		"more pods are left than surge pods": {[]string{"1", "2", "3", "4"}, nil, "status, out 1, out 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(int32(len(test.pods)), fixture.App{Image: "v2"})
-			r.Seen.Settings.Surge = inplace.SurgeAlways
+			r.Seen.Settings.Surge = inplace.SurgeReplace
 			one := new(intstr.FromInt32(1))
 			r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable, r.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = one, one
 			a := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, int32(len(test.pods)))

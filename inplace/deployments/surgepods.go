@@ -55,11 +55,12 @@ func (s *Set) SurgeAtMost() int {
 
 // CountSurge counts the surge replicas of each ReplicaSet. They are those that are noted, unless the native controller has lowered the sum
 // since, or the user now wants as many pods. Then surge pods become ordinary pods; those of the new ReplicaSet first, where pods are to be
-// anyway. Marked pods count first: the note outlasts a surge pod that was removed, until the controller has seen the removal.
+// anyway. Marked pods count first: the note outlasts a surge pod that was removed, until the controller has seen the removal. An old pod that
+// is marked for removal counts without a note: a surge pod has taken its place (replace.go).
 func (sets Sets) CountSurge() {
 	left := max(0, sets.Total()-sets.Wanted)
 	take := func(s *Set, most int) {
-		more := min(left, max(0, min(s.NotedSurge(), s.SurgeAtMost(), most)-s.Surge))
+		more := min(left, max(0, min(s.SurgeAtMost(), most)-s.Surge))
 		s.Surge, left = s.Surge+more, left-more
 	}
 	newLast := sets.Old()
@@ -67,7 +68,8 @@ func (sets Sets) CountSurge() {
 		newLast = append(newLast, sets.New)
 	}
 	for _, s := range newLast {
-		take(s, len(s.SurgePods()))
+		take(s, s.replaced(sets.New))
+		take(s, min(s.NotedSurge(), len(s.SurgePods())))
 	}
 	for _, s := range newLast {
 		take(s, s.NotedSurge())

@@ -27,10 +27,11 @@ func (s Snapshot) AboutDuration(preview steps.Preview, left int, restarting []st
 	if !known || preview.AtATime <= 0 {
 		return ""
 	}
-	batches := (left + preview.AtATime - 1) / preview.AtATime
-	if preview.SurgePods > 0 {
-		batches++ // surge pods start first
+	batches := 0
+	if preview.SurgePods > 0 { // as many fewer restart until these have started
+		batches, left = 1, max(0, left-preview.Replaced-(preview.AtATime-preview.SurgePods))
 	}
+	batches += (left + preview.AtATime - 1) / preview.AtATime
 	each := start + time.Duration(preview.MinReadySeconds)*time.Second
 	total := time.Duration(batches) * each
 	if total < shortestTold {

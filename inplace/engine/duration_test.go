@@ -58,6 +58,8 @@ func TestAboutDuration(t *testing.T) {
 			"takes about 12s: 3 × 4s to start, 5 at a time; stops come on top"},
 		"minReadySeconds": {2, steps.Preview{AtATime: 1, MinReadySeconds: 30}, pods(four), inplace.Settings{}, restartsApp,
 			"takes about 1m8s: 2 × 34s to start, 1 at a time; stops come on top"},
+		"surge pods stay": {20, steps.Preview{AtATime: 10, SurgePods: 5, Replaced: 5}, pods(20 * time.Second), inplace.Settings{}, restartsApp,
+			"takes about 40s: 2 × 20s to start, 10 at a time; stops come on top"},
 		"surge pods start first": {3, steps.Preview{AtATime: 1, SurgePods: 1}, pods(four), inplace.Settings{}, restartsApp,
 			"takes about 16s: 4 × 4s to start, 1 at a time; stops come on top"},
 		"a pod that lost Ready later does not count": {10, steps.Preview{AtATime: 2},

@@ -310,6 +310,9 @@ func (j *invariants) podDeleted(w *world, pod *corev1.Pod) {
 	if !j.loose && !j.deleted && w.held() && !deployments.MayBeDeleted(pod) && (j.original(pod) || apps.IsTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
+	if readiness.Removing(pod) && w.settings.Surge == inplace.SurgeReplace {
+		j.originals = slices.DeleteFunc(slices.Clone(j.originals), func(original *corev1.Pod) bool { return original.Name == pod.Name })
+	}
 	if readiness.Removing(pod) && apps.IsTrue(pod, corev1.PodReady) && !j.native && !j.loose {
 		w.violated("surge pod %s was removed while it served", pod.Name)
 	}
@@ -598,7 +601,7 @@ func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
 // newWorld returns a cluster with a Deployment. The first rollout is native.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := emptyWorld(t, seed, tracing)
-	w.settings.Surge = []inplace.Surge{inplace.SurgeNever, inplace.SurgeNeeded, inplace.SurgeAlways}[w.rng.Intn(3)]
+	w.settings.Surge = []inplace.Surge{inplace.SurgeNever, inplace.SurgeNeeded, inplace.SurgeReplace}[w.rng.Intn(3)]
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}

@@ -86,6 +86,95 @@ func TestStepsOfSurge(t *testing.T) {
 	}
 }
 
+// TestStepsOfReplace: surge pods take the place of the last pods. Nothing else goes, and the other pods stay the same.
+func TestStepsOfReplace(t *testing.T) {
+	for name, c := range map[string]struct {
+		replicas int32
+		change   func(*apps.Deployment)
+		replaced int32
+		want     []string
+	}{
+		"the only pod": {1, nil, 1, slices.Concat(begin(2),
+			[]string{"1 surge pod to remove", "2 stays", "A marks", "B marks", "out 1", "A 1 → 0", "A marks", "B marks"})},
+		"one of three": {3, nil, 1, slices.Concat(begin(4),
+			[]string{"out 1", "A 3 → 2", "move 1", "B 1 → 2", "out 2", "A 2 → 1", "move 2", "B 2 → 3"},
+			[]string{"3 surge pod to remove", "4 stays", "A marks", "B marks", "out 3", "A 1 → 0", "A marks", "B marks"})},
+		"two of six, one may be unavailable": {6, surge("1", "2"), 2, []string{"A marks", "B marks", "B 0 → 2, marks",
+			"out 1", "A 6 → 5", "7 surge pod", "8 surge pod", "move 1", "B 2 → 3",
+			"out 2", "A 5 → 4", "out 3", "A 4 → 3", "move 2", "move 3", "B 3 → 5", "out 4", "A 3 → 2", "move 4", "B 5 → 6",
+			"5 surge pod to remove", "6 surge pod to remove", "7 stays", "8 stays", "A marks", "B marks",
+			"out 5", "A 2 → 1", "A marks", "out 6", "A 1 → 0", "A marks", "B marks"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, before := surging(t, c.replicas, c.change)
+			s.settings.Surge = inplace.SurgeReplace
+			s.rules.originals, s.rules.loose = before, false
+			s.edit("sets the image", fixture.App{Image: "v2"})
+			s.rest()
+			s.expect(c.want...)
+			s.intact(before[:c.replicas-c.replaced])
+			if s.made != int(c.replicas+c.replaced) {
+				t.Errorf("%d pods were created", s.made)
+			}
+		})
+	}
+}
+
+// TestReplaceWithoutRoom: without room for surge pods, pods restart as they would without them. If there is room for one, a pod that it has
+// replaced makes room for the next.
+func TestReplaceWithoutRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		scarce   func(s *lockstep)
+		replaced int
+	}{
+		"quota for none": {func(s *lockstep) { s.quota = 4 }, 0},
+		"quota for one":  {func(s *lockstep) { s.quota = 5 }, 2},
+		"no room":        {func(s *lockstep) { s.room = s.placed() }, 0},
+		"room for one":   {func(s *lockstep) { s.room = s.placed() + 1 }, 2},
+	} {
+		for _, unavailable := range []string{"10%", "1"} {
+			t.Run(name+", "+unavailable+" unavailable", func(t *testing.T) {
+				s, before := surging(t, 4, surge(unavailable, "2"))
+				s.settings.Surge = inplace.SurgeReplace
+				c.scarce(s)
+				s.edit("sets the image", fixture.App{Image: "v2"})
+				s.wait(3 * time.Minute)
+				s.intact(before[:4-c.replaced])
+			})
+		}
+	}
+}
+
+// TestReplaceAndThen: the user edits again, undoes, scales, or Stayput falls back, once a surge pod has taken the place of a pod.
+func TestReplaceAndThen(t *testing.T) {
+	for name, then := range map[string]func(s *lockstep){
+		"edits":      func(s *lockstep) { s.edit("sets another image", fixture.App{Image: "v3"}) },
+		"undoes":     func(s *lockstep) { s.edit("undoes", fixture.App{Image: "v1"}) },
+		"scales up":  func(s *lockstep) { s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = new(int32(7)) }) },
+		"scales in":  func(s *lockstep) { s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = new(int32(2)) }) },
+		"needs none": func(s *lockstep) { s.settings.Surge = inplace.SurgeNeeded },
+		"falls back": func(s *lockstep) { s.mode = inplace.ModeNone },
+		"waits":      func(s *lockstep) { s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true }) },
+	} {
+		for steps := range 6 {
+			t.Run(fmt.Sprintf("%s after %d steps", name, steps), func(t *testing.T) {
+				s, _ := surging(t, 4, surge("1", "2"))
+				s.settings.Surge = inplace.SurgeReplace
+				s.edit("sets the image", fixture.App{Image: "v2"})
+				replacing := func() bool { return slices.Contains(s.steps, "4 surge pod to remove") }
+				s.until(replacing)
+				before := len(s.steps)
+				s.until(func() bool { return len(s.steps) >= before+steps })
+				then(s)
+				s.rest()
+				s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
+				s.rest()
+				s.intact(nil)
+			})
+		}
+	}
+}
+
 func TestNoSurgePods(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*lockstep)

@@ -170,6 +170,8 @@ type Preview struct {
 	MinReadySeconds int32
 	// SurgePods is how many more pods there are during the update, at most.
 	SurgePods int
+	// Replaced is in place of how many pods surge pods stay.
+	Replaced int
 }
 
 // Moving returns how many pods are updated now.

@@ -155,7 +155,7 @@ func TestWrongSettingsAreTold(t *testing.T) {
 		{"Deployment", "label stayput.dev/partition=2", "label stayput.dev/partition: it counts as an annotation only"},
 		{"Namespace", "annotation stayput.dev/kinds=statefulsets", "annotation stayput.dev/kinds: it counts as a label only"},
 		{"Namespace", "label stayput.dev/maintenance-window=always", "label stayput.dev/maintenance-window: it counts as an annotation only"},
-		{"StatefulSet", "annotation stayput.dev/surge=always", "annotation stayput.dev/surge: it counts on a Namespace or Deployment only"},
+		{"StatefulSet", "annotation stayput.dev/surge=replace", "annotation stayput.dev/surge: it counts on a Namespace or Deployment only"},
 		{"StatefulSet", "label stayput.dev/kinds=statefulsets", "label stayput.dev/kinds: it counts on a Namespace only"},
 
 		{"Namespace", "label stayput.dev/kind=statefulsets", "label stayput.dev/kind" + nothing +

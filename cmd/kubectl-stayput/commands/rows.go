@@ -122,6 +122,9 @@ func (r row) restarting(preview steps.Preview) row {
 	if r.Surge > 0 {
 		r.Message += fmt.Sprintf(", with %d surge pods", r.Surge)
 	}
+	if preview.Replaced > 0 {
+		r.Message += ", which replace as many"
+	}
 	return r
 }
 

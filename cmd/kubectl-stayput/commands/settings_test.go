@@ -17,7 +17,7 @@ func overriding() map[string]runtime.Object {
 	objects[shopPath].(*corev1.Namespace).Annotations = map[string]string{
 		inplace.AnnotationDrain: "5s", inplace.AnnotationAuxiliary: "log"}
 	annotations := objects[webPath].(*appsv1.Deployment).Annotations
-	annotations[inplace.AnnotationDrain], annotations[inplace.AnnotationSurge] = "30s", "always"
+	annotations[inplace.AnnotationDrain], annotations[inplace.AnnotationSurge] = "30s", "replace"
 	return objects
 }
 
@@ -29,7 +29,7 @@ func TestSettings(t *testing.T) {
 		t.Fatalf("exit code %d, %d lines instead of %d: %s%s", code, len(lines), want, said.out, said.err)
 	}
 	for _, want := range []string{"SETTING VALUE FROM INSTEAD OF", "update in-place namespace -", "kinds deployments.daemonsets default -",
-		"auxiliary log namespace -", "drain 30s workload 5s of the namespace", "surge always workload -",
+		"auxiliary log namespace -", "drain 30s workload 5s of the namespace", "surge replace workload -",
 		"maintenance-window none: at any time default -"} {
 		if !strings.Contains(strings.Join(strings.Fields(said.out), " "), want) {
 			t.Errorf("%q is missing in:\n%s", want, said.out)
@@ -50,7 +50,7 @@ func TestStatusSaysSettings(t *testing.T) {
 	said, _ := serve(t, objects).run("status", "deploy/web", "-n", "shop")
 	want := `
 Settings:   drain: 30s (workload, instead of 5s of the namespace)
-            surge: always (workload)
+            surge: replace (workload)
             auxiliary: log (namespace)
 Last edit:`
 	if !strings.Contains(said.out, want) {
@@ -59,7 +59,7 @@ Last edit:`
 	objects[webPath].(*appsv1.Deployment).Annotations[inplace.AnnotationPrePullParallelism] = "1"
 	said, _ = serve(t, objects).run("status", "deploy/web", "-n", "shop")
 	want = `
-            surge: always (workload)
+            surge: replace (workload)
             and 2 more, with kubectl stayput settings
 Last edit:`
 	if !strings.Contains(said.out, want) {
