@@ -38,30 +38,37 @@ func everyManagerKilled(t *testing.T) {
 	}
 }
 
-// movedPodStays: the ReplicaSet controller deletes no pod that has moved and is out of service, even if no manager answers, since it may
-// have decided on an older cache. Once the pod's kubelet has put it back into service, the controller may.
+// movedPodStays: while a pod that has moved runs its old container, the ReplicaSet controller cannot delete it even if no manager answers,
+// since it may have decided on an older cache. Afterwards it can.
 func movedPodStays(t *testing.T) {
 	long(t)
 	s := newScenario(t, labelled)
-	s.create(web(1))
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	s.create(web(1, stopping))
 	t.Cleanup(func() { restoreManagers(t) })
+	pod, managing := slices.Collect(maps.Values(s.pods("web")))[0], s.managerProcesses()
+	s.begin("killed", Rules{Created: anyNumber, Deleted: anyNumber, Spare: 1})
+	s.setImage("web", "app=v2")
+	s.wait("the pod to move", of("web", func(now workload) error {
+		if !slices.ContainsFunc(now.pods, now.updated) {
+			return errors.New(now.podCounts().String())
+		}
+		return nil
+	}))
+	for _, process := range managing {
+		kill(s, process)
+	}
+	_, _, err := kubectl(s.Context(), "", "delete", "pod", pod.Name, "-n", s.namespace, "--dry-run=server",
+		"--as=system:serviceaccount:kube-system:replicaset-controller")
+	if err == nil || !strings.Contains(err.Error(), "moved-pods.stayput.dev") {
+		t.Errorf("the pod runs its old container, and its deletion is answered with %v", err)
+	}
 	removeManagers(s)
-	pod := slices.Collect(maps.Values(s.pods("web")))[0]
-	deletes := func() error {
-		_, _, err := kubectl(s.Context(), "", "delete", "pod", pod.Name, "-n", s.namespace, "--dry-run=server",
-			"--as=system:serviceaccount:kube-system:replicaset-controller")
-		return err
-	}
-	s.kubectl("", "patch", "pod", pod.Name, "--subresource=status", "-p", fmt.Sprintf(
-		`{"status":{"conditions":[{"type":"Ready","status":"False","reason":%q}]}}`, outReason))
-	if err := deletes(); err == nil || !strings.Contains(err.Error(), "moved-pods.stayput.dev") {
-		t.Errorf("the pod is out of service, and its deletion is answered with %v", err)
-	}
 	s.noneStaysOut(time.Now())
-	if err := deletes(); err != nil {
-		t.Errorf("the pod is in service again, and its deletion is refused: %v", err)
-	}
+	s.rollsOut("web")
+	s.kubectl("", "delete", "pod", slices.Collect(maps.Values(s.pods("web")))[0].Name, "--dry-run=server",
+		"--as=system:serviceaccount:kube-system:replicaset-controller")
+	restoreManagers(t)
+	s.completes("web")
 }
 
 // killedWhen kills all managers when a pod is in that phase. Its containers take seconds to stop.
@@ -98,7 +105,9 @@ const takenBack = 30 * time.Second
 
 // noneStaysOut waits until no pod is out of service: each is Ready, or its container restarts, or a native controller has deleted it. It
 // checks that this takes no longer since that moment than kubelets need.
-func (s *scenario) noneStaysOut(since time.Time) {
+func (s *scenario) noneStaysOut(since time.Time) { s.noneStaysOutFor(takenBack, since) }
+
+func (s *scenario) noneStaysOutFor(most time.Duration, since time.Time) {
 	s.Helper()
 	s.wait("kubelets to put pods back into service", func(w world) error {
 		for _, pod := range w.pods {
@@ -109,7 +118,7 @@ func (s *scenario) noneStaysOut(since time.Time) {
 		return nil
 	})
 	took := time.Since(since).Round(time.Second / 10)
-	if s.Logf("no pod was out of service after %s", took); took > takenBack {
+	if s.Logf("no pod was out of service after %s", took); took > most {
 		s.Errorf("a pod was out of service for %s although no manager answered", took)
 	}
 }

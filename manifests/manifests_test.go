@@ -24,7 +24,7 @@ import (
 )
 
 // onlyFailing is the path of the webhooks that fail closed for edits of templates in in-place-only namespaces. movedPods fails closed as
-// long as the kubelet of a pod has not reported since its patch.
+// long as a pod runs a container that is to stop since it has moved.
 const onlyFailing, movedPods = "/validate-in-place-only", "moved-pods.stayput.dev"
 
 // call is a mutating or validating webhook, with what both have in common.

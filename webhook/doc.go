@@ -62,7 +62,8 @@
 //	                      ["system:serviceaccount:kube-system:replicaset-controller",
 //	                      "system:serviceaccount:kube-system:daemon-set-controller",
 //	                      "system:serviceaccount:kube-system:statefulset-controller"]
-//	                      A second webhook asks about deletions by the first of them of pods that have just moved; failurePolicy Fail.
+//	                      A second webhook asks about deletions by the first of them of pods that run a container that is to
+//	                      stop since they have moved; failurePolicy Fail.
 //	/validate-revision    DELETE of apps/v1 controllerrevisions. Condition: the user is one of the last two.
 //	/throttle-pod         DELETE of v1 pods. Conditions: the same users as of /validate-pod, and for the ReplicaSet controller only pods that
 //	                      are out of service. Always allows, late.

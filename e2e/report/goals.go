@@ -26,11 +26,11 @@ const (
 
 	limits = "100 Deployments of 3 simulated pods, limits"
 
-	native  = "native"
-	inPlace = "in place"
+	native    = "native"
+	inPlace   = "in place"
 	replacing = "in place, replace"
-	floor   = "floor"
-	vpa     = "VPA's way"
+	floor     = "floor"
+	vpa       = "VPA's way"
 
 	seconds      = "seconds until rolled out, p50"
 	writes       = "API writes per pod, without events"

@@ -104,6 +104,9 @@ func TestNoEventIsNeededAfterTheEnd(t *testing.T) {
 		}
 		w.logf("all managers end; a pod is out of service: %v", w.anyOut())
 		w.endManagers()
+		for range w.rng.Intn(100) { // the native controllers may still decide on older caches
+			w.tick(0)
+		}
 		w.ticks()
 		longest := 3 * time.Minute
 		if d := w.deployment(); d.MaxSurge() == 0 && hasDeadline(d) { // reconcileOldReplicaSets drops the error of a refused scaling down

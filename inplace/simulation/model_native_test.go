@@ -593,7 +593,7 @@ type replicaSetState struct {
 	// refused says that a creation failed.
 	refused   bool
 	deletions map[string]bool
-	// expired is when unmet expectations are dropped: after five minutes.
+	// expired is when unmet expectations are dropped: after five minutes. Only an event has the controller look then.
 	expired time.Time
 	wrote   int64
 }
@@ -678,9 +678,6 @@ func (c *replicaSetController) sync(name string, state *replicaSetState) error {
 		clear(state.deletions)
 		state.creations, state.expired = 0, c.now.Add(5*time.Minute)
 		c.manage(rs, active, state)
-	}
-	if state.creations > 0 || len(state.deletions) > 0 {
-		state.due = state.expired.Add(time.Second) // a resync; the real controller has more of them
 	}
 	return c.writeStatus(rs, active, state)
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,8 +38,8 @@ var (
 	errHeldForEvent = fmt.Errorf("%w until an event", errHeld)
 	errNotFound     = errors.New("not found")
 	errQuota        = errors.New("exceeded quota")
-	// errRefused and errFailing are answers of the API server to Stayput's writes: a policy forbids the write, or a webhook is called for it
-	// and does not answer.
+	// errRefused and errFailing are answers of the API server: a policy forbids a write of Stayput's, or a webhook is called for a write and
+	// does not answer.
 	errRefused = errors.New("forbidden")
 	errFailing = errors.New("failed calling webhook")
 )
@@ -524,8 +525,20 @@ func (w *world) deletePod(name string) error {
 		w.logf("denied: delete %s", name)
 		return errNotFound
 	}
+	if w.mode.Manages() && runsMoved(pod) {
+		w.logf("denied: delete %s, which has just moved", name)
+		return errFailing
+	}
 	w.rules.podDeleted(w, pod)
 	return w.terminate(name)
+}
+
+// runsMoved is the match condition of moved-pods.stayput.dev, which fails closed.
+func runsMoved(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+		return status.State.Running != nil && status.ContainerID != "" &&
+			strings.Contains(pod.Annotations[inplace.AnnotationMove], status.ContainerID)
+	})
 }
 
 // markHolds reports whether the webhooks hold deletions because of the mark.

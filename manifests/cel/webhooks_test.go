@@ -105,27 +105,31 @@ func TestWebhooksKnowWhatIsOutOfService(t *testing.T) {
 }
 
 // TestMovedPodsAreForOneWebhook checks that API servers ask about each deletion by a controller of pods once, and that the webhook that fails
-// closed is only for deletions by the ReplicaSet controller of pods that have moved, and are out of service or have not been seen by their
-// kubelets since.
+// closed is only for deletions by the ReplicaSet controller of pods that run a container that is to stop since they have moved.
 func TestMovedPodsAreForOneWebhook(t *testing.T) {
 	moved, all := compileWebhook(t, "moved-pods.stayput.dev"), compileWebhook(t, "pods.stayput.dev")
-	out := []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: readiness.ReasonUpdating}}
+	mark := readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {ContainerID: "containerd://1"}}}.String()
+	running := func(id string) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{}, {ContainerID: id, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	}
+	stopped := []corev1.ContainerStatus{{ContainerID: "containerd://1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
 	for name, test := range map[string]struct {
-		move                 string
-		generation, observed int64
-		conditions           []corev1.PodCondition
-		want                 bool
+		mark   string
+		status corev1.PodStatus
+		want   bool
 	}{
-		"no status yet":                   {generation: 1},
-		"never moved, out of service":     {generation: 2, observed: 1, conditions: out},
-		"moved, and its kubelet saw that": {move: "{}", generation: 2, observed: 2},
-		"moved, and its kubelet did not":  {move: "{}", generation: 3, observed: 2, want: true},
-		"moved, out of service":           {move: "{}", generation: 3, observed: 3, conditions: out, want: true},
-		"no generations":                  {move: "{}"},
+		"no status yet":                 {mark: mark},
+		"never moved":                   {status: corev1.PodStatus{ContainerStatuses: running("containerd://1")}},
+		"only its labels changed":       {"{}", corev1.PodStatus{ContainerStatuses: running("containerd://1")}, false},
+		"its old container runs":        {mark, corev1.PodStatus{ContainerStatuses: running("containerd://1")}, true},
+		"its old sidecar runs":          {mark, corev1.PodStatus{InitContainerStatuses: running("containerd://1")}, true},
+		"its old container has stopped": {mark, corev1.PodStatus{ContainerStatuses: stopped}, false},
+		"its new container runs":        {mark, corev1.PodStatus{ContainerStatuses: running("containerd://2")}, false},
+		"no ID":                         {mark, corev1.PodStatus{ContainerStatuses: running("")}, false},
 	} {
-		pod := &corev1.Pod{Status: corev1.PodStatus{ObservedGeneration: test.observed, Conditions: test.conditions}}
-		if pod.Generation = test.generation; test.move != "" {
-			pod.Annotations = map[string]string{inplace.AnnotationMove: test.move}
+		pod := &corev1.Pod{Status: test.status}
+		if test.mark != "" {
+			pod.Annotations = map[string]string{inplace.AnnotationMove: test.mark}
 		}
 		for _, controller := range []string{"replicaset-controller", "daemon-set-controller", "statefulset-controller", "generic-garbage-collector"} {
 			by := &user.DefaultInfo{Name: inplace.NativeController(controller)}
