@@ -65,7 +65,6 @@ func (r Rollout) Nudge() []steps.Step {
 // for these controllers, pods beyond the replicas are their own surge.
 func (o *observed) giveBack(why inplace.Reason) Marking {
 	o.goBack()
-	o.handBack()
 	marks := o.sets.Marking()
 	for _, s := range o.sets.All {
 		marks[s].Surge = ""

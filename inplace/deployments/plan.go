@@ -146,7 +146,6 @@ func (p planner) write(pace pace, changes changes) *inplace.Reason {
 	waiting := p.waiting()
 	waiting.why = cmp.Or(waiting.why, p.forSecondPod())
 	p.tell(waiting)
-	p.handBack()
 	patcher{p.observed, changes.marks, balance}.patch()
 	status{p.observed, waiting}.patch()
 	return nil

@@ -87,12 +87,6 @@ func (m *Pod) GoBack(now time.Time) steps.PatchPod {
 	return m.Patch(w, false, mark, nil, w.Describe(rs.Name, rs.Name))
 }
 
-// HandBack returns the patch that makes a terminating pod one of that ReplicaSet.
-func HandBack(pod *corev1.Pod, rs *apps.ReplicaSet) steps.PatchPod {
-	return steps.PatchPod{Pod: pod, Operations: patches.Guarded(pod, identify(pod, rs)...),
-		Why: "it terminates, and the controller of " + rs.Name + " may be waiting for that"}
-}
-
 // identify returns the operations that make the pod one of the ReplicaSet. They change label and owner at once, so that both agree at every
 // moment.
 func identify(pod *corev1.Pod, rs *apps.ReplicaSet) []jsonpatch.Operation {

@@ -1,6 +1,7 @@
 package deployments_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,4 +170,8 @@ func TestSurgePodServesWhileOthersArrive(t *testing.T) {
 	if planned := fixture.Brief(r.Plan().Steps); strings.Contains(planned, "out surge") {
 		t.Errorf("the only pod that serves goes: %s", planned)
 	}
+}
+
+func podNamed(pods []*corev1.Pod, name string) *corev1.Pod {
+	return pods[slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return pod.Name == name })]
 }
