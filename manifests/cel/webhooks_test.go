@@ -3,6 +3,7 @@ package cel
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +113,7 @@ func TestMovedPodsAreForOneWebhook(t *testing.T) {
 	running := func(id string) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{{}, {ContainerID: id, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	}
+	id := "containerd://" + strings.Repeat("0", 64)
 	stopped := []corev1.ContainerStatus{{ContainerID: "containerd://1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
 	for name, test := range map[string]struct {
 		mark   string
@@ -126,6 +128,8 @@ func TestMovedPodsAreForOneWebhook(t *testing.T) {
 		"its old container has stopped": {mark, corev1.PodStatus{ContainerStatuses: stopped}, false},
 		"its new container runs":        {mark, corev1.PodStatus{ContainerStatuses: running("containerd://2")}, false},
 		"no ID":                         {mark, corev1.PodStatus{ContainerStatuses: running("")}, false},
+		"as long as it may be":          {strings.Repeat("x", 8<<10), corev1.PodStatus{ContainerStatuses: slices.Repeat(running(id), 100)}, false},
+		"forged, and longer":            {strings.Repeat("x", 200<<10) + id, corev1.PodStatus{ContainerStatuses: running(id)}, false},
 	} {
 		pod := &corev1.Pod{Status: test.status}
 		if test.mark != "" {
