@@ -1,6 +1,8 @@
 package deployments
 
 import (
+	"slices"
+
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/podstate"
@@ -58,21 +60,16 @@ func (p *pacer) restartsInstead(_ *engine.Pace, s *podstate.State) {
 }
 
 // toReplace returns the pods whose place surge pods take now: those that are kept for that, one for each surge pod that is available. They
-// wait until other pods have left their ReplicaSet, so that it is known for which pods its replicas are lowered.
+// wait until other pods have moved, so that it is known for which pods replicas are lowered.
 func (r *surger) toReplace() []*Pod {
 	pods := r.replaceablePods()
-	if r.paused() || len(pods) == 0 || len(pods) > r.sets.New.Surge {
+	moving := r.sets.anyPod(func(m *Pod) bool { return m.Turn && !m.Updated && !m.Surge })
+	if r.paused() || moving || len(pods) == 0 || len(pods) > r.sets.New.Surge {
 		return nil
 	}
+	pods = slices.DeleteFunc(pods, func(m *Pod) bool { return r.update.WaitsToRestart(&m.State) })
 	available := r.sets.New.count(func(m *Pod) bool { return m.Surge && m.Available })
-	var replaced []*Pod
-	for _, m := range pods {
-		leaving := m.Owner.count(func(other *Pod) bool { return other.Turn }) > 0
-		if len(replaced) < min(available, r.sets.New.Surge) && !leaving && !r.update.WaitsToRestart(&m.State) {
-			replaced = append(replaced, m)
-		}
-	}
-	return replaced
+	return pods[:min(len(pods), available, r.sets.New.Surge)]
 }
 
 // replace marks those pods for removal.
