@@ -55,8 +55,8 @@ func (s *Set) SurgeAtMost() int {
 
 // CountSurge counts the surge replicas of each ReplicaSet. They are those that are noted, unless the native controller has lowered the sum
 // since, or the user now wants as many pods. Then surge pods become ordinary pods; those of the new ReplicaSet first, where pods are to be
-// anyway. Marked pods count first: the note outlasts a surge pod that was removed, until the controller has seen the removal. An old pod that
-// is marked for removal counts without a note: a surge pod has taken its place (replace.go).
+// anyway. Marked pods count first: the note outlasts a surge pod that was removed, until the controller has seen the removal. An old pod
+// that is marked for removal counts without a note: a surge pod has taken its place (replace.go).
 func (sets Sets) CountSurge() {
 	left := max(0, sets.Total()-sets.Wanted)
 	take := func(s *Set, most int) {

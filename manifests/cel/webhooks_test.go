@@ -105,8 +105,8 @@ func TestWebhooksKnowWhatIsOutOfService(t *testing.T) {
 	}
 }
 
-// TestMovedPodsAreForOneWebhook checks that API servers ask about each deletion by a controller of pods once, and that the webhook that fails
-// closed is only for deletions by the ReplicaSet controller of pods that run a container that is to stop since they have moved.
+// TestMovedPodsAreForOneWebhook checks that API servers ask about each deletion by a controller of pods once, and that the webhook that
+// fails closed is only for deletions by the ReplicaSet controller of pods that run a container that is to stop since they have moved.
 func TestMovedPodsAreForOneWebhook(t *testing.T) {
 	moved, all := compileWebhook(t, "moved-pods.stayput.dev"), compileWebhook(t, "pods.stayput.dev")
 	mark := readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {ContainerID: "containerd://1"}}}.String()
@@ -114,7 +114,8 @@ func TestMovedPodsAreForOneWebhook(t *testing.T) {
 		return []corev1.ContainerStatus{{}, {ContainerID: id, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	}
 	id := "containerd://" + strings.Repeat("0", 64)
-	stopped := []corev1.ContainerStatus{{ContainerID: "containerd://1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
+	stopped := []corev1.ContainerStatus{{ContainerID: "containerd://1", State: waiting}}
 	for name, test := range map[string]struct {
 		mark   string
 		status corev1.PodStatus
@@ -128,14 +129,17 @@ func TestMovedPodsAreForOneWebhook(t *testing.T) {
 		"its old container has stopped": {mark, corev1.PodStatus{ContainerStatuses: stopped}, false},
 		"its new container runs":        {mark, corev1.PodStatus{ContainerStatuses: running("containerd://2")}, false},
 		"no ID":                         {mark, corev1.PodStatus{ContainerStatuses: running("")}, false},
-		"as long as it may be":          {strings.Repeat("x", 8<<10), corev1.PodStatus{ContainerStatuses: slices.Repeat(running(id), 100)}, false},
-		"forged, and longer":            {strings.Repeat("x", 200<<10) + id, corev1.PodStatus{ContainerStatuses: running(id)}, false},
+		"as long as it may be": {strings.Repeat("x", 8<<10),
+			corev1.PodStatus{ContainerStatuses: slices.Repeat(running(id), 100)}, false},
+		"forged, and longer": {strings.Repeat("x", 200<<10) + id, corev1.PodStatus{ContainerStatuses: running(id)}, false},
 	} {
 		pod := &corev1.Pod{Status: test.status}
 		if test.mark != "" {
 			pod.Annotations = map[string]string{inplace.AnnotationMove: test.mark}
 		}
-		for _, controller := range []string{"replicaset-controller", "daemon-set-controller", "statefulset-controller", "generic-garbage-collector"} {
+		for _, controller := range []string{
+			"replicaset-controller", "daemon-set-controller", "statefulset-controller", "generic-garbage-collector",
+		} {
 			by := &user.DefaultInfo{Name: inplace.NativeController(controller)}
 			fails, ignores := moved.calls(t, pod, nil, by), all.calls(t, pod, nil, by)
 			if want := test.want && controller == "replicaset-controller"; fails != want {
