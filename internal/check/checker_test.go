@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 )
 
@@ -145,6 +146,13 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
+// terminating is what the API server says of a new object in a namespace that is being deleted.
+func terminating() error {
+	err := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "stayput-check", errors.New("it is ending"))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+	return err
+}
+
 // TestCheckFindsNothing has clusters that are not like the others, and are right.
 func TestCheckFindsNothing(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -161,6 +169,7 @@ func TestCheckFindsNothing(t *testing.T) {
 		"another account":       {func(c *cluster) { c.account = "in-place-updates" }, "rights: the managers may do all"},
 		"no namespace labelled": {without[*corev1.Namespace]("shop"), "labels: labelled namespaces: 0"},
 		"two namespaces":        {func(c *cluster) { c.with(labelled("till", "in-place-only")) }, "labels: labelled namespaces: 2"},
+		"a namespace that ends": {func(c *cluster) { c.refusing = terminating() }, "labels: labelled namespaces: 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := sound(t)

@@ -214,7 +214,11 @@ func (r *run) writes(ctx context.Context) (string, error) {
 			continue
 		}
 		copied := copiedIn(namespace.Name)
-		if err := r.Create(ctx, copied, client.DryRunAll); err != nil {
+		err := r.Create(ctx, copied, client.DryRunAll)
+		if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			continue // it has been deleted meanwhile
+		}
+		if err != nil {
 			refused = fmt.Errorf("a dry run in namespace %s was refused, so label one more, in which no policy refuses it: %w", namespace.Name, err)
 			continue
 		}
