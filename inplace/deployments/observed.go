@@ -76,13 +76,16 @@ func (o *observed) addPods() {
 
 // byName orders pods by their names. Where surge pods replace the last ones, pods on cordoned nodes are last.
 func (o *observed) byName() func(a, b *corev1.Pod) int {
+	byName := func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }
+	if o.Seen.Settings.Surge != inplace.SurgeReplace {
+		return byName
+	}
 	cordoned := map[string]bool{}
 	for _, node := range o.Seen.Nodes {
-		cordoned[node.Name] = node.Spec.Unschedulable && o.Seen.Settings.Surge == inplace.SurgeReplace
+		cordoned[node.Name] = node.Spec.Unschedulable
 	}
 	return func(a, b *corev1.Pod) int {
-		stay := inplace.TrueFirst(!cordoned[a.Spec.NodeName], !cordoned[b.Spec.NodeName])
-		return cmp.Or(stay, strings.Compare(a.Name, b.Name))
+		return cmp.Or(inplace.TrueFirst(!cordoned[a.Spec.NodeName], !cordoned[b.Spec.NodeName]), byName(a, b))
 	}
 }
 
