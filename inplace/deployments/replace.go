@@ -79,11 +79,3 @@ func (r *surger) replace(pods []*Pod) {
 	}
 	r.update.Plan.Phase(steps.PhaseScaling, "surge pods take the place of old pods")
 }
-
-// replaced counts the old pods whose place surge pods have taken.
-func (s *Set) replaced(newRS *Set) int {
-	if s == newRS {
-		return 0
-	}
-	return s.Ending()
-}

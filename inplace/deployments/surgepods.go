@@ -68,7 +68,9 @@ func (sets Sets) CountSurge() {
 		newLast = append(newLast, sets.New)
 	}
 	for _, s := range newLast {
-		take(s, s.replaced(sets.New))
+		if s != sets.New {
+			take(s, s.Ending())
+		}
 		take(s, min(s.NotedSurge(), len(s.SurgePods())))
 	}
 	for _, s := range newLast {
