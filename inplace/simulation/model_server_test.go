@@ -525,8 +525,8 @@ func (w *world) deletePod(name string) error {
 		w.logf("denied: delete %s", name)
 		return errNotFound
 	}
-	if w.mode.Manages() && runsMoved(pod) {
-		w.logf("denied: delete %s, which has just moved", name)
+	if w.mode.Manages() && (w.unreachable || w.abandoned) && runsMoved(pod) {
+		w.logf("denied: delete %s, which has just moved, and no manager answers", name)
 		return errFailing
 	}
 	w.rules.podDeleted(w, pod)

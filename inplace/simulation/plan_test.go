@@ -66,8 +66,13 @@ func (s *lockstep) served() {
 // rest lets all processes act, without delay and in the same order, until nothing changes.
 func (s *lockstep) rest() { s.until(func() bool { return false }) }
 
+// until fails if something still changes after an hour: it would never end.
 func (s *lockstep) until(done func() bool) {
+	end := s.now.Add(time.Hour)
 	for quiet := 0; quiet < 200 && !done(); s.now = s.now.Add(20 * time.Millisecond) {
+		if s.now.After(end) {
+			s.t.Fatalf("does not come to rest: %s", s.describe())
+		}
 		before := s.version
 		s.round()
 		if quiet++; s.version != before {
