@@ -150,6 +150,6 @@ func (j *judge) hasBeen(ds *appsv1.DaemonSet, pods int) bool {
 func (j *judge) daemonOutage(e event, ds *appsv1.DaemonSet) {
 	if ds != nil && ds.DeletionTimestamp == nil {
 		counted := int(ds.Status.DesiredNumberScheduled + ds.Status.NumberMisscheduled)
-		j.missing(e, ds, counted, mayBeUnavailableDaemons(ds), availableOf(j.daemonPods(ds), ds.Spec.MinReadySeconds, e.at))
+		j.missing(e, ds, counted, mayBeUnavailableDaemons(ds), j.available(e, j.daemonPods(ds), ds.Spec.MinReadySeconds))
 	}
 }

@@ -150,6 +150,7 @@ func TestJudgeGrantsWhatWasOutBefore(t *testing.T) {
 			s.tell(watch.Modified, c.second)
 			s.tell(watch.Added, aPod("p3", "new", "v2", true))
 			s.tell(watch.Modified, scaled)
+			s.later += wavering
 			s.tell(watch.Modified, aPod("p1", "old", "v1", false))
 			s.tell(watch.Modified, aPod("p2", "old", "v1", false))
 			if decision := s.verdictUnder(anyChurn); !strings.Contains(decision, c.found) || (c.found == "") != (decision == "") {
@@ -250,6 +251,34 @@ func TestJudgeOfTheLastEndpoint(t *testing.T) {
 func aSlice(pod string) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "s"},
 		Endpoints: []discoveryv1.Endpoint{{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: pod}}}}
+}
+
+// A pod whose kubelet takes its Ready back for a moment counts as available, unless that lasts or its container has stopped.
+func TestJudgeGrantsThatAKubeletWavers(t *testing.T) {
+	stopped := aPod("p1", "new", "v2", false)
+	stopped.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app"}}
+	for name, c := range map[string]struct {
+		first *corev1.Pod
+		later time.Duration
+		found string
+	}{
+		"for a moment":    {aPod("p1", "new", "v2", false), time.Second, ""},
+		"for longer":      {aPod("p1", "new", "v2", false), wavering, "2 of 2 pods are unavailable, 1 may be"},
+		"it was taken":    {takesOut(aPod("p1", "new", "v2", false)), time.Second, "2 of 2 pods are unavailable, 1 may be"},
+		"it has stopped":  {stopped, time.Second, "2 of 2 pods are unavailable, 1 may be"},
+		"it runs another": {aPod("p1", "old", "v1", false), time.Second, "2 of 2 pods are unavailable, 1 may be"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begun()
+			s.moves("p1")
+			s.tell(watch.Modified, c.first)
+			s.later += c.later
+			s.tell(watch.Modified, takesOut(aPod("p2", "old", "v1", false)))
+			if decision := s.decision(); !strings.Contains(decision, c.found) || (c.found == "") != (decision == "") {
+				t.Errorf("%q instead of %q", decision, c.found)
+			}
+		})
+	}
 }
 
 // Where managers end, so many more pods may be unavailable as the rules say.

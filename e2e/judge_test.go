@@ -96,7 +96,7 @@ type judge struct {
 	counts     map[types.UID]map[int]bool // numbers of live pods that each place has had
 	owners     map[types.UID]types.UID    // pod → place
 	leaving    map[types.UID]bool
-	served     map[types.UID]string       // pod → lifeOf(pod) when it was last Ready
+	served     map[types.UID]lastReady      // pod → when it was last Ready
 	listed     map[string]map[string]bool // by workload, the containers that were ever auxiliary
 	floor      map[types.UID]int          // available pods of each workload so far: scaling up does not raise it, available pods do
 	differs    map[types.UID]time.Time    // StatefulSet → since when its status differs from the labels of its pods
@@ -115,7 +115,7 @@ func decided(events []event, phases []phase) ([]phase, []string) {
 		counts:  map[types.UID]map[int]bool{},
 		owners:  map[types.UID]types.UID{},
 		leaving: map[types.UID]bool{},
-		served:  map[types.UID]string{},
+		served:  map[types.UID]lastReady{},
 		listed:  map[string]map[string]bool{},
 		floor:   map[types.UID]int{},
 		differs: map[types.UID]time.Time{},
@@ -139,7 +139,7 @@ func (j *judge) observe(e event) {
 			j.prePullPod(e, object)
 			return
 		}
-		j.serves(object)
+		j.serves(e, object)
 		j.restarts(e, podBefore, object)
 		j.churn(e, object)
 		j.surge(e, object)
@@ -400,20 +400,48 @@ func (j *judge) status(e event, d *appsv1.Deployment) {
 		}
 		surplus := serving >= int(replicasOf(d)) // a surge pod may be terminating
 		if target == nil || !metav1.IsControlledBy(pod, target) || !j.hasServed(pod) && !surplus {
-			j.violation(e, "says it is rolled out before pod %s is (%s), last Ready as %s", pod.Name, describePod(pod), j.served[pod.UID])
+			j.violation(e, "says it is rolled out before pod %s is (%s), last Ready as %s", pod.Name, describePod(pod), j.served[pod.UID].life)
 		}
 	}
 }
 
-func (j *judge) serves(pod *corev1.Pod) {
+// lastReady is when a pod was Ready last, and with what life.
+type lastReady struct {
+	life string // lifeOf the pod
+	last time.Time
+}
+
+func (j *judge) serves(e event, pod *corev1.Pod) {
 	if ready(pod) {
-		j.served[pod.UID] = lifeOf(pod)
+		j.served[pod.UID] = lastReady{lifeOf(pod), e.at}
 	}
 }
 
-// hasServed reports whether the pod has been Ready in its place, with its present containers. Its kubelet may take that back in the next
-// report although nothing is wrong in the pod. Natively, too, the status sums up earlier reports.
-func (j *judge) hasServed(pod *corev1.Pod) bool { return j.served[pod.UID] == lifeOf(pod) }
+// hasServed reports whether the pod has been Ready in its place, with its present containers. Natively, too, the status sums up earlier
+// reports.
+func (j *judge) hasServed(pod *corev1.Pod) bool { return j.served[pod.UID].life == lifeOf(pod) }
+
+// wavering is how long a kubelet may report a pod as not Ready although nothing is wrong in it: it looks at its pods again each second.
+const wavering = 1500 * time.Millisecond
+
+// wavers reports whether the pod's kubelet has just taken its Ready back, as it sometimes does in the report after the first: the loop that
+// syncs a pod sets a status that it began to make before the probe succeeded (kubernetes#103717, UpdatePodStatus and SetPodStatus). Nobody
+// can know that before, so the next pod may leave its Service in that moment, natively too.
+func (j *judge) wavers(e event, pod *corev1.Pod) bool {
+	return alive(pod) && allRun(pod) && !isOut(pod) && j.hasServed(pod) && e.at.Sub(j.served[pod.UID].last) < wavering
+}
+
+// allRun reports whether none of the pod's containers has stopped.
+func allRun(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running == nil })
+}
+
+// available returns those of the pods that are available at the event, or waver.
+func (j *judge) available(e event, pods []*corev1.Pod, minReadySeconds int32) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
+		return !available(pod, minReadySeconds, e.at) && !(minReadySeconds == 0 && j.wavers(e, pod))
+	})
+}
 
 // lifeOf returns a pod's place and its containers.
 func lifeOf(pod *corev1.Pod) string {
@@ -431,7 +459,7 @@ func (j *judge) uncounted(e event, d *appsv1.Deployment, pod *corev1.Pod) bool {
 // outage checks that no more pods are unavailable than maxUnavailable permits, relative to the pods that have been available.
 func (j *judge) outage(e event, d *appsv1.Deployment) {
 	if d != nil && d.DeletionTimestamp == nil {
-		j.missing(e, d, int(replicasOf(d)), maxUnavailable(d), availableOf(j.podsOf(d), d.Spec.MinReadySeconds, e.at))
+		j.missing(e, d, int(replicasOf(d)), maxUnavailable(d), j.available(e, j.podsOf(d), d.Spec.MinReadySeconds))
 	}
 }
 

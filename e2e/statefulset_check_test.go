@@ -181,6 +181,7 @@ func mislabelledMember(s *story) {
 }
 
 func bothMembersUnready(s *story) {
+	s.later += wavering
 	s.tell(watch.Modified, aMember("d-0", "old", "v1", false))
 	s.tell(watch.Modified, aMember("d-1", "old", "v1", false))
 }

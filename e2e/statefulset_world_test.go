@@ -321,7 +321,6 @@ func (j *judge) wrongCount(sts *appsv1.StatefulSet) string {
 // memberOutage checks availability as for Deployments.
 func (j *judge) memberOutage(e event, sts *appsv1.StatefulSet) {
 	if sts != nil && sts.DeletionTimestamp == nil {
-		j.missing(e, sts, replicasOfStatefulSet(sts), mayBeUnavailableMembers(sts),
-			availableOf(j.members(sts), sts.Spec.MinReadySeconds, e.at))
+		j.missing(e, sts, replicasOfStatefulSet(sts), mayBeUnavailableMembers(sts), j.available(e, j.members(sts), sts.Spec.MinReadySeconds))
 	}
 }
