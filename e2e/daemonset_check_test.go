@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ func aRevision(hash, version string, number int64) *appsv1.ControllerRevision {
 func aDaemon(name, hash, version string, isReady bool) *corev1.Pod {
 	pod := aPod(name, "", version, isReady)
 	pod.OwnerReferences = ownedByDaemonSet()
-	pod.Labels = map[string]string{"app": "d", daemonHashLabel: hash}
+	pod.Labels, pod.Spec.NodeName = map[string]string{"app": "d", daemonHashLabel: hash}, "node of "+name
 	return pod
 }
 
@@ -89,6 +90,22 @@ func TestJudgeAcceptsADaemonSetUpdatedInPlace(t *testing.T) {
 	s.tell(watch.Modified, aDaemonSet("v2", 2, 2))
 	if decision := s.decision(); decision != "" {
 		t.Error(decision)
+	}
+}
+
+// The DaemonSet controller counts a pod that terminates as long as it is Ready. One that was deleted while it moved is such a pod.
+func TestJudgeGrantsWhatTheDaemonSetControllerCounts(t *testing.T) {
+	for isReady, found := range map[bool]string{true: "", false: "says it is rolled out to 2 nodes"} {
+		s := daemonsBegun()
+		s.movesDaemon("p1")
+		s.movesDaemon("p2")
+		terminating := aDaemon("p2", "new", "v2", isReady)
+		terminating.DeletionTimestamp = &metav1.Time{Time: time.Unix(1000, 0)}
+		s.tell(watch.Modified, terminating)
+		s.tell(watch.Modified, aDaemonSet("v2", 2, 2))
+		if decision := s.verdictUnder(anyChurn); !strings.Contains(decision, found) || (found == "") != (decision == "") {
+			t.Errorf("Ready: %t: %q", isReady, decision)
+		}
 	}
 }
 

@@ -124,19 +124,21 @@ func (j *judge) daemonStatus(e event, ds *appsv1.DaemonSet) {
 	if done, _ := daemonsRolledOut(ds); !done {
 		return
 	}
-	if now := j.ofDaemonSet(ds); j.daemonsThatServed(now) < int(status.DesiredNumberScheduled) {
-		j.violation(e, "says it is rolled out to %d nodes with %s", status.DesiredNumberScheduled, now.podCounts())
+	if j.nodesThatServed(ds) < int(status.DesiredNumberScheduled) {
+		j.violation(e, "says it is rolled out to %d nodes with %s", status.DesiredNumberScheduled, j.ofDaemonSet(ds).podCounts())
 	}
 }
 
-func (j *judge) daemonsThatServed(now workload) int {
-	served := 0
-	for _, pod := range now.pods {
-		if now.updated(pod) && j.hasServed(pod) {
-			served++
+// nodesThatServed returns on how many nodes a pod of the update revision has served. As natively, one that terminates counts until it is not
+// Ready or gone (updateDaemonSetStatus in pkg/controller/daemon/daemon_controller.go).
+func (j *judge) nodesThatServed(ds *appsv1.DaemonSet) int {
+	target, served := j.updateRevision(ds), map[string]bool{}
+	for _, pod := range j.pods {
+		if metav1.IsControlledBy(pod, ds) && isOf(pod, target) && j.hasServed(pod) && (alive(pod) || ready(pod)) {
+			served[pod.Spec.NodeName] = true
 		}
 	}
-	return served
+	return len(served)
 }
 
 // hasBeen reports whether the newest revision has had so many live pods.

@@ -96,7 +96,7 @@ type judge struct {
 	counts     map[types.UID]map[int]bool // numbers of live pods that each place has had
 	owners     map[types.UID]types.UID    // pod → place
 	leaving    map[types.UID]bool
-	served     map[types.UID]lastReady      // pod → when it was last Ready
+	served     map[types.UID]lastReady    // pod → when it was last Ready
 	listed     map[string]map[string]bool // by workload, the containers that were ever auxiliary
 	floor      map[types.UID]int          // available pods of each workload so far: scaling up does not raise it, available pods do
 	differs    map[types.UID]time.Time    // StatefulSet → since when its status differs from the labels of its pods
