@@ -426,7 +426,7 @@ const wavering = 1500 * time.Millisecond
 
 // wavers reports whether the pod's kubelet has just taken its Ready back, as it sometimes does in the report after the first: the loop that
 // syncs a pod sets a status that it began to make before the probe succeeded (kubernetes#103717, UpdatePodStatus and SetPodStatus). Nobody
-// can know that before, so the next pod may leave its Service in that moment, natively too.
+// can know that before, so the next pod may leave its Service in that moment. limits.md says so.
 func (j *judge) wavers(e event, pod *corev1.Pod) bool {
 	return alive(pod) && allRun(pod) && !isOut(pod) && j.hasServed(pod) && e.at.Sub(j.served[pod.UID].last) < wavering
 }
