@@ -12,7 +12,7 @@ SCENARIOS := $(shell expr 3 '*' $$(nproc))
 
 .PHONY: plugin
 plugin: ## build kubectl's plugin, and the program that completes its arguments, into .cluster/bin
-	@CGO_ENABLED=0 go build -trimpath -o $(BIN)/kubectl-stayput ./cmd/kubectl-stayput
+	@go build -o $(BIN)/kubectl-stayput ./cmd/kubectl-stayput
 	@install cmd/kubectl-stayput/commands/kubectl_complete-stayput $(BIN)/
 
 .PHONY: e2e
@@ -100,10 +100,10 @@ kind: ## with Docker and kind: a cluster, Stayput and one update in place
 kind-down: ## remove the cluster of make kind
 	kind delete cluster --name $${KIND_NAME:-stayput}
 
-# Prometheus is built without its web page, which needs npm.
+# Prometheus is built without its web page, which needs npm, and without its service discovery, which needs the SDKs of all clouds.
 .PHONY: e2e-monitoring
 e2e-monitoring: cluster install ## every expression of manifests/monitoring on a real Prometheus that scrapes the managers
-	go -C .ci/prometheus build -o $(BIN)/prometheus github.com/prometheus/prometheus/cmd/prometheus
+	go -C .ci/prometheus build -tags remove_all_sd -o $(BIN)/prometheus github.com/prometheus/prometheus/cmd/prometheus
 	PROMETHEUS=$(BIN)/prometheus go test -tags e2e,monitoring -v -count=1 -timeout 15m ./e2e -run '^TestMonitoring$$'
 
 # The folder of the figures and the plots, and the name of the page.

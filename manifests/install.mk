@@ -34,7 +34,7 @@ ifdef KO_DOCKER_REPO
 else
 	@# The tag is a hash of the binary, so another binary causes a rollout, and the same binary does not.
 	@binary=$(BIN)/images/stayput; \
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $$binary ./cmd/stayput; \
+	GOOS=linux go build -buildvcs=false -ldflags '$(LDFLAGS)' -o $$binary ./cmd/stayput; \
 	tag=dev-$$(sha256sum $$binary | cut -c 1-12); \
 	$(BIN)/cluster push stayput:$$tag $$binary; \
 	echo $(REGISTRY)/stayput:$$tag > $(BUILT)
@@ -99,4 +99,4 @@ helm: $(HELMS)
 
 $(HELMS): $(BIN)/helm%: .ci/helm%/go.mod .ci/helm%/go.sum
 	@echo "building Helm $*: the first time this takes minutes"
-	@CGO_ENABLED=0 go -C .ci/helm$* build -trimpath -buildvcs=false -ldflags '-s -w' -o $@ helm.sh/helm/v$*/cmd/helm
+	@go -C .ci/helm$* build -buildvcs=false -ldflags '-s -w' -o $@ helm.sh/helm/v$*/cmd/helm

@@ -27,4 +27,4 @@ release-tools: $(RELEASE_TOOLS) $(if $(RELEASE_CHART),$(BIN)/helm4)
 
 $(RELEASE_TOOLS): .ci/release/go.mod .ci/release/go.sum
 	@echo "building $(@F)"
-	@CGO_ENABLED=0 go -C .ci/release build -trimpath -buildvcs=false -ldflags '-s -w' -o $@ $$(go -C .ci/release list -f '{{.ImportPath}}' tool | grep '/$(@F)$$')
+	@go -C .ci/release build -trimpath -buildvcs=false -ldflags '-s -w' -o $@ $$(go -C .ci/release list -f '{{.ImportPath}}' tool | grep '/$(@F)$$')

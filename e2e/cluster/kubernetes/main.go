@@ -1,6 +1,6 @@
-// Command kubernetes is the control plane, kubelet, kube-proxy, kubectl and etcd in one binary, because linking them one by one takes
-// minutes. It runs the component whose name it is called by: if it is called by a link kube-apiserver, it is the API server. Nothing in
-// these components is changed.
+// Command kubernetes is the control plane, kubelet, kube-proxy and etcd in one binary, because linking them one by one takes minutes. It
+// runs the component whose name it is called by: if it is called by a link kube-apiserver, it is the API server. Nothing in these
+// components is changed.
 package main
 
 import (
@@ -17,12 +17,9 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 	"k8s.io/component-base/cli"
-	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
-	"k8s.io/kubectl/pkg/cmd"
-	"k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -37,7 +34,6 @@ var components = map[string]func(){
 	"kube-controller-manager": run(controllermanager.NewControllerManagerCommand),
 	"kube-proxy":              run(proxy.NewProxyCommand),
 	"kube-scheduler":          run(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
-	"kubectl":                 kubectl,
 	"kubelet":                 run(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
 }
 
@@ -54,11 +50,4 @@ func main() {
 
 func run(command func() *cobra.Command) func() {
 	return func() { os.Exit(cli.Run(command())) }
-}
-
-func kubectl() {
-	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args)) // before flags are parsed, as kubectl's own main does
-	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
-		util.CheckErr(err)
-	}
 }

@@ -207,7 +207,7 @@ conntrack:
 `
 
 // Kubernetes are the names under which the binary of Kubernetes and etcd runs.
-var Kubernetes = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"}
+var Kubernetes = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet"}
 
 // OfKubernetes reports whether the component is in Kubernetes' binary.
 func (c Component) OfKubernetes() bool {

@@ -30,7 +30,7 @@ func (l *launcher) check(ctx context.Context, cluster state, table []component.C
 // built returns the files that the build has to have made. The names of Kubernetes' binaries are links that are made later.
 func (l *launcher) built(cluster state, table []component.Component) []string {
 	files := []string{
-		l.dir.Bin(prefix + cluster.Version), l.dir.Bin("runc"), l.dir.Bin("containerd-shim-runc-v2"),
+		l.dir.Bin(prefix + cluster.Version), l.dir.Bin(kubectl + cluster.Version), l.dir.Bin("runc"), l.dir.Bin("containerd-shim-runc-v2"),
 		l.dir.Bin("cni", "bridge"), l.dir.Bin("cni", "host-local"), l.dir.Bin("cni", "loopback"), l.dir.Bin("cni", "portmap"),
 		l.dir.Bin("images", "app"), l.dir.Bin("images", "pause"), l.dir.Share("cert-manager"),
 	}

@@ -81,8 +81,11 @@ func (l *launcher) withDefaults(wanted state) (state, error) {
 	return wanted, err
 }
 
-// prefix is the part of the names of Kubernetes' binaries before the version.
-const prefix = "kubernetes-"
+// These are the parts of the names of Kubernetes' binary and kubectl's before the version.
+const (
+	prefix  = "kubernetes-"
+	kubectl = "kubectl-"
+)
 
 // chosenVersion returns the version that the build has linked, else the newest one that was built.
 func (l *launcher) chosenVersion() (string, error) {

@@ -84,7 +84,7 @@ func (l *launcher) prepare(cluster state) error {
 
 // link links the names of Kubernetes' binaries to those of the wanted version.
 func (l *launcher) link(version string) error {
-	links := map[string]string{"kubernetes": prefix + version}
+	links := map[string]string{"kubernetes": prefix + version, "kubectl": kubectl + version}
 	for _, name := range component.Kubernetes {
 		links[name] = "kubernetes"
 	}
