@@ -24,6 +24,7 @@ func costs(f figures) (string, error) {
 	err = parsed.Execute(&text, map[string]any{
 		"Times": compared(f, seconds, daemonSet, four, twenty, twentyServed, served, resized,
 			simulatedDaemonSet(1000)),
+		"Slow":     slow(f),
 		"Crowds":   compared(f, seconds, simulatedDeployment(100), simulatedDeployment(3000)),
 		"Many":     compared(f, seconds, workloads(100, "label"), workloads(100, "images"), workloads(300, "label"), workloads(300, "images")),
 		"Writes":   compared(f, writes, daemonSet, twenty, twentyServed, simulatedDaemonSet(1000), simulatedDeployment(3000)),
@@ -51,6 +52,27 @@ func compared(f figures, what string, benches ...string) []comparison {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// slowRow is how long an update of an application takes that starts slowly.
+type slowRow struct{ What, Native, InPlace, Replacing string }
+
+func slow(f figures) []slowRow {
+	var rows []slowRow
+	for _, starts := range []string{"5", "20"} {
+		for _, behind := range []string{"no Service", "Service, drain 2 s"} {
+			bench := slowly(starts, behind)
+			if of := func(way string) string { return told(f.value(bench, way, seconds)) }; known(f.times(bench, inPlace, seconds)) {
+				rows = append(rows, slowRow{bench, of(native), of(inPlace), of(replacing)})
+			}
+		}
+	}
+	return rows
+}
+
+// slowly is the bench of an application that needs so many seconds to start.
+func slowly(seconds, behind string) string {
+	return fmt.Sprintf("20 pods that take %s s to start, %s", seconds, behind)
 }
 
 // managerRow is what Stayput's managers use.

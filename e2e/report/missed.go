@@ -24,6 +24,8 @@ type missed struct {
 	Goals   map[cause]string // by cause
 	Crowded bool             // 3,000 pods were measured
 	Largest string           // how long an update of 10,000 pods takes; empty if that was not measured
+	// Replaced is how long an update of 20 pods behind a Service takes where surge pods replace; empty if that was not measured.
+	Replaced string
 
 	FourEnds                        string
 	Four, Twenty, Claim, ClaimFloor measures
@@ -48,7 +50,8 @@ func missedIn(f figures) *missed {
 	}
 	large := simulatedDeployment(3000)
 	return &missed{
-		Goals: goals, Crowded: known(f.value(large, inPlace, seconds)), Largest: largest(f), FourEnds: told(endsOfFour(f)),
+		Goals: goals, Crowded: known(f.value(large, inPlace, seconds)), Largest: took(f, resting(10000), "then updated"),
+		Replaced: took(f, twentyServed, replacing), FourEnds: told(endsOfFour(f)),
 		Four: measuresOf(f, four, inPlace), Twenty: measuresOf(f, twenty, inPlace),
 		Claim: measuresOf(f, claimed, inPlace), ClaimFloor: measuresOf(f, claimed, floor),
 		Served: measuresOf(f, twentyServed, inPlace), ServedNative: measuresOf(f, twentyServed, native),
@@ -86,11 +89,11 @@ func endsOfFour(f figures) float64 {
 	return f.value(four, inPlace, seconds) - 4*f.value(four, inPlace, step)
 }
 
-// largest returns how long an update of 10,000 pods takes; empty if that is not known.
-func largest(f figures) string {
-	took := f.value(resting(10000), "then updated", seconds)
-	if !known(took) {
+// took returns how long an update takes; empty if that is not known.
+func took(f figures, bench, way string) string {
+	long := f.value(bench, way, seconds)
+	if !known(long) {
 		return ""
 	}
-	return number(took) + " s"
+	return number(long) + " s"
 }

@@ -37,8 +37,13 @@ func readmeTable(f figures) string {
 	}
 	row("DaemonSet on three nodes, no Service", daemonSet, seconds, "s")
 	row("Deployment of 20 pods, no Service", twenty, seconds, "s")
-	row("Deployment of 20 pods behind a Service, drain 2 s", twentyServed, seconds, "s")
-	row("Deployment of 4 pods behind a Service, drain 2 s, one at a time", served, seconds, "s")
+	row("20 pods behind a Service, drain 2 s", twentyServed, seconds, "s")
+	slow := slowly("5", "Service, drain 2 s")
+	row("the same, taking 5 s to start", slow, seconds, "s")
+	if with := f.value(slow, replacing, seconds); known(with) {
+		fmt.Fprintf(&text, "| that with `surge: replace` | %s s | **%s** s |\n", number(f.value(slow, native, seconds)), number(with))
+	}
+	row("4 pods behind a Service, one at a time", served, seconds, "s")
 	row("the whole cluster's CPU for each of 20 pods", twenty, clusterCPU, "ms")
 	fmt.Fprintf(&text, "| memory of the larger manager, 3,000 simulated pods | no manager | %s MiB |\n",
 		number(f.value(simulatedDeployment(3000), inPlace, memory)))
