@@ -129,8 +129,8 @@ func (j *judge) daemonStatus(e event, ds *appsv1.DaemonSet) {
 	}
 }
 
-// nodesThatServed returns on how many nodes a pod of the update revision has served. As natively, one that terminates counts until it is not
-// Ready or gone (updateDaemonSetStatus in pkg/controller/daemon/daemon_controller.go).
+// nodesThatServed returns on how many nodes a pod of the update revision has served. As natively, one that terminates counts as long as it
+// is Ready (updateDaemonSetStatus in pkg/controller/daemon/daemon_controller.go).
 func (j *judge) nodesThatServed(ds *appsv1.DaemonSet) int {
 	target, served := j.updateRevision(ds), map[string]bool{}
 	for _, pod := range j.pods {

@@ -249,10 +249,6 @@ func available(pod *corev1.Pod, minReadySeconds int32, at time.Time) bool {
 	return at.Sub(since) >= time.Duration(minReadySeconds-1)*time.Second
 }
 
-func availableOf(pods []*corev1.Pod, minReadySeconds int32, at time.Time) []*corev1.Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !available(pod, minReadySeconds, at) })
-}
-
 // outReason is the reason of the condition Ready of a pod that Stayput has taken out of service.
 const outReason = "UpdatingInPlace"
 

@@ -39,7 +39,7 @@ func readmeTable(f figures) string {
 	row("Deployment of 20 pods, no Service", twenty, seconds, "s")
 	row("20 pods behind a Service, drain 2 s", twentyServed, seconds, "s")
 	slow := slowly("5", "Service, drain 2 s")
-	row("the same, taking 5 s to start", slow, seconds, "s")
+	row("those that start in 5 s", slow, seconds, "s")
 	if with := f.value(slow, replacing, seconds); known(with) {
 		fmt.Fprintf(&text, "| that with `surge: replace` | %s s | **%s** s |\n", number(f.value(slow, native, seconds)), number(with))
 	}
