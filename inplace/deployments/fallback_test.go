@@ -95,6 +95,39 @@ func TestFallbackNudgesTheReplicaSetController(t *testing.T) {
 	}
 }
 
+// TestFallbackNudgesWhoLacksPods: the controller of a ReplicaSet without all its pods may wait for the deletion of one that has moved, and
+// looks again only with an event.
+func TestFallbackNudgesWhoLacksPods(t *testing.T) {
+	for name, test := range map[string]struct {
+		has  int
+		want []string
+	}{
+		"it has one of two": {1, []string{"web-a", "web-b"}},
+		"it has both":       {2, []string{"web-b"}},
+	} {
+		r := fixture.New(2, fixture.App{Image: "v2"})
+		oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 2)
+		fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+		for _, pod := range []string{"p", "q"}[:test.has] {
+			fixture.PodOf(r, pod, oldRS)
+		}
+		fallback, is := persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeRefused}))
+		if !is {
+			t.Fatal("it is not persisted")
+		}
+		r.Seen.Fallback = fallback
+		var nudged []string
+		for _, step := range r.Plan().Steps {
+			if patch, is := step.(steps.PatchReplicaSet); is {
+				nudged = append(nudged, patch.ReplicaSet.Name)
+			}
+		}
+		if slices.Sort(nudged); !slices.Equal(nudged, test.want) {
+			t.Errorf("%s: it nudges %v, not %v", name, nudged, test.want)
+		}
+	}
+}
+
 // TestExpiredMarkNudgesTheDeleter: an edit needs new pods, and the API server refuses to remove a mark. Once the hold of the mark has
 // expired, deletions pass, but the ReplicaSet controller does not notice without a nudge.
 func TestExpiredMarkNudgesTheDeleter(t *testing.T) {

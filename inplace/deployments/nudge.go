@@ -30,11 +30,14 @@ func (p planner) keepFallback(marks Marking) {
 }
 
 // nudge nudges the Deployment controller if it has something left to do, by its newest ReplicaSet (updateReplicaSet in
-// pkg/controller/deployment/deployment_controller.go).
+// pkg/controller/deployment/deployment_controller.go). It also nudges the controllers of ReplicaSets that lack pods: such a controller may
+// wait for the deletion of a pod that has moved, for five minutes, and then looks only with an event (ExpectationsTimeout in
+// pkg/controller/controller_utils.go).
 func (p planner) nudge(marks Marking, left bool) {
-	if n := len(p.sets.All); left && n > 0 {
-		newest := p.sets.All[n-1]
-		marks[newest].Nudged = p.update.Plan.NextNudge(newest.Rs.Labels[inplace.LabelRenewed], revisions.RenewEvery, p.Seen.Now)
+	for i, s := range p.sets.All {
+		if left && (i == len(p.sets.All)-1 || s.Missing() > 0) {
+			marks[s].Nudged = p.update.Plan.NextNudge(s.Rs.Labels[inplace.LabelRenewed], revisions.RenewEvery, p.Seen.Now)
+		}
 	}
 }
 

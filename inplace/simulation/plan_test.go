@@ -577,6 +577,9 @@ func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
 	r := fixture.New(3, fixture.App{Image: "v2"})
 	oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 3)
 	newRS := fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+	for _, name := range []string{"p", "q", "r"} {
+		fixture.PodOf(r, name, oldRS)
+	}
 	r.Seen.Fallback.Hash = r.TemplateHash()
 	newRS.Labels[inplace.LabelRenewed] = fmt.Sprint(fixture.Start.Unix() - 20)
 	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != revisions.RenewEvery-20*time.Second || plan.Phase != steps.PhaseNative {
@@ -586,7 +589,7 @@ func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
 	if plan := r.Plan(); len(plan.Steps) != 1 || plan.Steps[0].Describe() != "ReplicaSet web-b: renewed" {
 		t.Errorf("after 80 s the plan is %+v", plan)
 	}
-	oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
+	oldRS.Spec.Replicas, oldRS.Status.Replicas, r.Seen.Pods = new(int32), 0, nil
 	if plan := r.Plan(); len(plan.Steps) != 1 || firstDone(plan.Steps[0]) != "add" {
 		t.Errorf("while the update revision lacks replicas the plan is %+v", plan)
 	}
