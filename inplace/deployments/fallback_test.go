@@ -66,6 +66,12 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 	}
 	oldRS.Spec.Replicas, oldRS.Status.Replicas, r.Seen.Pods = new(int32), 0, nil
 	r.ReplicaSets[1].Spec.Replicas = new(int32(2))
+	if plan := r.Plan(); forgets(plan) {
+		t.Errorf("the persisted fallback is forgotten although pods are missing: %+v", plan)
+	}
+	for _, name := range []string{"p", "q"} {
+		fixture.PodOf(r, name, r.ReplicaSets[1])
+	}
 	if plan := r.Plan(); !forgets(plan) {
 		t.Errorf("the persisted fallback outlives its update: %+v", plan)
 	}

@@ -14,10 +14,11 @@ import (
 
 // keepFallback nudges the native controllers after the update fell back, as long as they have something left to do. Then it forgets the
 // fallback. Missing replicas count: with strategy Recreate, the end of the last old pod does not make the Deployment controller look again
-// if there are new pods already (deletePod in pkg/controller/deployment/deployment_controller.go).
+// if there are new pods already (deletePod in pkg/controller/deployment/deployment_controller.go). So do missing pods: see nudge.
 func (p planner) keepFallback(marks Marking) {
 	newRS, fellBack := p.sets.New, p.Seen.WhyFellBack(p.update.Workload) != nil
-	left := p.sets.OldInUse() || p.sets.Overfull() || newRS != nil && newRS.Size() < p.sets.Wanted
+	incomplete := newRS != nil && (newRS.Size() < p.sets.Wanted || newRS.Missing() > 0)
+	left := p.sets.OldInUse() || p.sets.Overfull() || incomplete
 	if p.Seen.Mode.Manages() { // otherwise nothing is held, and only marks may be written
 		p.nudgeDeleters(left && fellBack)
 	}

@@ -594,6 +594,12 @@ func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
 		t.Errorf("while the update revision lacks replicas the plan is %+v", plan)
 	}
 	newRS.Spec.Replicas = new(int32(3))
+	if plan := r.Plan(); len(plan.Steps) != 1 || firstDone(plan.Steps[0]) != "add" {
+		t.Errorf("while the update revision lacks pods the plan is %+v", plan)
+	}
+	for _, name := range []string{"s", "t", "u"} {
+		fixture.PodOf(r, name, newRS)
+	}
 	plan := r.Plan()
 	if len(plan.Steps) != 2 || plan.Steps[0].Describe() != "web: forget its fallback" || firstDone(plan.Steps[1]) != "remove" {
 		t.Errorf("once only the update revision has replicas the plan is %+v", plan)
@@ -646,8 +652,8 @@ func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 	if decision := r.Decision(); decision.Held || decision.UpdateRevision != newRS {
 		t.Errorf("held once the update revision is there: %+v", decision)
 	}
-	oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
-	r.Seen.Pods = nil
+	oldRS.Spec.Replicas, oldRS.Status.Replicas, r.Seen.Pods = new(int32), 0, nil
+	fixture.PodOf(r, "q", newRS)
 	if last := label(r.Plan()); last != "" || r.Seen.Fallback.Hash != "" {
 		t.Errorf("in the end the label is %q, the fallback %v", last, r.Seen.Fallback)
 	}
