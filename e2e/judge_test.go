@@ -424,11 +424,12 @@ func (j *judge) hasServed(pod *corev1.Pod) bool { return j.served[pod.UID].life 
 // wavering is how long a kubelet may report a pod as not Ready although nothing is wrong in it: it looks at its pods again each second.
 const wavering = 1500 * time.Millisecond
 
-// wavers reports whether the pod's kubelet has just taken its Ready back, as it sometimes does in the report after the first: the loop that
-// syncs a pod sets a status that it began to make before the probe succeeded (kubernetes#103717, UpdatePodStatus and SetPodStatus). Nobody
-// can know that before, so the next pod may leave its Service in that moment. limits.md says so.
+// wavers reports whether the live pod's kubelet has just taken its Ready back, as it sometimes does in the report after the first: the loop
+// that syncs a pod sets a status that it began to make before the probe succeeded (kubernetes#103717, UpdatePodStatus and SetPodStatus).
+// The API does not show that before, so Stayput may take the next pod out of its Service in that moment. limits.md says so.
 func (j *judge) wavers(e event, pod *corev1.Pod) bool {
-	return alive(pod) && allRun(pod) && !isOut(pod) && j.hasServed(pod) && e.at.Sub(j.served[pod.UID].last) < wavering
+	servedLately := j.hasServed(pod) && e.at.Sub(j.served[pod.UID].last) < wavering
+	return servedLately && allRun(pod) && !isOut(pod)
 }
 
 // allRun reports whether none of the pod's containers has stopped.

@@ -40,18 +40,22 @@ type comparison struct{ What, Native, InPlace, Times, Refused string }
 func compared(f figures, what string, benches ...string) []comparison {
 	var rows []comparison
 	for _, bench := range benches {
-		times := f.times(bench, inPlace, what)
-		if !known(times) {
-			continue
+		if row, measured := compare(f, what, bench, inPlace); measured {
+			rows = append(rows, row)
 		}
-		row := comparison{What: bench, Native: number(f.value(bench, native, what)), InPlace: number(f.value(bench, inPlace, what)),
-			Times: number(times), Refused: told(f.value(bench, inPlace, refused))}
-		if times > 1 {
-			row.InPlace, row.Times = "**"+row.InPlace+"**", "**"+row.Times+"**"
-		}
-		rows = append(rows, row)
 	}
 	return rows
+}
+
+// compare returns the figure of a way beside the native one, and whether both were measured.
+func compare(f figures, what, bench, way string) (comparison, bool) {
+	times := f.times(bench, way, what)
+	row := comparison{What: bench, Native: number(f.value(bench, native, what)), InPlace: number(f.value(bench, way, what)),
+		Times: number(times), Refused: told(f.value(bench, way, refused))}
+	if times > 1 {
+		row.InPlace, row.Times = "**"+row.InPlace+"**", "**"+row.Times+"**"
+	}
+	return row, known(times)
 }
 
 // slowRow is how long an update of an application takes that starts slowly.
@@ -62,7 +66,8 @@ func slow(f figures) []slowRow {
 	for _, starts := range []string{"5", "20"} {
 		for _, behind := range []string{"no Service", "Service, drain 2 s"} {
 			bench := slowly(starts, behind)
-			if of := func(way string) string { return told(f.value(bench, way, seconds)) }; known(f.times(bench, inPlace, seconds)) {
+			of := func(way string) string { return told(f.value(bench, way, seconds)) }
+			if known(f.times(bench, inPlace, seconds)) {
 				rows = append(rows, slowRow{bench, of(native), of(inPlace), of(replacing)})
 			}
 		}

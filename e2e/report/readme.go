@@ -30,21 +30,19 @@ func writeReadme(f figures, path string) error {
 func readmeTable(f figures) string {
 	var text strings.Builder
 	text.WriteString("\n| measured | native | in place |\n|---|---:|---:|\n")
-	row := func(what, bench, figure, unit string) {
-		for _, c := range compared(f, figure, bench) {
+	row := func(what, bench, way, figure, unit string) {
+		if c, measured := compare(f, figure, bench, way); measured {
 			fmt.Fprintf(&text, "| %s | %s %s | %s %s |\n", what, c.Native, unit, c.InPlace, unit)
 		}
 	}
-	row("DaemonSet on three nodes, no Service", daemonSet, seconds, "s")
-	row("Deployment of 20 pods, no Service", twenty, seconds, "s")
-	row("20 pods behind a Service, drain 2 s", twentyServed, seconds, "s")
-	slow := slowly("5", "Service, drain 2 s")
-	row("those that start in 5 s", slow, seconds, "s")
-	if with := f.value(slow, replacing, seconds); known(with) {
-		fmt.Fprintf(&text, "| that with `surge: replace` | %s s | **%s** s |\n", number(f.value(slow, native, seconds)), number(with))
-	}
-	row("4 pods behind a Service, one at a time", served, seconds, "s")
-	row("the whole cluster's CPU for each of 20 pods", twenty, clusterCPU, "ms")
+	startsSlowly := slowly("5", "Service, drain 2 s")
+	row("DaemonSet on three nodes, no Service", daemonSet, inPlace, seconds, "s")
+	row("Deployment of 20 pods, no Service", twenty, inPlace, seconds, "s")
+	row("20 pods behind a Service, drain 2 s", twentyServed, inPlace, seconds, "s")
+	row("those that start in 5 s", startsSlowly, inPlace, seconds, "s")
+	row("that with `surge: replace`", startsSlowly, replacing, seconds, "s")
+	row("4 pods behind a Service, one at a time", served, inPlace, seconds, "s")
+	row("the whole cluster's CPU for each of 20 pods", twenty, inPlace, clusterCPU, "ms")
 	fmt.Fprintf(&text, "| memory of the larger manager, 3,000 simulated pods | no manager | %s MiB |\n",
 		number(f.value(simulatedDeployment(3000), inPlace, memory)))
 	return text.String() + "\n"

@@ -101,9 +101,9 @@ func TestFallbackNudgesTheReplicaSetController(t *testing.T) {
 	}
 }
 
-// TestFallbackNudgesWhoLacksPods: the controller of a ReplicaSet without all its pods may wait for the deletion of one that has moved, and
-// looks again only with an event.
-func TestFallbackNudgesWhoLacksPods(t *testing.T) {
+// TestFallbackNudgesForMissingPods: the controller of a ReplicaSet without all its pods may wait for the deletion of one that has moved.
+// Then it looks again only with an event.
+func TestFallbackNudgesForMissingPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		has  int
 		want []string

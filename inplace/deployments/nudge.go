@@ -35,8 +35,11 @@ func (p planner) keepFallback(marks Marking) {
 // wait for the deletion of a pod that has moved, for five minutes, and then looks only with an event (ExpectationsTimeout in
 // pkg/controller/controller_utils.go).
 func (p planner) nudge(marks Marking, left bool) {
+	if !left {
+		return
+	}
 	for i, s := range p.sets.All {
-		if left && (i == len(p.sets.All)-1 || s.Missing() > 0) {
+		if newest := i == len(p.sets.All)-1; newest || s.Missing() > 0 {
 			marks[s].Nudged = p.update.Plan.NextNudge(s.Rs.Labels[inplace.LabelRenewed], revisions.RenewEvery, p.Seen.Now)
 		}
 	}

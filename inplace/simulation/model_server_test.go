@@ -253,8 +253,11 @@ func (w *world) held() bool {
 
 // holdAlive reports whether the API server reaches the webhooks, and a leader runs.
 func (w *world) holdAlive() bool {
-	return !w.unreachable && !w.abandoned && w.now.Before(w.stayput.lease)
+	return w.managerAnswers() && w.now.Before(w.stayput.lease)
 }
+
+// managerAnswers reports whether a manager answers the API server's calls of webhooks.
+func (w *world) managerAnswers() bool { return !w.unreachable && !w.abandoned }
 
 // lasts reports whether the leader renews the hold of the update.
 func (w *world) lasts(newRS *apps.ReplicaSet) bool {
@@ -384,7 +387,7 @@ func (w *world) postPod(rs *apps.ReplicaSet, pod *corev1.Pod) error {
 
 // answering reports whether a webhook of Stayput is asked about a kubelet's report, and answers.
 func (w *world) answering() bool {
-	return !w.unreachable && !w.unasked && !w.abandoned && w.mode.Manages()
+	return w.managerAnswers() && !w.unasked && w.mode.Manages()
 }
 
 // mutate is what Stayput's webhook does to a kubelet's write of pods/status.
@@ -525,7 +528,7 @@ func (w *world) deletePod(name string) error {
 		w.logf("denied: delete %s", name)
 		return errNotFound
 	}
-	if w.mode.Manages() && (w.unreachable || w.abandoned) && runsMoved(pod) {
+	if w.mode.Manages() && !w.managerAnswers() && runsMoved(pod) {
 		w.logf("denied: delete %s, which has just moved, and no manager answers", name)
 		return errFailing
 	}
