@@ -8,6 +8,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/disruption"
@@ -16,28 +17,50 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// disruptionController counts the pods of PodDisruptionBudgets: trySync in pkg/controller/disruption/disruption.go. Its cache lags.
+// startDisruption starts the controller of PodDisruptionBudgets anew.
+var startDisruption = func(w *world) { w.disruptionController = &disruptionController{w, w.pods.informer()} }
+
+// disruptionController counts the pods of PodDisruptionBudgets: trySync in pkg/controller/disruption/disruption.go. Its cache of pods lags.
 type disruptionController struct {
 	*world
 	pods *informer[*corev1.Pod]
 }
 
+func (c *disruptionController) deliver(watch, n int) {
+	if watch == 2 {
+		c.pods.advance(n)
+	}
+}
+
+func (c *disruptionController) resync() {}
+
 // protect creates a PodDisruptionBudget of all pods. It requires so many healthy ones.
 func (w *world) protect(required int) {
-	w.disruptionController = &disruptionController{w, w.pods.informer()}
 	put(w, w.budgets, fixture.Requiring(int32(required), 0))
+	startDisruption(w)
 	w.disruptionController.run()
 	w.logf("a PodDisruptionBudget requires %d", required)
 }
 
-// require changes how many healthy pods the PodDisruptionBudget requires. The disruption controller counts them at once.
+// require changes how many healthy pods the PodDisruptionBudget requires.
 func (w *world) require(required int) {
-	change := func(b *policyv1.PodDisruptionBudget) { b.Status.DesiredHealthy = int32(required) }
+	change := func(b *policyv1.PodDisruptionBudget) {
+		b.Generation, b.Spec.MinAvailable = b.Generation+1, new(intstr.FromInt(required))
+	}
 	if _, err := alter(w, w.budgets, "web", "", change); err != nil {
 		w.violated("require: %v", err)
 	}
+	w.disruptionController.deliver(0, 1)
 	w.disruptionController.run()
 	w.logf("the PodDisruptionBudget requires %d", required)
+}
+
+// requiring edits how many healthy pods a PodDisruptionBudget requires.
+func requiring(required int) func(*policyv1.PodDisruptionBudget) {
+	return func(b *policyv1.PodDisruptionBudget) {
+		b.Generation++
+		b.Spec.MinAvailable = new(intstr.FromInt(required))
+	}
 }
 
 func (c *disruptionController) run() {
@@ -53,6 +76,7 @@ func (c *disruptionController) run() {
 func synced(current *policyv1.PodDisruptionBudget, pods []*corev1.Pod, now time.Time) *policyv1.PodDisruptionBudget {
 	next := current.DeepCopy()
 	status := &next.Status
+	status.ObservedGeneration, status.DesiredHealthy = current.Generation, current.Spec.MinAvailable.IntVal
 	status.DisruptedPods, status.CurrentHealthy, status.ExpectedPods = nil, 0, 0
 	for _, pod := range pods {
 		status.ExpectedPods++
@@ -74,7 +98,7 @@ const evictionLasts = 2 * time.Minute
 
 // evict asks for the eviction of some pod: checkAndDecrement in pkg/registry/core/pod/storage/eviction.go.
 func (w *world) evict() {
-	known := w.disruptionController.pods.list()
+	known := sorted(w.pods.objects)
 	if len(known) == 0 {
 		return
 	}
@@ -101,7 +125,8 @@ func (w *world) tickBudgets() {
 	}
 	switch w.rng.Intn(60) {
 	case 0, 1, 2, 3, 4, 5, 6, 7:
-		w.disruptionController.pods.advance(1 + w.rng.Intn(4))
+		w.disruptionController.deliver(2, 1+w.rng.Intn(4))
+		w.disruptionController.deliver(0, 1)
 	case 8, 9, 10, 11, 12, 13:
 		w.disruptionController.run()
 	case 14, 15, 16, 17:
@@ -122,7 +147,8 @@ func (w *world) runBudgets() {
 	if w.disruptionController == nil {
 		return
 	}
-	w.disruptionController.pods.advance(100)
+	w.disruptionController.deliver(2, 100)
+	w.disruptionController.deliver(0, 100)
 	w.disruptionController.run()
 	w.stayput.stale = len(w.stayput.budgets.advance(100)) > 0 || w.stayput.stale
 }

@@ -114,7 +114,8 @@ func othersLeave(planned []steps.Step, pods []*corev1.Pod, pod *corev1.Pod) bool
 		}
 	}
 	return len(out) > 0 && !slices.ContainsFunc(pods, func(other *corev1.Pod) bool {
-		return other.Name != pod.Name && !out[other.Name] && apps.IsTrue(other, corev1.PodReady)
+		stays := readiness.Live(other) && apps.IsTrue(other, corev1.PodReady)
+		return stays && other.Name != pod.Name && !out[other.Name]
 	})
 }
 

@@ -137,7 +137,7 @@ type world struct {
 	// hook answers the DaemonSet controller's writes.
 	hook                 *daemonHook
 	endpointsController  *endpointsController
-	disruptionController *disruptionController
+	disruptionController native
 	// A world may have another controller with a hook: see model_hooks_test.go.
 	registrar *registrar
 	kubelet   *kubelet

@@ -73,7 +73,7 @@ func (p *protection) run() { p.stored = synced(p.stored, p.counted, p.Fleet.Seen
 // require changes how many healthy pods the PodDisruptionBudget requires. The disruption controller knows it at once.
 func (p *protection) require(required int) {
 	p.stored = p.stored.DeepCopy()
-	p.stored.Status.DesiredHealthy = int32(required)
+	requiring(required)(p.stored)
 	p.run()
 	p.trace("the PodDisruptionBudget requires %d", required)
 }

@@ -18,6 +18,7 @@ import (
 func init() {
 	startDaemons = func(w *world) {
 		endAll()
+		restartDisruption(w)
 		w.daemonSetController = nativeDaemonSets(w)
 	}
 }

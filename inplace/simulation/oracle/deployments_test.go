@@ -15,6 +15,7 @@ func init() {
 	_, consistent = utilfeature.DefaultMutableFeatureGate.GetAll()["StaleControllerConsistencyReplicaSet"]
 	startNatives = func(w *world) {
 		endAll()
+		restartDisruption(w)
 		w.deploymentController, w.replicaSetController = nativeDeployments(w), nativeReplicaSets(w)
 	}
 }
