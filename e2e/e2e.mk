@@ -49,14 +49,14 @@ SYSTEMS := etcd=go.etcd.io/etcd/server/v3 nats=github.com/nats-io/nats-server/v2
 systems-build:
 	@mkdir -p $(BIN)/systems
 	@for system in $(SYSTEMS); do echo "building $${system%%=*}"; \
-	  (cd e2e/systems && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/systems/$${system%%=*} $${system#*=}) || exit 1; \
+	  (cd e2e/systems && $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/systems/$${system%%=*} $${system#*=}) || exit 1; \
 	done
 
 # A device plugin, and the driver by which Kubernetes tests dynamic resource allocation.
 .PHONY: devices-build
 devices-build:
 	@mkdir -p $(BIN)/systems
-	@cd e2e/systems && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/systems/device ./device
+	@cd e2e/systems && $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/systems/device ./device
 	@$(conformance_build) $(CLUSTER_BUILD) -modfile=$(notdir $(CONFORMANCE_MODFILE)) -ldflags '$(STRIP)' -o $(BIN)/systems/dra \
 		k8s.io/kubernetes/test/e2e/dra/test-driver
 
@@ -75,7 +75,7 @@ PROMETHEUS_OPERATOR := github.com/prometheus-operator/prometheus-operator
 .PHONY: e2e-operators
 e2e-operators: cluster install ## the Prometheus operator itself, built from its module: an upgrade in place
 	@mkdir -p $(BIN)/operators
-	cd e2e/operators && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/operators/ ./server \
+	cd e2e/operators && $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/operators/ ./server \
 	  $(PROMETHEUS_OPERATOR)/cmd/operator $(PROMETHEUS_OPERATOR)/cmd/prometheus-config-reloader
 	CRDS=$$(go -C e2e/operators list -m -f '{{.Dir}}' $(PROMETHEUS_OPERATOR))/example/prometheus-operator-crd go test -tags e2e,operators -v -count=1 -timeout 20m ./e2e -run '^TestPrometheusOperator$$'
 

@@ -14,7 +14,6 @@ KUBERNETES_MODFILE := $(or $(wildcard $(CLUSTER)/kubernetes/go-$(KUBERNETES_VERS
 
 CLUSTER_UP = $(BIN)/cluster up --kubernetes-version $(KUBERNETES_VERSION) \
 	$(if $(NODES),--nodes $(NODES)) $(if $(SIMULATED_NODES),--simulated-nodes $(SIMULATED_NODES))
-CLUSTER_ENV := GOWORK=off
 # The compiler is faster if it rarely collects garbage.
 CLUSTER_BUILD := GOGC=800 go build -buildvcs=false
 STRIP := -s -w
@@ -44,10 +43,10 @@ cluster-logs: ## the errors in the test cluster's logs
 
 .PHONY: test-cluster
 test-cluster: cluster-build ## the tests of the test cluster itself; SHORT=1 without what takes a minute
-	cd $(CLUSTER) && $(CLUSTER_ENV) go test -timeout 5m ./images/... ./internal/... ./registry ./simulated
-	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m $(if $(SHORT),-short) ./lifecycle
+	cd $(CLUSTER) && go test -timeout 5m ./images/... ./internal/... ./registry ./simulated
+	cd $(CLUSTER) && go test -count=1 -timeout 10m $(if $(SHORT),-short) ./lifecycle
 	$(CLUSTER_UP)
-	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m -parallel 4 $(if $(SHORT),-short) ./test
+	cd $(CLUSTER) && go test -count=1 -timeout 10m -parallel 4 $(if $(SHORT),-short) ./test
 
 .PHONY: cluster-build
 cluster-build: kubernetes-release cluster-packages $(CLUSTER_BINARIES) $(KUBERNETES_BINARIES) $(SHARE)/cert-manager $(SHARE)/simulated ## build the test cluster into .cluster
@@ -69,7 +68,7 @@ go_files = $(shell find $(1) -name '*.go' -not -name '*_test.go')
 
 $(CLUSTER_BINARIES) $(KUBERNETES_BINARIES): | cluster-packages
 
-kubernetes_build = cd $(CLUSTER)/kubernetes && $(CLUSTER_ENV) $(CLUSTER_BUILD) -modfile=$(notdir $<) -o $@ \
+kubernetes_build = cd $(CLUSTER)/kubernetes && $(CLUSTER_BUILD) -modfile=$(notdir $<) -o $@ \
 	-ldflags '$(STRIP) $(call version_flags,k8s.io/component-base/version) $(call version_flags,k8s.io/client-go/pkg/version)'
 
 $(BIN)/kubernetes-$(KUBERNETES_VERSION): $(KUBERNETES_MODFILE) $(KUBERNETES_MODFILE:.mod=.sum) $(CLUSTER)/kubernetes/main.go
@@ -88,50 +87,50 @@ $(BIN)/kubectl: | $(BIN)/kubectl-$(KUBERNETES_VERSION)
 
 $(BIN)/cluster: $(cluster_module) $(CLUSTER)/main_linux.go $(call go_files,$(CLUSTER)/internal $(CLUSTER)/registry)
 	@echo building $(@F)
-	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ .
+	@cd $(CLUSTER) && $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ .
 
 $(BIN)/cert-manager: $(cluster_module) $(call go_files,$(CLUSTER)/certmanager)
 	@echo building $(@F)
-	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ ./certmanager
+	@cd $(CLUSTER) && $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ ./certmanager
 
 $(BIN)/coredns: $(cluster_module) $(call go_files,$(CLUSTER)/coredns)
 	@echo building $(@F)
-	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ ./coredns
+	@cd $(CLUSTER) && $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ ./coredns
 
 # kwok 0.8 asks for all pods again whenever its watch ends. Where there are thousands, the API server ends a watch that is so far behind, so
 # kwok would do nothing else (kubernetes#129197). So a watch goes on where the one before ended.
 $(BIN)/kwok: $(cluster_module) $(CLUSTER)/cluster.mk
 	@echo building $(@F)
-	@cd $(CLUSTER) && $(CLUSTER_ENV) go mod download sigs.k8s.io/kwok && copy=$$(mktemp -d) && trap "rm -r $$copy" EXIT && \
-	cp -r "$$($(CLUSTER_ENV) go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)" $$copy/kwok && chmod -R u+w $$copy/kwok && \
+	@cd $(CLUSTER) && go mod download sigs.k8s.io/kwok && copy=$$(mktemp -d) && trap "rm -r $$copy" EXIT && \
+	cp -r "$$(go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)" $$copy/kwok && chmod -R u+w $$copy/kwok && \
 	sed -i 's/if !o.EnableListPager ||/if !opts.AllowWatchBookmarks \&\& !o.EnableListPager ||/' $$copy/kwok/pkg/utils/informer/event.go && \
 	grep -q AllowWatchBookmarks $$copy/kwok/pkg/utils/informer/event.go && \
-	cp go.mod go.sum $$copy && $(CLUSTER_ENV) go mod edit -replace sigs.k8s.io/kwok=$$copy/kwok $$copy/go.mod && \
-	$(CLUSTER_ENV) $(CLUSTER_BUILD) -modfile=$$copy/go.mod -ldflags '$(STRIP)' -o $@ sigs.k8s.io/kwok/cmd/kwok
+	cp go.mod go.sum $$copy && go mod edit -replace sigs.k8s.io/kwok=$$copy/kwok $$copy/go.mod && \
+	$(CLUSTER_BUILD) -modfile=$$copy/go.mod -ldflags '$(STRIP)' -o $@ sigs.k8s.io/kwok/cmd/kwok
 
 $(IMAGE_BINARIES) &: $(cluster_module) $(call go_files,$(CLUSTER)/images)
 	@echo building $(notdir $(IMAGE_BINARIES))
-	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/images/ ./images/app ./images/pause
+	@cd $(CLUSTER) && $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/images/ ./images/app ./images/pause
 
 $(NODE_BINARIES) &: $(node_module)
 	@echo building $(notdir $(NODE_BINARIES))
-	@cd $(CLUSTER)/node && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -tags no_btrfs,no_zfs,no_devmapper -o $(BIN)/ \
+	@cd $(CLUSTER)/node && $(CLUSTER_BUILD) -ldflags '$(STRIP)' -tags no_btrfs,no_zfs,no_devmapper -o $(BIN)/ \
 		$(addprefix github.com/containerd/containerd/v2/cmd/,$(notdir $(NODE_BINARIES)))
 
 $(CNI_BINARIES) &: $(node_module)
 	@echo building $(notdir $(CNI_BINARIES))
-	@cd $(CLUSTER)/node && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/cni/ \
+	@cd $(CLUSTER)/node && $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/cni/ \
 		$(addprefix github.com/containernetworking/plugins/plugins/,main/bridge ipam/host-local main/loopback meta/portmap)
 
 # Restricted namespaces require the seccomp profile RuntimeDefault, which needs libseccomp and so cgo.
 $(BIN)/runc: $(node_module)
 	@echo building $(@F)
-	@cd $(CLUSTER)/node && $(CLUSTER_ENV) CGO_ENABLED=1 $(CLUSTER_BUILD) -ldflags '$(STRIP)' -tags seccomp -o $@ github.com/opencontainers/runc
+	@cd $(CLUSTER)/node && CGO_ENABLED=1 $(CLUSTER_BUILD) -ldflags '$(STRIP)' -tags seccomp -o $@ github.com/opencontainers/runc
 
 # cert-manager's CRDs are in its module. The build of cert-manager has downloaded it.
 $(SHARE)/cert-manager: $(BIN)/cert-manager
 	@rm -rf $@ && mkdir -p $@
-	@cd $(CLUSTER) && cp "$$($(CLUSTER_ENV) go list -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"/deploy/crds/*.yaml $@
+	@cd $(CLUSTER) && cp "$$(go list -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"/deploy/crds/*.yaml $@
 
 $(SHARE)/simulated: $(wildcard $(CLUSTER)/simulated/*.yaml)
 	@rm -rf $@ && mkdir -p $@

@@ -11,6 +11,6 @@ oracle: ## the simulation with native controllers instead of models of them; SEE
 	@printf '{"Replace":{%s}}' "$$(ls inplace/simulation/*_test.go | sed 's|.*/\(.*\)|"\1":"../\1"|' | paste -sd,)" > $(ORACLE_OVERLAY)
 	@for version in $(KUBERNETES_VERSIONS); do \
 		modfile=$$(cd $(ORACLE) && ls go-$$version.mod 2> /dev/null || echo go.mod); echo "Kubernetes $$version"; \
-		( cd $(ORACLE) && export STAYPUT_SEEDS=$(SEEDS) $(CLUSTER_ENV) && $(subst go build,go test -vet=off -timeout 60m,$(CLUSTER_BUILD)) \
+		( cd $(ORACLE) && export STAYPUT_SEEDS=$(SEEDS) && $(subst go build,go test -vet=off -timeout 60m,$(CLUSTER_BUILD)) \
 			-modfile=$$modfile -overlay $(ORACLE_OVERLAY) -run '^Test($(ORACLE_TESTS))$$' . ) || exit 1; \
 	done
