@@ -150,14 +150,14 @@ verify-performance: performance
 	@git diff --exit-code --stat docs/explanation/performance docs/explanation/performance.md docs/explanation/costs.md README.md || { echo "the pages of figures were out of date: commit what make performance has written"; exit 1; }
 
 .PHONY: verify-chart
-verify-chart: chart helm ## whether the Helm chart is up to date with manifests/, and both Helm versions render its options
-	@git diff --exit-code --stat $(CHART) && [ -z "$$(git ls-files --others $(CHART))" ] || { echo "$(CHART) was out of date: commit what make chart has written"; exit 1; }
-	HELMS='$(HELMS)' go test -tags helm -count=1 ./manifests/chart
+verify-chart: manifests dist helm ## whether manifests/ is up to date with the Helm chart, and both Helm versions render its options
+	@git diff --exit-code --stat manifests && [ -z "$$(git ls-files --others --exclude-standard manifests)" ] || { echo "manifests/ was out of date: commit what make manifests has written"; exit 1; }
+	HELMS='$(HELMS)' go test -tags helm -count=1 ./charts
 	HELMS='$(HELMS)' go -C manifests/cel test -tags helm -count=1 -run Chart .
 
 .PHONY: verify-monitoring
 verify-monitoring: ## test the Prometheus rules, and check the metrics that rules and dashboard name
 	go -C .ci/prometheus build -tags remove_all_sd -o $(BIN)/promtool github.com/prometheus/prometheus/cmd/promtool
-	$(BIN)/promtool check rules manifests/monitoring/rules.yaml
-	$(BIN)/promtool test rules manifests/monitoring/rules_test.yaml
+	$(BIN)/promtool check rules charts/stayput/files/rules.yaml
+	$(BIN)/promtool test rules manifests/rules_test.yaml
 	PROMTOOL=$(BIN)/promtool go test -count=1 ./manifests -run 'Monitoring|Alerts|Dashboard'

@@ -95,7 +95,7 @@ func thousandths(value float64) float64 { return math.Round(value*1000) / 1000 }
 
 // productFiles are the managers' sources, and what is installed with them, as git names them.
 var productFiles = []string{"cmd/stayput", "controller", "inplace", "internal", "manifests", "webhook", "go.mod",
-	":!*_test.go", ":!inplace/simulation", ":!manifests/cel", ":!manifests/monitoring"}
+	":!*_test.go", ":!inplace/simulation", ":!manifests/cel"}
 
 // sources returns the measured commit, and a hash of the product in it. The commit is dirty if the product has changed since, but not if a
 // bench has changed the pages of figures. Both are "unknown" without git.

@@ -102,7 +102,7 @@ kind-down: ## remove the cluster of make kind
 
 # Prometheus is built without its web page, which needs npm, and without its service discovery, which needs the SDKs of all clouds.
 .PHONY: e2e-monitoring
-e2e-monitoring: cluster install ## every expression of manifests/monitoring on a real Prometheus that scrapes the managers
+e2e-monitoring: cluster install ## every expression of charts/stayput/files on a real Prometheus that scrapes the managers
 	go -C .ci/prometheus build -tags remove_all_sd -o $(BIN)/prometheus github.com/prometheus/prometheus/cmd/prometheus
 	PROMETHEUS=$(BIN)/prometheus go test -tags e2e,monitoring -v -count=1 -timeout 15m ./e2e -run '^TestMonitoring$$'
 
@@ -134,7 +134,7 @@ MINUTES ?= 10
 .PHONY: dashboard
 dashboard: ## draw the dashboard into docs/dashboard.svg, with the last MINUTES=10 of a Prometheus at PROMETHEUS_URL that scraped the managers meanwhile
 	@go -C e2e/report build -o $(BIN)/report .
-	@$(BIN)/report dashboard manifests/monitoring/dashboard.json $(PROMETHEUS_URL) $(MINUTES) docs/dashboard.svg
+	@$(BIN)/report dashboard charts/stayput/files/dashboard.json $(PROMETHEUS_URL) $(MINUTES) docs/dashboard.svg
 
 OTHER_VERSION := $(CURDIR)/.cluster/former
 FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || git rev-parse HEAD^)

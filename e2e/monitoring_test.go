@@ -39,7 +39,7 @@ var silentExpressions = []string{"stayput_updates_failed_total"}
 // quiet are the alerts that must not fire in a cluster in which one update has succeeded.
 var quiet = []string{"StayputNoLeader", "StayputWebhookBypassed", "StayputUpdateStalled", "StayputNoPodMoves"}
 
-// TestMonitoring evaluates every expression of manifests/monitoring on a real Prometheus, after one update in place. make e2e-monitoring
+// TestMonitoring evaluates every expression of charts/stayput/files on a real Prometheus, after one update in place. make e2e-monitoring
 // builds Prometheus and passes its path.
 func TestMonitoring(t *testing.T) {
 	binary := os.Getenv("PROMETHEUS")
@@ -119,7 +119,7 @@ func (s *scenario) scrapeConfig(folder string) string {
 	}
 	text, err := yaml.Marshal(object{
 		"global":     object{"scrape_interval": "1s", "evaluation_interval": "1s"},
-		"rule_files": []string{filepath.Join(repository, "manifests", "monitoring", "rules.yaml")},
+		"rule_files": []string{filepath.Join(repository, "charts", "stayput", "files", "rules.yaml")},
 		"scrape_configs": []object{{
 			"job_name": ownName, "scheme": "https", "static_configs": s.targets(config.Host),
 			"tls_config": object{"ca_file": write("ca.crt", config.CAData), "cert_file": write("tls.crt", config.CertData),
@@ -277,7 +277,7 @@ func (p prometheus) eachAlert(ctx context.Context, check func(prometheusv1.Alert
 
 func shipped(t *testing.T, file string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(repository, "manifests", "monitoring", file))
+	content, err := os.ReadFile(filepath.Join(repository, "charts", "stayput", "files", file))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ uninstall-job:
 	@image=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].image}'); \
 	args=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].args}' | sed 's/"manager"/"uninstall"/'); \
 	$(STAYPUT) delete job stayput-uninstall --ignore-not-found; \
-	sed "s|IMAGE$$|$$image|; s|ARGS$$|$$args|" manifests/uninstall/job.yaml | $(KUBECTL) apply -f -; \
+	sed "s|image: .*|image: $$image|; s|args: .*|args: $$args|" manifests/uninstall/job.yaml | $(KUBECTL) apply -f -; \
 	$(STAYPUT) wait job stayput-uninstall --for=condition=Complete --timeout=300s || \
 		{ $(STAYPUT) logs job/stayput-uninstall >&2; $(KUBECTL) delete clusterrolebinding stayput-uninstall >/dev/null; echo "not every update could fall back: see above, then run make uninstall again" >&2; exit 1; }
 
@@ -89,10 +89,17 @@ dist: ## render what kubectl installs: dist/stayput.yaml
 
 CHART := charts/stayput
 HELMS := $(BIN)/helm3 $(BIN)/helm4
+RENDERED := $(BIN)/../rendered
 
-.PHONY: chart
-chart: dist ## write the Helm chart, charts/stayput, from manifests/
-	@go run ./manifests/chart -dist dist -monitoring manifests/monitoring -out $(CHART)
+# Labels and annotations that are about Helm stay out.
+.PHONY: manifests
+manifests: $(BIN)/helm4 ## write manifests/base and manifests/uninstall, for kubectl, from the Helm chart
+	@rm -rf $(RENDERED) && $(BIN)/helm4 template stayput $(CHART) --namespace stayput-system --skip-tests --output-dir $(RENDERED) > /dev/null
+	@for file in $(RENDERED)/stayput/templates/*.yaml; do name=$${file##*/}; \
+		to=manifests/base/$$name; [ $$name != uninstall.yaml ] || to=manifests/uninstall/job.yaml; \
+		{ echo "# Rendered by make manifests from $(CHART)/templates/$$name."; \
+		sed -E -e 1d -e '/^$$/d' -e '/^# Source: /d' -e '/^ +(app.kubernetes.io\/(managed-by|instance|version)|helm.sh\/chart): /d' \
+			-e '/^  annotations:$$/{N;/helm.sh\/hook/{N;N;d}}' $$file; } > $$to; done
 
 .PHONY: helm
 helm: $(HELMS)

@@ -1,5 +1,5 @@
-// Package manifests has Stayput's manifests, for kustomize. It has no code, only tests that the manifests agree with the program and with
-// what docs/explanation/limits.md says about webhooks.
+// Package manifests has Stayput's manifests, for kustomize. make manifests renders them from the Helm chart. The package has no code, only
+// tests that the manifests agree with the program and with what docs/explanation/limits.md says about webhooks.
 package manifests
 
 import (
@@ -233,7 +233,7 @@ func namespaceLabels(name, mode string) labels.Set {
 }
 
 // TestUninstallMayFallBack checks that uninstall may write whatever the managers may write, because they may have left it partially
-// patched. A test in manifests/chart checks that it may write nothing else, and that Helm's hook has the same rights.
+// patched. A test in charts checks that it may write nothing else.
 func TestUninstallMayFallBack(t *testing.T) {
 	may := rightsOf(clusterRole(t, "uninstall/job.yaml", "stayput-uninstall"))
 	for right := range rightsOf(clusterRole(t, "base/rbac.yaml", "stayput")) {

@@ -36,11 +36,11 @@ type rule struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// alerts returns the rules of monitoring/rules.yaml, by name.
+// alerts returns the rules of charts/stayput/files/rules.yaml, by name.
 func alerts(t *testing.T) map[string]rule {
 	t.Helper()
 	var file rules
-	if err := yaml.Unmarshal([]byte(read(t, "monitoring/rules.yaml")), &file); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "../charts/stayput/files/rules.yaml")), &file); err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]rule{}
@@ -50,12 +50,12 @@ func alerts(t *testing.T) map[string]rule {
 		}
 	}
 	if len(found) == 0 {
-		t.Fatal("monitoring/rules.yaml has no alerts")
+		t.Fatal("charts/stayput/files/rules.yaml has no alerts")
 	}
 	return found
 }
 
-// board is what is read of monitoring/dashboard.json.
+// board is what is read of charts/stayput/files/dashboard.json.
 type board struct {
 	Panels []struct {
 		Title   string                  `json:"title"`
@@ -71,13 +71,13 @@ type board struct {
 
 func dashboard(t *testing.T) (all board) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(read(t, "monitoring/dashboard.json")), &all); err != nil {
+	if err := json.Unmarshal([]byte(read(t, "../charts/stayput/files/dashboard.json")), &all); err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-// panels returns the expressions of monitoring/dashboard.json, by the title of their panel, with Grafana's variables filled in.
+// panels returns the expressions of charts/stayput/files/dashboard.json, by the title of their panel, with Grafana's variables filled in.
 func panels(t *testing.T) map[string]string {
 	t.Helper()
 	filled := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$cluster", ".*", "$namespace", ".*")
@@ -88,7 +88,7 @@ func panels(t *testing.T) map[string]string {
 		}
 	}
 	if len(found) == 0 {
-		t.Fatal("monitoring/dashboard.json has no expressions")
+		t.Fatal("charts/stayput/files/dashboard.json has no expressions")
 	}
 	return found
 }
@@ -247,7 +247,7 @@ func TestMonitoringShowsEveryMetric(t *testing.T) {
 	report.NewMetrics(own)
 	for metric := range slices.Chunk(described(own), 4) {
 		if !slices.ContainsFunc(metric, func(name string) bool { return slices.Contains(shown, name) }) {
-			t.Errorf("monitoring/dashboard.json does not show %s", metric[0])
+			t.Errorf("charts/stayput/files/dashboard.json does not show %s", metric[0])
 		}
 	}
 }
@@ -272,7 +272,7 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 	for _, heading := range explained {
 		if _, is := rules[heading]; !is {
-			t.Errorf("docs/reference/alerts.md explains %s, which is no alert of monitoring/rules.yaml", heading)
+			t.Errorf("docs/reference/alerts.md explains %s, which is no alert of charts/stayput/files/rules.yaml", heading)
 		}
 	}
 }

@@ -95,8 +95,8 @@ digests() { printf '%s\n' "$built" ${pushed:+"$pushed"} >"$OUT/DIGESTS"; }
 manifests() {
 	sed "s|image: ghcr\.io/stayput/stayput:.*|image: $built|" dist/stayput.yaml >"$OUT/stayput.yaml"
 	cp "$LEGAL/THIRD_PARTY_LICENSES" "$OUT/"
-	cp manifests/monitoring/rules.yaml "$OUT/stayput-rules.yaml"
-	cp manifests/monitoring/dashboard.json "$OUT/stayput-dashboard.json"
+	cp charts/stayput/files/rules.yaml "$OUT/stayput-rules.yaml"
+	cp charts/stayput/files/dashboard.json "$OUT/stayput-dashboard.json"
 }
 
 # plugin makes an archive for each platform, and the manifest by which krew finds the archives.

@@ -1,5 +1,6 @@
-{{- /* The labels that the chart adds to those of kustomize. */ -}}
+{{- /* The labels of every object. make manifests leaves out those that are about Helm. */ -}}
 {{- define "stayput.labels" -}}
+app.kubernetes.io/part-of: stayput
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ default .Chart.AppVersion .Values.image.tag | replace "+" "_" | trunc 63 | trimAll "-_." | quote }}
@@ -17,21 +18,34 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{- /* Labels and annotations of an object that is not only in the chart. The argument is that of stayput.annotations. */ -}}
+{{- define "stayput.metadata" -}}
+labels:
+  app.kubernetes.io/name: stayput
+  {{- include "stayput.labels" (index . 0) | nindent 2 }}
+{{- with include "stayput.annotations" . }}
+{{ . }}
+{{- end }}
+{{- end }}
+
+{{- /* cert-manager's cainjector copies the CA of the certificate into the webhook configurations. */ -}}
 {{- define "stayput.webhookAnnotations" -}}
 {{- $own := dict }}
 {{- if include "stayput.certManager" . }}{{ $_ := set $own "cert-manager.io/inject-ca-from" (printf "%s/stayput-webhook" .Release.Namespace) }}{{ end }}
-{{- include "stayput.annotations" (list . (merge $own (default (dict) .Values.webhook.annotations))) }}
+{{- merge $own (default (dict) .Values.webhook.annotations) | toYaml }}
+{{- end }}
+
+{{- /* Where the API server reaches a webhook. The argument is a list of the root and the path. */ -}}
+{{- define "stayput.clientConfig" -}}
+service: {name: stayput-webhook, namespace: {{ (index . 0).Release.Namespace }}, path: {{ index . 1 }}}
+{{- with (index . 0).Values.certificates.caBundle }}
+caBundle: {{ . }}
+{{- end }}
 {{- end }}
 
 {{- /* The annotations of a hook's object. The argument is a list of the root, the hook and its weight. */ -}}
 {{- define "stayput.hookAnnotations" -}}
 {{- include "stayput.annotations" (list (index . 0) (dict "helm.sh/hook" (index . 1) "helm.sh/hook-weight" (index . 2) "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded")) }}
-{{- end }}
-
-{{- /* The labels of objects that are only in the chart. */ -}}
-{{- define "stayput.hookLabels" -}}
-app.kubernetes.io/part-of: stayput
-{{ include "stayput.labels" . }}
 {{- end }}
 
 {{- /* The image without its tag. What stands before its first "/" is a registry if it has a "." or ":", or is localhost. */ -}}
@@ -65,7 +79,12 @@ app.kubernetes.io/part-of: stayput
 {{ default "stayput" .Values.serviceAccount.name }}
 {{- end }}
 
-{{- /* The flags of the managers and of the Job stayput-uninstall. A value that is the default makes no flag. */ -}}
+{{- /* The managers' user name. */ -}}
+{{- define "stayput.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "stayput.serviceAccount" . }}
+{{- end }}
+
+{{- /* The flags of the managers and of the Job stayput-uninstall, as a list in JSON. A value that is the default makes no flag. */ -}}
 {{- define "stayput.flags" -}}
 {{- $flags := list }}
 {{- with .Values.inPlaceAnnotations }}{{ $flags = append $flags (printf "--in-place-annotations=%s" (join "," .)) }}{{ end }}
@@ -81,9 +100,7 @@ app.kubernetes.io/part-of: stayput
 {{- if or .Values.hostNetwork (ne (int .Values.health.port) 8081) }}{{ $flags = append $flags (printf "--health-address=%s:%d" (ternary "127.0.0.1" "" .Values.hostNetwork) (int .Values.health.port)) }}{{ end }}
 {{- if ne (toString .Values.logLevel) "info" }}{{ $flags = append $flags (printf "--zap-log-level=%s" (toString .Values.logLevel)) }}{{ end }}
 {{- if ne .Values.logEncoder "json" }}{{ $flags = append $flags (printf "--zap-encoder=%s" .Values.logEncoder) }}{{ end }}
-{{- with concat $flags .Values.extraArgs }}
-{{- toYaml . }}
-{{- end }}
+{{- concat $flags .Values.extraArgs | toJson }}
 {{- end }}
 
 {{- /* Not empty if cert-manager issues the certificate. */ -}}
@@ -137,11 +154,7 @@ containers:
     {{- with $root.Values.image.pullPolicy }}
     imagePullPolicy: {{ . }}
     {{- end }}
-    args:
-      - {{ $name }}
-      {{- with include "stayput.flags" $root }}
-      {{- . | nindent 6 }}
-      {{- end }}
+    args: {{ prepend (include "stayput.flags" $root | fromJsonArray) $name | toJson }}
     env:
       - name: POD_NAMESPACE
         valueFrom:

@@ -1,6 +1,6 @@
 //go:build helm
 
-package main
+package charts
 
 import (
 	"encoding/json"
@@ -366,7 +366,7 @@ func TestLinksExist(t *testing.T) {
 			t.Errorf("%s has only %d links", file, len(found))
 		}
 		for _, link := range found {
-			if _, err := os.Stat(filepath.Join("../..", string(link[1]))); err != nil {
+			if _, err := os.Stat(filepath.Join("..", string(link[1]))); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
 		}
