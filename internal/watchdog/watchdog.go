@@ -10,6 +10,7 @@ import (
 	"time"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -22,9 +23,7 @@ import (
 // themselves, because the leader does not renew them.
 type Watchdog struct {
 	mu       sync.Mutex
-	inFlight map[*begun]bool
-	// done has, by sort, the work that began last of all that has ended, in each of two namespaces.
-	done map[string]*lastDone
+	inFlight sets.Set[*begun]
 }
 
 // Work is something that must end.
@@ -41,62 +40,31 @@ type begun struct {
 	Work
 	at    time.Time
 	limit time.Duration
+	// overtaken: work of the same sort in another namespace has begun since and has ended.
+	overtaken bool
 }
 
 // Begin notes that work begins which must not take longer than limit. The caller calls end when it is done.
 func (w *Watchdog) Begin(work Work, limit time.Duration) (end func()) {
-	one := &begun{work, time.Now(), limit}
+	one := &begun{Work: work, at: time.Now(), limit: limit}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.inFlight == nil {
-		w.inFlight, w.done = map[*begun]bool{}, map[string]*lastDone{}
+		w.inFlight = sets.New[*begun]()
 	}
-	w.inFlight[one] = true
+	w.inFlight.Insert(one)
 	return func() { w.end(one) }
 }
 
 func (w *Watchdog) end(one *begun) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.inFlight, one)
-	if w.done[one.Sort] == nil {
-		w.done[one.Sort] = &lastDone{}
-	}
-	w.done[one.Sort].note(one)
-}
-
-// lastDone has, of the work that has ended, the one that began last, and the one that began last in any other namespace.
-type lastDone struct{ last, elsewhere *begun }
-
-func (d *lastDone) note(one *begun) {
-	switch {
-	case d.last == nil || d.last.Namespace == one.Namespace:
-		d.last = later(d.last, one)
-	case one.at.Before(d.last.at):
-		d.elsewhere = later(d.elsewhere, one)
-	default:
-		d.last, d.elsewhere = one, d.last
-	}
-}
-
-func later(a, b *begun) *begun {
-	if a == nil || a.at.Before(b.at) {
-		return b
-	}
-	return a
-}
-
-// since reports whether work in another namespace began after this one and has ended.
-func (d *lastDone) since(one *begun) bool {
-	if d == nil {
-		return false
-	}
-	for _, done := range []*begun{d.last, d.elsewhere} {
-		if done != nil && done.Namespace != one.Namespace && done.at.After(one.at) {
-			return true
+	w.inFlight.Delete(one)
+	for other := range w.inFlight {
+		if other.Sort == one.Sort && other.Namespace != one.Namespace && other.at.Before(one.at) {
+			other.overtaken = true
 		}
 	}
-	return false
 }
 
 // Check is a healthz.Checker. While work is overdue, it returns an error that names the work. It ignores overdue work of one namespace,
@@ -106,7 +74,7 @@ func (w *Watchdog) Check(*http.Request) error {
 	defer w.mu.Unlock()
 	late := w.overdue()
 	for _, one := range late {
-		if one.Namespace != late[0].Namespace || !w.done[one.Sort].since(one) {
+		if one.Namespace != late[0].Namespace || !one.overtaken {
 			return fmt.Errorf("%s hangs: it began %s ago and should take no more than %s",
 				one.Work, time.Since(one.at).Round(time.Second), one.limit)
 		}
