@@ -45,6 +45,15 @@ func over(config *rest.Config) *rest.Config {
 	return rest.AddUserAgent(config, "stayput")
 }
 
+// clientOver returns a client that reads from the API server itself, without a cache.
+func clientOver(config *rest.Config) (client.Client, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
+}
+
 // newScheme returns a scheme with exactly the kinds that Stayput reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()

@@ -59,23 +59,20 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer stop()
 	leading := observe.Leadership{Reader: m.GetCache(), Namespace: o.namespace, Identity: identity}
 	if err := addComponents(ctx, m, keep, o, leading, certificate, tracer); err != nil {
 		return err
 	}
-	return errors.Join(m.Start(ctx), shutdownProcess(ctx, o, m))
-}
-
-// shutdownPatience bounds shutdownProcess.
-const shutdownPatience = 8 * time.Second
-
-// shutdownProcess runs after the webhooks no longer answer.
-func shutdownProcess(ctx context.Context, o options, m manager.Manager) error {
+	err = m.Start(ctx)
+	// From here on the webhooks do not answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
 	defer cancel()
-	return shutdown.OfProcess(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
+	defer stop(ctx)
+	return errors.Join(err, shutdown.OfProcess(ctx, m.GetClient(), o.reader(m.GetAPIReader())))
 }
+
+// shutdownPatience bounds what a process does after its webhooks no longer answer.
+const shutdownPatience = 8 * time.Second
 
 // webhookServer returns a server that shows the certificate. With a client CA, it also requires a client certificate of that CA.
 func webhookServer(o options, certificate certs.Source) (webhook.Server, error) {
@@ -96,12 +93,10 @@ func identity() (string, error) {
 	return host + "_" + string(uuid.NewUUID()), err
 }
 
-// renewDeadline is how long the leader tries to renew its Lease. As all times of the election, it is controller-runtime's default and that
-// of Kubernetes' own components (component-base/config/v1alpha1): a slow API server must not cost the Lease. A new leader takes over before
-// the holds of the old one expire (inplace.LeaderPatience): 15 s after it saw the last renewal, which it looks for every 2 to 4.4 s
-// (JitterFactor of client-go/tools/leaderelection).
-const renewDeadline = 10 * time.Second
-
+// newManager returns a manager whose times of the election are controller-runtime's defaults and those of Kubernetes' own components
+// (component-base/config/v1alpha1): a slow API server must not cost the Lease, which the leader tries to renew for 10 s. A new leader takes
+// over before the holds of the old one expire (inplace.LeaderPatience): 15 s after it saw the last renewal, which it looks for every 2 to
+// 4.4 s (JitterFactor of client-go/tools/leaderelection).
 func newManager(
 	ctx context.Context, o options, server webhook.Server, identity string,
 ) (manager.Manager, *observe.CacheForm, error) {
@@ -118,22 +113,22 @@ func newManager(
 		return nil, nil, err
 	}
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.namespace, inplace.Lease,
-		resourcelock.ResourceLockConfig{Identity: identity}, config, renewDeadline)
+		resourcelock.ResourceLockConfig{Identity: identity}, config, 10*time.Second)
 	if err != nil {
 		return nil, nil, err
 	}
 	m, err := ctrl.NewManager(config, manager.Options{
-		Scheme:           direct.Scheme(),
-		Cache:            cacheOptions(o.namespace, keep),
-		Metrics:          metricsserver.Options{BindAddress: "0"}, // see addPorts
-		PprofBindAddress: o.pprofAddress,
-		WebhookServer:    server,
-		LeaderElection:   true,
+		Scheme:                 direct.Scheme(),
+		Cache:                  cacheOptions(o.namespace, keep),
+		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress: o.healthAddress,
+		PprofBindAddress:       o.pprofAddress,
+		WebhookServer:          server,
+		LeaderElection:         true,
 		// The lock is made here so that its identity is known: observe.Leadership compares it.
 		LeaderElectionResourceLockInterface: lock,
 		// With a lock of its own, controller-runtime uses the ID only as the name in leader_election_master_status.
 		LeaderElectionID: inplace.Lease,
-		RenewDeadline:    ptr.To(renewDeadline),
 		// This is safe, because the process ends as soon as the manager does.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
@@ -176,11 +171,13 @@ func addComponents(
 		Watchdog: dog,
 		Tracer:   tracer,
 	})
-	return addPorts(m, o, checks{"work-ends": dog.Check}, checks{
-		"certificate-is-valid": certs.Loaded(certificate),
-		"webhook-port-answers": m.GetWebhookServer().StartedChecker(),
-		"caches-are-filled":    filled,
-	})
+	// The names say what is right. A failing answer has only the names, which internal/check reads.
+	return errors.Join(
+		m.AddHealthzCheck("work-ends", dog.Check),
+		m.AddReadyzCheck("certificate-is-valid", certs.Loaded(certificate)),
+		m.AddReadyzCheck("webhook-port-answers", m.GetWebhookServer().StartedChecker()),
+		m.AddReadyzCheck("caches-are-filled", filled),
+	)
 }
 
 // reader returns a reader of what package inplace needs for its decisions, with the rules of the command line.

@@ -48,10 +48,13 @@ func parse(arguments []string) (options, error) {
 	if !known {
 		return options{}, fmt.Errorf("unknown command %q; it is manager (the default), uninstall, check, wait or version", name)
 	}
-	if name == "wait" || name == "version" {
-		return options{command: command}, takesNothing(name, arguments)
-	}
 	o := options{command: command}
+	if name == "wait" || name == "version" {
+		if len(arguments) > 0 {
+			return options{}, fmt.Errorf("unexpected argument %q: %s takes none", arguments[0], name)
+		}
+		return o, nil
+	}
 	flags := o.flags(name)
 	if err := flags.Parse(arguments); err != nil {
 		return options{}, err

@@ -15,6 +15,7 @@ import (
 	polling "k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/internal/check"
 )
@@ -48,7 +49,10 @@ func uninstallWith(ctx context.Context, c client.Client, o options) error {
 	if err := deleteAdmission(ctx, c); err != nil {
 		return err
 	}
-	return fallBackAll(ctx, c, o)
+	// No manager may run meanwhile: it would take up the updates again.
+	ctx, cancel := context.WithTimeout(ctx, uninstallPatience)
+	defer cancel()
+	return shutdown.Uninstall(ctx, c, o.reader(c))
 }
 
 // scaleToZero scales the managers' Deployment to 0 and waits until no manager is left. It also waits if the Deployment is already gone.

@@ -19,13 +19,6 @@ func wait(ctx context.Context, _ options) error {
 	return nil
 }
 
-func takesNothing(command string, arguments []string) error {
-	if len(arguments) > 0 {
-		return fmt.Errorf("unexpected argument %q: %s takes none", arguments[0], command)
-	}
-	return nil
-}
-
 // waitImage reads the pod in which this process runs: pre-pull pods run the same image. Outside of a cluster there is no such pod, and
 // Stayput creates no pre-pull pods.
 func waitImage(ctx context.Context, live client.Reader, namespace string) (prepull.WaitImage, error) {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/stayput/stayput/inplace/apps"
 )
 
@@ -43,7 +45,7 @@ var (
 // what has been announced. When that is too much, the body that has waited longest is dropped: it is read more slowly than the others
 // arrive.
 type bodies struct {
-	small, large *places
+	small, large *semaphore.Weighted // memory
 	lock         sync.Mutex
 	held         int64
 	waiting      list.List // of *body, in the order they came
@@ -57,11 +59,11 @@ type body struct {
 }
 
 func newBodies() *bodies {
-	return &bodies{small: newPlaces(smallMemory), large: newPlaces(largeMemory)}
+	return &bodies{small: semaphore.NewWeighted(smallMemory), large: semaphore.NewWeighted(largeMemory)}
 }
 
 // await returns the caller's body once it may be decided; leave frees its memory.
-func (b *bodies) await(ctx context.Context, caller string, from io.Reader, interrupt func()) (whole []byte, leave func(), err error) {
+func (b *bodies) await(ctx context.Context, from io.Reader, interrupt func()) (whole []byte, leave func(), err error) {
 	ctx, drop := context.WithCancelCause(ctx)
 	defer drop(nil)
 	waits := b.enter(drop)
@@ -73,14 +75,14 @@ func (b *bodies) await(ctx context.Context, caller string, from io.Reader, inter
 	if count > mostElements {
 		return nil, nil, errTooLarge
 	}
-	places, takes := b.small, int64(len(whole)*perByte+count*perElement)
+	memory, takes := b.small, int64(len(whole)*perByte+count*perElement)
 	if takes > small {
-		places = b.large
+		memory = b.large
 	}
-	if err := places.take(ctx, caller, takes); err != nil {
-		return nil, nil, err
+	if memory.Acquire(ctx, takes) != nil {
+		return nil, nil, context.Cause(ctx)
 	}
-	return whole, func() { places.leave(caller, takes) }, nil
+	return whole, func() { memory.Release(takes) }, nil
 }
 
 // read reads the body. The interrupt ends that when it takes too long or the body is dropped.
@@ -159,7 +161,7 @@ type bounded struct {
 func (b bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patienceWith(r))
 	defer cancel()
-	whole, leave, err := b.bodies.await(ctx, hostOf(r.RemoteAddr), r.Body, func() {
+	whole, leave, err := b.bodies.await(ctx, r.Body, func() {
 		// Only connections in tests have no deadlines.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	})
@@ -168,7 +170,6 @@ func (b bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	keepOpen(ctx)
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(whole))
 	b.Handler.ServeHTTP(w, r)

@@ -1,7 +1,6 @@
 package port
 
 import (
-	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -13,9 +12,9 @@ import (
 // servers have some tens.
 const mostConnections = 1024
 
-// connections are the open connections. One too many closes another one whose request is not being decided: of the address with the most
-// connections, the one that has waited longest for a request, or in the middle of one. So too many connections shut out only clients at
-// the address that they come from.
+// connections are the open connections. One too many closes another one: of the address with the most connections, one that waits for a
+// request before one in the middle of a request, and of these the one that has waited longest. So too many connections shut out only
+// clients at the address that they come from.
 type connections struct {
 	most int
 	lock sync.Mutex
@@ -24,33 +23,13 @@ type connections struct {
 }
 
 type connection struct {
-	source    string
-	waits     time.Time // since when
-	handlerOf bool      // its request has been read and will be answered
+	source string
+	since  time.Time
+	busy   bool // in the middle of a request
 }
 
 func newConnections() *connections {
 	return &connections{most: mostConnections, open: map[net.Conn]*connection{}, from: map[string]int{}}
-}
-
-// connectionKey is the key of the function, in the context of a request, that ends the waiting of its connection.
-type connectionKey struct{}
-
-// enter adds a new connection, and returns the context of its requests.
-func (c *connections) enter(ctx context.Context, conn net.Conn) context.Context {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	entered := &connection{source: hostOf(conn.RemoteAddr().String()), waits: time.Now()}
-	c.open[conn] = entered
-	c.from[entered.source]++
-	if len(c.open) > c.most {
-		c.closeOne()
-	}
-	return context.WithValue(ctx, connectionKey{}, func() {
-		c.lock.Lock()
-		defer c.lock.Unlock()
-		entered.handlerOf = true
-	})
 }
 
 // note takes the new state of a connection into account.
@@ -59,11 +38,17 @@ func (c *connections) note(conn net.Conn, state http.ConnState) {
 	defer c.lock.Unlock()
 	entered := c.open[conn]
 	switch {
+	case state == http.StateNew:
+		entered = &connection{source: hostOf(conn.RemoteAddr().String()), since: time.Now()}
+		c.open[conn] = entered
+		if c.from[entered.source]++; len(c.open) > c.most {
+			c.closeOne()
+		}
 	case entered == nil: // closed by closeOne
 	case state == http.StateClosed:
 		c.forget(conn)
-	case state != http.StateNew:
-		entered.waits, entered.handlerOf = time.Now(), false
+	default:
+		entered.since, entered.busy = time.Now(), state == http.StateActive
 	}
 }
 
@@ -71,12 +56,9 @@ func (c *connections) note(conn net.Conn, state http.ConnState) {
 func (c *connections) closeOne() {
 	var chosen net.Conn
 	for conn, candidate := range c.open {
-		if !candidate.handlerOf && (chosen == nil || c.goesBefore(candidate, c.open[chosen])) {
+		if chosen == nil || c.goesBefore(candidate, c.open[chosen]) {
 			chosen = conn
 		}
-	}
-	if chosen == nil {
-		return
 	}
 	c.forget(chosen)
 	if over, is := chosen.(*tls.Conn); is {
@@ -89,7 +71,10 @@ func (c *connections) goesBefore(a, b *connection) bool {
 	if of, than := c.from[a.source], c.from[b.source]; of != than {
 		return of > than
 	}
-	return a.waits.Before(b.waits)
+	if a.busy != b.busy {
+		return b.busy
+	}
+	return a.since.Before(b.since)
 }
 
 func (c *connections) forget(conn net.Conn) {
@@ -107,11 +92,4 @@ func hostOf(address string) string {
 		return ""
 	}
 	return host
-}
-
-// keepOpen notes that the request in the context is being decided, so that its connection stays open.
-func keepOpen(ctx context.Context) {
-	if decided, is := ctx.Value(connectionKey{}).(func()); is {
-		decided()
-	}
 }

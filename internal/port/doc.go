@@ -4,7 +4,7 @@
 //
 // All limits follow one rule: a new connection or body is let in, and the one that has waited longest is dropped. So an unknown client
 // that opens connections, or announces and sends bodies, displaces its own earlier ones. What API servers send arrives within
-// milliseconds. Memory to decide requests in goes to the caller who has the least of it (places.go).
+// milliseconds. Memory to decide requests in goes to those that came first.
 //
 // The port speaks HTTP/1.1 only, one request at a time on each connection: API servers speak nothing else to webhooks (hookClientConfig
 // in apiserver/pkg/util/webhook/client.go).

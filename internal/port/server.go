@@ -24,9 +24,6 @@ const (
 	// Patience is how long a request may take at most to be read, to get a place and to be decided. It is a little less than the longest
 	// timeoutSeconds, so that there is still an answer that says why. See patienceWith for requests of webhooks that wait less.
 	Patience = 4500 * time.Millisecond
-	// idle is longer than API servers keep a connection that they do not use (90 s, client-go's http.Transport), so that they close it: a
-	// request is lost if the server closes the connection at the same moment.
-	idle = 2 * time.Minute
 	// mostHeader is the largest size of a header. API servers send a few hundred bytes.
 	mostHeader = 16 << 10
 )
@@ -78,26 +75,22 @@ func (s *Server) tls() *tls.Config {
 	return config
 }
 
+// http returns a server that keeps its connections within limits, and the header and the time of each request.
 func (s *Server) http(ctx context.Context) *http.Server {
-	server := limited(s.connections, s.options.WebhookMux)
-	server.BaseContext = func(net.Listener) context.Context { return ctx }
-	return server
-}
-
-// limited returns a server that keeps its connections within limits, and the header and the time of each request.
-func limited(open *connections, handler http.Handler) *http.Server {
 	first := new(http.Protocols)
 	first.SetHTTP1(true)
 	return &http.Server{
-		Handler:        handler,
-		Protocols:      first,
-		ReadTimeout:    Patience, // of the TLS handshake, too
-		WriteTimeout:   Patience + time.Second,
-		IdleTimeout:    idle,
+		Handler:      s.options.WebhookMux,
+		BaseContext:  func(net.Listener) context.Context { return ctx },
+		Protocols:    first,
+		ReadTimeout:  Patience, // of the TLS handshake, too
+		WriteTimeout: Patience + time.Second,
+		// Longer than API servers keep a connection that they do not use (90 s, client-go's http.Transport), so that they close it: a request
+		// is lost if the server closes the connection at the same moment.
+		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: mostHeader,
 		ErrorLog:       log.New(errorLog{crlog.Log.WithName("port")}, "", 0),
-		ConnContext:    open.enter,
-		ConnState:      open.note,
+		ConnState:      s.connections.note,
 	}
 }
 

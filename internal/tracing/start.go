@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
@@ -21,14 +20,11 @@ const (
 	EnvTraceEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 )
 
-// patience is for how long the last spans may take at the end of the process.
-const patience = 2 * time.Second
-
 // Start returns a Tracer that exports by gRPC, as Kubernetes' components do, and a function that exports what is left. The Tracer is nil if
 // the environment names no endpoint. Spans that cannot be exported are dropped, and the log says so.
-func Start(ctx context.Context, version string, log logr.Logger) (tracer *Tracer, stop func(), err error) {
+func Start(ctx context.Context, version string, log logr.Logger) (tracer *Tracer, stop func(context.Context), err error) {
 	if os.Getenv(EnvEndpoint) == "" && os.Getenv(EnvTraceEndpoint) == "" {
-		return nil, func() {}, nil
+		return nil, func(context.Context) {}, nil
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Error(err, "Traces are not exported") }))
 	exporter, err := otlptracegrpc.New(ctx)
@@ -42,9 +38,7 @@ func Start(ctx context.Context, version string, log logr.Logger) (tracer *Tracer
 		return nil, nil, fmt.Errorf("read what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say: %w", err)
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(from))
-	stop = func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer cancel()
+	stop = func(ctx context.Context) {
 		if err := provider.Shutdown(ctx); err != nil {
 			log.Error(err, "The last traces are not exported")
 		}

@@ -123,7 +123,7 @@ func TestExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	traced(t.Context(), tracer)
-	stop()
+	stop(t.Context())
 	exported := (<-got).GetResourceSpans()[0]
 	resource := map[string]string{}
 	for _, of := range exported.GetResource().GetAttributes() {
@@ -146,5 +146,5 @@ func TestTracingIsOffByDefault(t *testing.T) {
 	if tracer != nil || err != nil {
 		t.Errorf("without an endpoint there is a tracer, or an error: %v", err)
 	}
-	stop()
+	stop(t.Context())
 }
