@@ -15,18 +15,11 @@ import (
 
 // validatePod holds deletions by which native controllers would replace pods that are updated in place.
 func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (answer, error) {
-	kind := kindBy(req)
-	if kind == nil {
-		return allow(), nil
-	}
 	pod, err := decodePod(req, req.OldObject, "spec")
 	if err != nil {
 		return allow(), err
 	}
-	if alive, err := h.alive(ctx); err != nil || !alive {
-		return allow(), err
-	}
-	refuse, err := h.refusePod(ctx, *kind, pod)
+	refuse, err := h.refusePod(ctx, kindBy(req), pod)
 	return deletion(req, refuse), err
 }
 
@@ -34,34 +27,23 @@ func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (a
 // refusal as an error (cleanupHistory in pkg/controller/daemon/update.go, truncateHistory in
 // pkg/controller/statefulset/stateful_set_control.go): all else is done by then, and they retry by themselves.
 func (h nativeWrites) validateRevision(ctx context.Context, req admission.Request) (answer, error) {
-	kind := kindBy(req)
-	if kind == nil || kind.Of == nil {
-		return allow(), nil
-	}
 	revision, err := decode[apps.ControllerRevision](req.OldObject)
 	if err != nil {
 		return allow(), err
 	}
 	revision.Namespace = req.Namespace
-	if alive, err := h.alive(ctx); err != nil || !alive {
-		return allow(), err
-	}
-	stays, err := h.either(func(reader observe.Reader) (bool, error) { return h.keepsRevision(ctx, *kind, reader, revision) })
+	stays, err := h.either(func(reader observe.Reader) (bool, error) { return h.keepsRevision(ctx, kindBy(req), reader, revision) })
 	refuse, err := refusal(conflict).ifHeld(stays, err)
 	return deletion(req, refuse), err
 }
 
 // throttleDeletion delays the answer to the native controller of the pod while its deletion is held.
 func (h nativeWrites) throttleDeletion(ctx context.Context, req admission.Request) (answer, error) {
-	kind := kindBy(req)
-	if kind == nil {
-		return allow(), nil
-	}
 	pod, err := decodePod(req, req.OldObject, "spec")
 	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || deployments.MayBeDeleted(pod) {
 		return allow(), err
 	}
-	h.throttled[kind.PodsBy].wait(ctx, ownerOf(pod), h.futile(*kind, pod))
+	h.throttled[req.UserInfo.Username].wait(ctx, ownerOf(pod), h.futile(kindBy(req), pod))
 	return allow(), nil
 }
 

@@ -91,9 +91,6 @@ func rolloutWith(ctx context.Context, reader observe.Reader, key types.Namespace
 func (h holding) sameUpdate(key types.NamespacedName) func(context.Context) bool {
 	generation := int64(-1)
 	return func(ctx context.Context) bool {
-		if alive, err := h.alive(ctx); err != nil || !alive {
-			return false
-		}
 		rollout, err := rolloutWith(ctx, h.Cached.WithoutPods(), key)
 		if rollout == nil || err != nil {
 			return false
@@ -109,9 +106,6 @@ func (h holding) sameUpdate(key types.NamespacedName) func(context.Context) bool
 // The function is called again and again, and there may be thousands of pods: it only counts them.
 func (h holding) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 	return func(ctx context.Context) bool {
-		if alive, err := h.alive(ctx); err != nil || !alive {
-			return false
-		}
 		rs, err := h.Cached.ReplicaSetOf(ctx, pod)
 		if rs == nil || err != nil {
 			return false

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -115,6 +116,9 @@ func handlers(t *testing.T, cached, live client.Reader) Handlers {
 	return handlersWith(t, reader(t, lease(0)), cached, live)
 }
 
+// at returns the handler of a webhook, which does not ask whether the namespace is labelled.
+func (h Handlers) at(path string) handler { return h.routes()[path].handler }
+
 // handlersWith returns the handlers of a process that reads the Lease of the leader from hold.
 func handlersWith(t *testing.T, hold, cached, live client.Reader) Handlers {
 	t.Helper()
@@ -128,7 +132,7 @@ func handlersWith(t *testing.T, hold, cached, live client.Reader) Handlers {
 		},
 		Watchdog: &watchdog.Watchdog{},
 
-		holdStarts: newHoldStarts(),
+		holdStarts: cache.NewExpiring(),
 		throttled:  throttledByUser(),
 		recounts:   recounts(),
 		retries:    newRetries(),

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/internal/tracing"
@@ -24,7 +25,7 @@ type Handlers struct {
 	lookups    *rate.Limiter
 	recounts   *rate.Limiter
 	retries    *retries
-	holdStarts *holdStarts
+	holdStarts *cache.Expiring
 	throttled  map[string]*throttled
 }
 

@@ -2,13 +2,12 @@ package webhook
 
 import (
 	"context"
-	"maps"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -26,18 +25,13 @@ type Sources struct {
 	Log  logr.Logger
 }
 
-// cacheThenLive returns the sources in the order in which a decision is made on them. A "yes, held" from the cache is enough: a denied
-// write comes again. A "no" is believed only from the API server: a write that was allowed cannot be taken back.
-func (s Sources) cacheThenLive() []observe.Reader { return []observe.Reader{s.Cached, s.Live} }
-
-// either reports whether one of the sources says yes. It asks the API server only if the cache says no.
+// either reports whether one of the sources says yes. A "yes, held" from the cache is enough: a denied write comes again. A "no" is
+// believed only from the API server: a write that was allowed cannot be taken back.
 func (s Sources) either(says func(observe.Reader) (bool, error)) (bool, error) {
-	for _, reader := range s.cacheThenLive() {
-		if yes, err := says(reader); yes || err != nil {
-			return yes && err == nil, err
-		}
+	if yes, err := says(s.Cached); yes || err != nil {
+		return yes && err == nil, err
 	}
-	return false, nil
+	return says(s.Live)
 }
 
 // cacheSays reports whether the cache says yes where the API server could not be read in time. A native controller loses a pod if a slow
@@ -55,7 +49,9 @@ func (s Sources) cacheSays(ctx context.Context, unread error, says func(context.
 // holding decides whether writes are held.
 type holding struct {
 	Sources
-	holdStarts *holdStarts
+	// holdStarts are the times since when this replica has held writes of updates, by holdStart. The leader writes its renewals on the update
+	// revision, so these times matter only until the first renewal.
+	holdStarts *cache.Expiring
 }
 
 // lasts reports whether the hold on the workload's update lasts by that revision: the leader renews it, or can still be expected to begin.
@@ -81,17 +77,14 @@ func (h holding) lasts(workload metav1.Object, template apps.Template, by metav1
 func (h holding) heldSince(workload metav1.Object, template apps.Template, updateRevision metav1.Object, now time.Time) time.Time {
 	update := holdStartOf(workload, template, updateRevision)
 	if updateRevision != nil && revisions.Started(updateRevision.GetLabels()) {
-		h.holdStarts.forget(update)
+		h.holdStarts.Delete(update)
 		return now
 	}
-	return h.holdStarts.of(update, now)
-}
-
-// holdStarts are the times since when this replica has held writes of updates. The leader writes its renewals on the update revision. So
-// these times matter only until the first renewal.
-type holdStarts struct {
-	lock  sync.Mutex
-	since map[holdStart]time.Time
+	if since, known := h.holdStarts.Get(update); known {
+		return since.(time.Time)
+	}
+	h.holdStarts.Set(update, now, inplace.Remembered)
+	return now
 }
 
 // holdStart identifies the update of a workload to an update revision. The revision's number distinguishes it from an earlier update to
@@ -115,26 +108,6 @@ func holdStartOf(workload metav1.Object, template apps.Template, updateRevision 
 		start.stage = s.Stage()
 	}
 	return start
-}
-
-func newHoldStarts() *holdStarts { return &holdStarts{since: map[holdStart]time.Time{}} }
-
-// of returns since when writes of the update have been held; now if none have been held before.
-func (b *holdStarts) of(update holdStart, now time.Time) time.Time {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	maps.DeleteFunc(b.since, func(_ holdStart, since time.Time) bool { return now.Sub(since) > inplace.Remembered })
-	if since, known := b.since[update]; known {
-		return since
-	}
-	b.since[update] = now
-	return now
-}
-
-func (b *holdStarts) forget(update holdStart) {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	delete(b.since, update)
 }
 
 func (h holding) alive(ctx context.Context) (bool, error) {

@@ -2,8 +2,8 @@ package webhook
 
 import (
 	"context"
+	"slices"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -17,14 +17,9 @@ var (
 	replicaSetController = observe.Deployments.PodsBy
 )
 
-// kindBy returns the kind of workload whose native controller deletes the object; nil if another client does.
-func kindBy(req admission.Request) *observe.Kind {
-	for _, kind := range observe.Kinds {
-		if by(req, kind.PodsBy, admissionv1.Delete) {
-			return &kind
-		}
-	}
-	return nil
+// kindBy returns the kind of workload whose native controller deletes the object.
+func kindBy(req admission.Request) observe.Kind {
+	return observe.Kinds[slices.IndexFunc(observe.Kinds, func(kind observe.Kind) bool { return kind.PodsBy == req.UserInfo.Username })]
 }
 
 // decide decides what the edit of a template of that kind will do.
@@ -51,21 +46,18 @@ func (h holding) futile(kind observe.Kind, pod *corev1.Pod) func(context.Context
 	return h.sameState(kind, pod)
 }
 
+// throttledByUser returns how long, and about how many objects at a time, each native controller waits for answers.
 func throttledByUser() map[string]*throttled {
-	by := map[string]*throttled{deploymentController: newThrottled(throttling{throttle, 1})}
+	by := map[string]*throttled{deploymentController: newThrottled(throttle, 1)}
 	for _, kind := range observe.Kinds {
-		by[kind.PodsBy] = newThrottled(throttlingOf(kind))
+		longest, objects := throttle, 1
+		if kind.FewWorkers {
+			longest = throttleFew
+		}
+		if kind.Of == nil {
+			objects = throttleTwo
+		}
+		by[kind.PodsBy] = newThrottled(longest, objects)
 	}
 	return by
-}
-
-// throttlingOf returns how long the kind's native controller waits for an answer.
-func throttlingOf(kind observe.Kind) throttling {
-	switch {
-	case kind.Of == nil:
-		return throttling{throttle, throttleTwo}
-	case kind.FewWorkers:
-		return throttling{throttleFew, 1}
-	}
-	return throttling{throttle, 1}
 }

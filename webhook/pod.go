@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -17,29 +16,18 @@ var errHeldCreation = errors.New("stayput updates the pods of this workload in p
 
 // validateNewPod denies a pod that its ReplicaSet does not need.
 func (h nativeWrites) validateNewPod(ctx context.Context, req admission.Request) (answer, error) {
-	if !by(req, replicaSetController, admissionv1.Create) {
-		return allow(), nil
-	}
 	pod, err := decodePod(req, req.Object)
 	if err != nil {
 		return allow(), err
 	}
-	needless, err := h.needless(ctx, h.Live, pod)
-	if err != nil && h.cacheSays(ctx, err, func(ctx context.Context) (bool, error) { return h.needless(ctx, h.Cached, pod) }) {
+	needless, err := h.full(ctx, h.Live, pod)
+	if err != nil && h.cacheSays(ctx, err, func(ctx context.Context) (bool, error) { return h.full(ctx, h.Cached, pod) }) {
 		needless, err = true, nil
 	}
 	if !needless {
 		return allow(), err
 	}
 	return deny(held, apierrors.NewConflict(corev1.Resource("pods"), req.Name, errHeldCreation)), nil
-}
-
-// needless reports whether the ReplicaSet of the pod has all its pods already, and a leader is alive. The reader reads the mark.
-func (h nativeWrites) needless(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
-	if alive, err := h.alive(ctx); err != nil || !alive {
-		return false, err
-	}
-	return h.full(ctx, reader, pod)
 }
 
 // full reports whether the ReplicaSet that a pod is created in takes part in an update and has all its pods already (deployments.Full). The

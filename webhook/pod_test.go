@@ -52,7 +52,7 @@ func TestPodDeletionHeld(t *testing.T) {
 			deleted := pod(unmarked)
 			deleted.Annotations = test.annotations
 			req := request(t, test.user, admissionv1.Delete, nil, deleted)
-			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), test.code)
+			expectDenied(t, h.handle(context.Background(), req, h.at("/validate-pod")), test.code)
 		})
 	}
 }
@@ -73,12 +73,12 @@ func TestPodsOfAnUpdateThatFellBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, objects...), reader(t, objects...))
 			h.Hold.Reader = fallbackPersisted(t, test.workload, revisions.Fallback{Hash: "hash", Code: test.code})
-			deletion := h.handle(t.Context(), request(t, replicaSetController, admissionv1.Delete, nil, pod(marked)), h.nativeWrites().validatePod)
+			deletion := h.handle(t.Context(), request(t, replicaSetController, admissionv1.Delete, nil, pod(marked)), h.at("/validate-pod"))
 			if deletion.Allowed != test.passes {
 				t.Errorf("deletion allowed: %t", deletion.Allowed)
 			}
 			create := request(t, replicaSetController, admissionv1.Create, pod(marked), nil)
-			if creation := h.handle(t.Context(), create, h.nativeWrites().validateNewPod); creation.Allowed != test.passes {
+			if creation := h.handle(t.Context(), create, h.at("/validate-new-pod")); creation.Allowed != test.passes {
 				t.Errorf("creation of a pod too many allowed: %t", creation.Allowed)
 			}
 		})
@@ -127,7 +127,7 @@ func TestPodCreationHeld(t *testing.T) {
 			created := pod(full)
 			created.Name, created.UID = "", ""
 			req := request(t, test.user, admissionv1.Create, created, nil)
-			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validateNewPod), test.code)
+			expectDenied(t, h.handle(context.Background(), req, h.at("/validate-new-pod")), test.code)
 		})
 	}
 }
@@ -153,9 +153,9 @@ func TestOnlyMetadataIsRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asked, objects := &reads{}, []client.Object{web, test.rs, pod(test.rs)}
 			h := handlers(t, reader(t, objects...), asked.counting(t, objects...))
-			req, handle := request(t, replicaSetController, test.operation, nil, pod(test.rs)), h.nativeWrites().validatePod
+			req, handle := request(t, replicaSetController, test.operation, nil, pod(test.rs)), h.at("/validate-pod")
 			if test.operation == admissionv1.Create {
-				req, handle = request(t, replicaSetController, test.operation, pod(test.rs), nil), h.nativeWrites().validateNewPod
+				req, handle = request(t, replicaSetController, test.operation, pod(test.rs), nil), h.at("/validate-new-pod")
 			}
 			expectDenied(t, h.handle(t.Context(), req, handle), test.code)
 			if !slices.Equal(asked.gets, test.gets) {
@@ -186,7 +186,7 @@ func TestCreationsAreCountedNowAndThen(t *testing.T) {
 		created := pod(lacking)
 		created.Name, created.UID = "", ""
 		create := request(t, replicaSetController, admissionv1.Create, created, nil)
-		expectDenied(t, h.handle(context.Background(), create, h.nativeWrites().validateNewPod), 0)
+		expectDenied(t, h.handle(context.Background(), create, h.at("/validate-new-pod")), 0)
 	}
 	if most := recounts().Burst() + 5; asked == 0 || asked > most {
 		t.Errorf("asked %d times for 50 creations, want some, and %d at most", asked, most)
@@ -232,7 +232,7 @@ func TestDaemonDeletionHeld(t *testing.T) {
 			h := handlers(t, test.live, test.live)
 			h.Hold.Reader = reader(t, lease(test.age))
 			req := request(t, test.user, admissionv1.Delete, nil, test.pod)
-			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), test.code)
+			expectDenied(t, h.handle(context.Background(), req, h.at("/validate-pod")), test.code)
 		})
 	}
 }
@@ -247,7 +247,7 @@ func TestDaemonDeletionAfterAFallback(t *testing.T) {
 		all := reader(t, namespace(inplace.ModeInPlace), agent, first, second, node, pod)
 		h := handlers(t, all, all).afterFallback(t, agent.UID, agent.Spec.Template)
 		req := request(t, daemonSetController, admissionv1.Delete, nil, pod)
-		expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validatePod), code)
+		expectDenied(t, h.handle(context.Background(), req, h.at("/validate-pod")), code)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			h.Hold.Reader = reader(t, lease(test.age))
 			req := request(t, test.user, admissionv1.Delete, nil, first)
-			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), test.code)
+			expectDenied(t, h.handle(t.Context(), req, h.at("/validate-revision")), test.code)
 		})
 	}
 }
@@ -298,7 +298,7 @@ func TestRevisionOfAPartiallyPatchedPodAfterAFallback(t *testing.T) {
 	all := reader(t, namespace(inplace.ModeInPlace), agent, first, second, partial)
 	h := handlers(t, all, all).afterFallback(t, agent.UID, agent.Spec.Template)
 	req := request(t, daemonSetController, admissionv1.Delete, nil, first)
-	expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), 409)
+	expectDenied(t, h.handle(t.Context(), req, h.at("/validate-revision")), 409)
 }
 
 // TestRevisionThatPodsAreOnTheirWayToStays: the label of a pod names the revision only once the pod has been patched for it. Until then
@@ -320,7 +320,7 @@ func TestRevisionThatPodsAreOnTheirWayToStays(t *testing.T) {
 			world := reader(t, namespace(inplace.ModeInPlace), daemonSet(t, v2Template), first, current, former, daemon("agent-x", "1"))
 			req := request(t, daemonSetController, admissionv1.Delete, nil, test.revision)
 			h := handlers(t, world, world)
-			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validateRevision), test.code)
+			expectDenied(t, h.handle(t.Context(), req, h.at("/validate-revision")), test.code)
 		})
 	}
 }
@@ -364,7 +364,7 @@ func TestDeletionsThatTheCacheMayDeny(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			req := request(t, test.user, admissionv1.Delete, nil, test.pod)
-			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validatePod), test.code)
+			expectDenied(t, h.handle(t.Context(), req, h.at("/validate-pod")), test.code)
 		})
 	}
 }

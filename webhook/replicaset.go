@@ -32,9 +32,6 @@ type nativeWrites struct {
 // mutateReplicaSet makes the Deployment controller create a new ReplicaSet without replicas when live pods can move to it. The controller
 // carries on: the ReplicaSet has its native name, number and annotations. Marks that a label of the template would put on it are removed.
 func (h nativeWrites) mutateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
-	if !by(req, deploymentController, admissionv1.Create) {
-		return allow(), nil
-	}
 	rs, err := decode[apps.ReplicaSet](req.Object, "spec")
 	if err != nil {
 		return allow(), err
@@ -48,11 +45,8 @@ func (h nativeWrites) mutateReplicaSet(ctx context.Context, req admission.Reques
 	return patch(createdEmpty, append(operations, revisions.WithoutReplicas(rs)...)), nil
 }
 
-// podsMoveTo reports whether the pods of the new ReplicaSet's Deployment can move to it, if a leader is alive.
+// podsMoveTo reports whether the pods of the new ReplicaSet's Deployment can move to it.
 func (h nativeWrites) podsMoveTo(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
-	if alive, err := h.alive(ctx); err != nil || !alive {
-		return false, err
-	}
 	return h.either(func(reader observe.Reader) (bool, error) {
 		rollout, err := reader.WithoutPods().RolloutOfReplicaSet(ctx, rs)
 		return rollout != nil && receives(*rollout, rs), err
@@ -77,10 +71,10 @@ type scaled struct {
 
 // validateReplicaSet holds what the Deployment controller does to a Deployment's ReplicaSets while only Stayput scales them.
 func (h nativeWrites) validateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
-	switch {
-	case by(req, deploymentController, admissionv1.Update):
+	switch req.Operation {
+	case admissionv1.Update:
 		return h.validateScaling(ctx, req)
-	case by(req, deploymentController, admissionv1.Delete):
+	case admissionv1.Delete:
 		return h.validateCleanup(ctx, req)
 	}
 	return allow(), nil
@@ -89,9 +83,6 @@ func (h nativeWrites) validateReplicaSet(ctx context.Context, req admission.Requ
 // validateScaling holds changes of the replicas.
 func (h nativeWrites) validateScaling(ctx context.Context, req admission.Request) (answer, error) {
 	if changes, err := scales(req); err != nil || !changes {
-		return allow(), err
-	}
-	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
 	var moving *deployments.Rollout
@@ -144,9 +135,6 @@ func (h nativeWrites) validateCleanup(ctx context.Context, req admission.Request
 		return allow(), err
 	}
 	rs.Namespace = req.Namespace
-	if alive, err := h.alive(ctx); err != nil || !alive {
-		return allow(), err
-	}
 	stays, err := h.markHolds(ctx, h.Live, rs)
 	refuse, err := refusal(notFound).ifHeld(stays, err)
 	return deletion(req, refuse), err
@@ -166,8 +154,6 @@ func scales(req admission.Request) (bool, error) {
 
 // throttleScaling delays the answer to the Deployment controller while its scaling is held.
 func (h nativeWrites) throttleScaling(ctx context.Context, req admission.Request) (answer, error) {
-	if by(req, deploymentController, admissionv1.Update) {
-		h.throttled[deploymentController].wait(ctx, key(req), h.sameUpdate(key(req)))
-	}
+	h.throttled[deploymentController].wait(ctx, key(req), h.sameUpdate(key(req)))
 	return allow(), nil
 }

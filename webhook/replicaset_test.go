@@ -54,7 +54,7 @@ func TestReplicaSetCreatedEmpty(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			req := request(t, test.user, admissionv1.Create, revision(t, "web-2", test.template, "1"), nil)
-			expectPatch(t, h.handle(context.Background(), req, h.nativeWrites().mutateReplicaSet), test.patch)
+			expectPatch(t, h.handle(context.Background(), req, h.at("/mutate-replicaset")), test.patch)
 		})
 	}
 }
@@ -62,7 +62,7 @@ func TestReplicaSetCreatedEmpty(t *testing.T) {
 func TestReplicaSetIsCreatedWithoutMarks(t *testing.T) {
 	h := handlers(t, reader(t, editedTo(t, v2Template)...), broken(t))
 	req := request(t, deploymentController, admissionv1.Create, markUpdating(revision(t, "web-2", v2Template, "1")), nil)
-	expectPatch(t, h.handle(context.Background(), req, h.nativeWrites().mutateReplicaSet),
+	expectPatch(t, h.handle(context.Background(), req, h.at("/mutate-replicaset")),
 		`[{"op":"remove","path":"/metadata/labels/stayput.dev~1updating"},{"op":"add","path":"/spec/replicas","value":0}]`)
 }
 
@@ -92,7 +92,7 @@ func TestCleanupHeld(t *testing.T) {
 			if test.hold != nil {
 				h.Hold.Reader = test.hold
 			}
-			response := h.handle(t.Context(), request(t, test.user, admissionv1.Delete, nil, test.delete), h.nativeWrites().validateReplicaSet)
+			response := h.handle(t.Context(), request(t, test.user, admissionv1.Delete, nil, test.delete), h.at("/validate-replicaset"))
 			expectHeld(t, response.Allowed, test.held)
 			if test.held {
 				expectDenied(t, response, 404)
@@ -135,7 +135,7 @@ func TestReplicasHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, test.to)
-			response := h.handle(context.Background(), request(t, test.user, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
+			response := h.handle(context.Background(), request(t, test.user, admissionv1.Update, now, before), h.at("/validate-replicaset"))
 			expectHeld(t, response.Allowed, test.held)
 			if test.held {
 				expectDenied(t, response, 409)
@@ -150,7 +150,7 @@ func TestReplicasAfterAFallback(t *testing.T) {
 		h := handlers(t, reader(t, objects...), reader(t, objects...)).afterFallback(t, web.UID, web.Spec.Template)
 		before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
 		scaling := request(t, deploymentController, admissionv1.Update, now, before)
-		if !h.handle(t.Context(), scaling, h.nativeWrites().validateReplicaSet).Allowed {
+		if !h.handle(t.Context(), scaling, h.at("/validate-replicaset")).Allowed {
 			t.Errorf("%s: scaling is held", name)
 		}
 	}
@@ -161,7 +161,7 @@ func TestScaleHeld(t *testing.T) {
 	before, now := scale(3), scale(0)
 	req := request(t, deploymentController, admissionv1.Update, now, before)
 	req.SubResource = "scale"
-	expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validateReplicaSet), 409)
+	expectDenied(t, h.handle(context.Background(), req, h.at("/validate-replicaset")), 409)
 }
 
 func TestNothingHeldWithoutLeader(t *testing.T) {
@@ -175,9 +175,9 @@ func TestNothingHeldWithoutLeader(t *testing.T) {
 			h.Hold.Reader = lease
 			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
 			scaling := request(t, deploymentController, admissionv1.Update, now, before)
-			expectDenied(t, h.handle(context.Background(), scaling, h.nativeWrites().validateReplicaSet), 0)
+			expectDenied(t, h.handle(context.Background(), scaling, h.at("/validate-replicaset")), 0)
 			creation := request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil)
-			expectPatch(t, h.handle(context.Background(), creation, h.nativeWrites().mutateReplicaSet), "")
+			expectPatch(t, h.handle(context.Background(), creation, h.at("/mutate-replicaset")), "")
 		})
 	}
 }
@@ -206,9 +206,9 @@ func TestNothingIsHeldThatIsNotRenewed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, test.objects...), reader(t, test.objects...))
-			h.holdStarts.since[holdStart{workload: "d", updateRevision: "web-2", revision: test.revision}] = time.Now().Add(-test.began)
+			h.holdStarts.Set(holdStart{workload: "d", updateRevision: "web-2", revision: test.revision}, time.Now().Add(-test.began), time.Hour)
 			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
-			response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
+			response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.at("/validate-replicaset"))
 			expectHeld(t, response.Allowed, test.held)
 		})
 	}
@@ -220,13 +220,13 @@ func TestTheSameEditOnceMoreIsAnotherUpdate(t *testing.T) {
 	start := holdStart{workload: "d", updateRevision: "web-2"}
 	begun, again := reader(t, marked(t, 0)...), reader(t, moving(t)...)
 	h := handlers(t, begun, begun)
-	h.holdStarts.since[start] = time.Now().Add(-2 * time.Minute)
+	h.holdStarts.Set(start, time.Now().Add(-2*time.Minute), time.Hour)
 	before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
 	scaling := request(t, deploymentController, admissionv1.Update, now, before)
-	expectHeld(t, h.handle(t.Context(), scaling, h.nativeWrites().validateReplicaSet).Allowed, true)
+	expectHeld(t, h.handle(t.Context(), scaling, h.at("/validate-replicaset")).Allowed, true)
 	once := handlers(t, again, again)
 	once.holdStarts = h.holdStarts
-	expectHeld(t, once.handle(t.Context(), scaling, once.nativeWrites().validateReplicaSet).Allowed, true)
+	expectHeld(t, once.handle(t.Context(), scaling, once.at("/validate-replicaset")).Allowed, true)
 }
 
 // TestEachUpdateWithoutAnUpdateRevisionIsHeld: two updates of some minutes apart, whose update revisions do not exist yet, are different
@@ -241,15 +241,14 @@ func TestEachUpdateWithoutAnUpdateRevisionIsHeld(t *testing.T) {
 	held := func(h Handlers) bool {
 		before, now := revision(t, "web-1", v1Template, "1"), revision(t, "web-1", v1Template, "0")
 		scaling := request(t, deploymentController, admissionv1.Update, now, before)
-		return !h.handle(t.Context(), scaling, h.nativeWrites().validateReplicaSet).Allowed
+		return !h.handle(t.Context(), scaling, h.at("/validate-replicaset")).Allowed
 	}
 	first := recreating(v2Template)
 	if !held(first) {
 		t.Fatal("the first update is not held")
 	}
-	for update := range first.holdStarts.since {
-		first.holdStarts.since[update] = time.Now().Add(-2 * time.Minute)
-	}
+	start := holdStart{workload: "d", revision: deployment(t, v2Template).Spec.Template.Hash()}
+	first.holdStarts.Set(start, time.Now().Add(-2*time.Minute), time.Hour)
 	if held(first) {
 		t.Error("the leader has never renewed the hold of the first update, and it is held forever")
 	}
@@ -275,9 +274,9 @@ func TestTheHoldOutlastsAnEditInItsMiddle(t *testing.T) {
 			last := deployment(t, strings.Replace(v2Template, "v2", "v3", 1))
 			objects[1] = last
 			h := handlers(t, reader(t, objects...), reader(t, objects...))
-			h.holdStarts.since[holdStart{workload: "d", revision: last.Spec.Template.Hash()}] = time.Now().Add(-2 * time.Minute)
+			h.holdStarts.Set(holdStart{workload: "d", revision: last.Spec.Template.Hash()}, time.Now().Add(-2*time.Minute), time.Hour)
 			before, now := revision(t, "web-2", v2Template, "0"), revision(t, "web-2", v2Template, "1")
-			response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
+			response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.at("/validate-replicaset"))
 			expectHeld(t, response.Allowed, test.held)
 		})
 	}
@@ -287,9 +286,9 @@ func TestTheHoldOutlastsAnEditInItsMiddle(t *testing.T) {
 // removed its marks, and this replica may have held the update for long.
 func TestReplicasOfWhatIsBeingDeletedAreHeldToTheEnd(t *testing.T) {
 	h := handlers(t, reader(t, deleting(moving(t))...), broken(t))
-	h.holdStarts.since[holdStart{workload: "d", updateRevision: "web-2"}] = time.Now().Add(-2 * time.Minute)
+	h.holdStarts.Set(holdStart{workload: "d", updateRevision: "web-2"}, time.Now().Add(-2*time.Minute), time.Hour)
 	before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
-	response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
+	response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.at("/validate-replicaset"))
 	expectDenied(t, response, 409)
 }
 
@@ -297,7 +296,7 @@ func TestReplicasOfWhatIsBeingDeletedAreHeldToTheEnd(t *testing.T) {
 func TestUndecidedIsAllowedWithWarning(t *testing.T) {
 	h := handlers(t, broken(t), broken(t))
 	req := request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil)
-	response := h.handle(context.Background(), req, h.nativeWrites().mutateReplicaSet)
+	response := h.handle(context.Background(), req, h.at("/mutate-replicaset"))
 	if !response.Allowed || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], errRead.Error()) {
 		t.Errorf("allowed %t with warnings %q", response.Allowed, response.Warnings)
 	}

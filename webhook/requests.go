@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,11 +13,6 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 )
-
-// by reports whether the request is this operation by this user.
-func by(req admission.Request, user string, operation admissionv1.Operation) bool {
-	return req.UserInfo.Username == user && req.Operation == operation
-}
 
 // cut returns the request with names no longer than those that API servers send. Strangers may send longer ones, and logs and spans have
 // the names.

@@ -21,7 +21,7 @@ import (
 func triesAgain(t *testing.T, h Handlers, before *apps.ReplicaSet) bool {
 	t.Helper()
 	now := revision(t, before.Name, v1Template, "2")
-	response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.nativeWrites().validateReplicaSet)
+	response := h.handle(t.Context(), request(t, deploymentController, admissionv1.Update, now, before), h.at("/validate-replicaset"))
 	expectDenied(t, response, 409)
 	return !apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: *response.Result}, corev1.NamespaceTerminatingCause)
 }

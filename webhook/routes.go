@@ -1,15 +1,20 @@
 package webhook
 
 import (
+	"context"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/internal/observe"
 )
 
-// Register adds each webhook to the server at its path. The server limits how many requests there are and how long each may take. The
-// package documentation says what the API server calls the webhooks for.
+// Register adds each webhook to the server at its path. The server limits how many requests there are and how long each may take.
 func Register(server ctrlwebhook.Server, h Handlers) {
-	h.holdStarts = newHoldStarts()
+	h.holdStarts = cache.NewExpiring()
 	h.throttled = throttledByUser()
 	h.lookups = lookups()
 	h.recounts = recounts()
@@ -38,7 +43,7 @@ type route struct {
 	strict bool
 }
 
-// routes returns all webhooks by path. The package documentation says what the API server calls them for.
+// routes returns all webhooks by path.
 func (h Handlers) routes() map[string]route {
 	var workloads, podsBy, revisionsBy []string
 	for _, kind := range observe.Kinds {
@@ -48,21 +53,35 @@ func (h Handlers) routes() map[string]route {
 		}
 	}
 	pods, byDeployment := []string{"Pod"}, []string{deploymentController}
-	edits, native := h.templateEdits(), h.nativeWrites()
+	edits, native, held := h.templateEdits(), h.nativeWrites(), h.holding().route
 	return map[string]route{
 		"/mutate-workload":        {handler: edits.mutateWorkload, kinds: workloads},
 		"/validate-workload":      {handler: edits.validateWorkload, kinds: workloads},
 		"/validate-in-place-only": {handler: edits.validateWorkload, kinds: workloads, strict: true},
-		"/validate-new-pod":       {handler: native.validateNewPod, kinds: pods, users: []string{replicaSetController}},
 		"/mutate-pod-status":      {handler: mutatePodStatus, kinds: pods},
-		"/validate-pod":           {handler: native.validatePod, kinds: pods, users: podsBy},
-		"/validate-revision":      {handler: native.validateRevision, kinds: []string{"ControllerRevision"}, users: revisionsBy},
-		"/throttle-pod":           {handler: native.throttleDeletion, kinds: pods, users: podsBy},
-		"/mutate-replicaset":      {handler: native.mutateReplicaSet, kinds: []string{"ReplicaSet"}, users: byDeployment},
-		"/validate-replicaset":    {handler: native.validateReplicaSet, kinds: []string{"ReplicaSet", "Scale"}, users: byDeployment},
-		"/throttle-replicaset":    {handler: native.throttleScaling, kinds: []string{"ReplicaSet"}, users: byDeployment},
-		"/validate-status":        {handler: native.validateStatus, kinds: []string{"Deployment"}, users: byDeployment},
+		"/validate-new-pod":       held(admissionv1.Create, []string{replicaSetController}, pods, native.validateNewPod),
+		"/validate-pod":           held(admissionv1.Delete, podsBy, pods, native.validatePod),
+		"/validate-revision":      held(admissionv1.Delete, revisionsBy, []string{"ControllerRevision"}, native.validateRevision),
+		"/throttle-pod":           held(admissionv1.Delete, podsBy, pods, native.throttleDeletion),
+		"/mutate-replicaset":      held(admissionv1.Create, byDeployment, []string{"ReplicaSet"}, native.mutateReplicaSet),
+		"/validate-replicaset":    held("", byDeployment, []string{"ReplicaSet", "Scale"}, native.validateReplicaSet),
+		"/throttle-replicaset":    held(admissionv1.Update, byDeployment, []string{"ReplicaSet"}, native.throttleScaling),
+		"/validate-status":        held(admissionv1.Update, byDeployment, []string{"Deployment"}, native.validateStatus),
 	}
+}
+
+// route returns a webhook for one operation of native controllers, or for every one. It decides while a leader is alive, and allows all
+// else.
+func (h holding) route(operation admissionv1.Operation, users, kinds []string, decide handler) route {
+	return route{users: users, kinds: kinds, handler: func(ctx context.Context, req admission.Request) (answer, error) {
+		if !slices.Contains(users, req.UserInfo.Username) || operation != "" && req.Operation != operation {
+			return allow(), nil
+		}
+		if alive, err := h.alive(ctx); err != nil || !alive {
+			return allow(), err
+		}
+		return decide(ctx, req)
+	}}
 }
 
 // Call is what the API server calls a webhook for: objects of these kinds, written by one of these users. Without users every client's

@@ -44,7 +44,7 @@ func TestNoPodIsLostToASlowAPIServer(t *testing.T) {
 			h := handlers(t, reader(t, test.cache...), broken(t))
 			h.Hold.Reader = reader(t, lease(test.age))
 			req := request(t, test.user, admissionv1.Delete, nil, test.pod)
-			expectDenied(t, h.handle(t.Context(), req, h.nativeWrites().validatePod), test.code)
+			expectDenied(t, h.handle(t.Context(), req, h.at("/validate-pod")), test.code)
 		})
 	}
 }

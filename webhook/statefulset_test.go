@@ -83,7 +83,7 @@ func TestMemberDeletionHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlersWith(t, reader(t, lease(test.age)), test.live, test.live)
-			given, _ := h.nativeWrites().validatePod(t.Context(), request(t, test.user, admissionv1.Delete, nil, test.pod))
+			given, _ := h.at("/validate-pod")(t.Context(), request(t, test.user, admissionv1.Delete, nil, test.pod))
 			if test.code == 0 && !given.Allowed || test.code != 0 && given.Allowed {
 				t.Fatalf("allowed is %t: %v", given.Allowed, given.Result)
 			}
@@ -133,7 +133,7 @@ func TestRevisionOfAMemberStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, world(test.pod), world(test.pod))
-			given, err := h.nativeWrites().validateRevision(t.Context(), request(t, test.user, admissionv1.Delete, nil, first))
+			given, err := h.at("/validate-revision")(t.Context(), request(t, test.user, admissionv1.Delete, nil, first))
 			if err != nil || given.Allowed != (test.code == 0) || test.code != 0 && given.Result.Code != test.code {
 				t.Errorf("allowed is %t, %v: %v", given.Allowed, given.Result, err)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -21,7 +20,7 @@ import (
 // All other statuses pass, above all those of the previous generation: the controller needs them to note new ReplicaSets and collisions
 // of their names. When Stayput removes its marks in the end, the controller looks again.
 func (h nativeWrites) validateStatus(ctx context.Context, req admission.Request) (answer, error) {
-	if !by(req, deploymentController, admissionv1.Update) || req.SubResource != "status" {
+	if req.SubResource != "status" {
 		return allow(), nil
 	}
 	deployment, err := decode[apps.Deployment](req.Object)
@@ -30,9 +29,6 @@ func (h nativeWrites) validateStatus(ctx context.Context, req admission.Request)
 	}
 	if !deployments.LooksComplete(deployment, deployment.Status) {
 		return allow(), nil
-	}
-	if alive, err := h.alive(ctx); err != nil || !alive {
-		return allow(), err
 	}
 	stored, err := h.Live.Deployment(ctx, key(req))
 	if stored == nil || err != nil {

@@ -50,7 +50,7 @@ func TestCompletionHeld(t *testing.T) {
 			now.Generation, now.Status = 2, test.status
 			req := request(t, test.user, admissionv1.Update, now, deployment(t, v2Template))
 			req.SubResource = "status"
-			expectDenied(t, h.handle(context.Background(), req, h.nativeWrites().validateStatus), test.code)
+			expectDenied(t, h.handle(context.Background(), req, h.at("/validate-status")), test.code)
 		})
 	}
 }

@@ -107,12 +107,12 @@ func TestInventedReplicaSetsAreForgotten(t *testing.T) {
 	for i := range 100 {
 		invented := revision(t, "web-1", v1Template, "0")
 		invented.UID, invented.Labels[inplace.LabelUpdating] = types.UID(fmt.Sprint(i)), "soon"
-		given, err := h.nativeWrites().validateReplicaSet(t.Context(), request(t, deploymentController, admissionv1.Delete, nil, invented))
+		given, err := h.at("/validate-replicaset")(t.Context(), request(t, deploymentController, admissionv1.Delete, nil, invented))
 		if err != nil || !given.Allowed {
 			t.Fatalf("the deletion is held: %v, %v", given.Result, err)
 		}
 	}
-	if kept := len(h.holdStarts.since); kept > 0 {
+	if kept := h.holdStarts.Len(); kept > 0 {
 		t.Errorf("%d updates of invented ReplicaSets are remembered", kept)
 	}
 }

@@ -30,23 +30,18 @@ const (
 	throttleTwo = 2
 )
 
-// throttling says how long the answers to one native controller are delayed, and about how many objects at a time. A controller has five
-// workers (concurrent-deployment-syncs, concurrent-replicaset-syncs, concurrent-statefulset-syncs) or two (concurrent-daemonset-syncs).
-type throttling struct {
+// throttled are the objects about which an answer to one native controller is delayed. Of several requests about one object, only one is
+// delayed: the controller waits for all of them. A controller has five workers (concurrent-deployment-syncs, concurrent-replicaset-syncs,
+// concurrent-statefulset-syncs) or two (concurrent-daemonset-syncs).
+type throttled struct {
 	longest time.Duration
 	objects int
+	lock    sync.Mutex
+	about   sets.Set[types.NamespacedName]
 }
 
-// throttled are the objects about which an answer is delayed. Of several requests about one object, only one is delayed: the controller
-// waits for all of them.
-type throttled struct {
-	throttling
-	lock  sync.Mutex
-	about sets.Set[types.NamespacedName]
-}
-
-func newThrottled(how throttling) *throttled {
-	return &throttled{throttling: how, about: sets.New[types.NamespacedName]()}
+func newThrottled(longest time.Duration, objects int) *throttled {
+	return &throttled{longest: longest, objects: objects, about: sets.New[types.NamespacedName]()}
 }
 
 // wait returns when the request is no longer futile, or has waited long enough.

@@ -33,7 +33,7 @@ func TestThrottleWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newThrottled(throttling{throttle, 2})
+				d := newThrottled(throttle, 2)
 				for _, object := range test.inside {
 					d.enter(object)
 				}
@@ -154,9 +154,9 @@ func TestOnlyWhatIsHeldIsThrottledAndNothingIsRefused(t *testing.T) {
 					daemonSet(t, test.daemons), controllerRevision(t, "1", v1Template), controllerRevision(t, "2", test.daemons),
 					daemon("agent-x", "1"), node)
 				h, from := handlers(t, cached, broken(t)), time.Now()
-				handler, req := h.nativeWrites().throttleScaling, request(t, test.user, test.operation, oldRS, oldRS)
+				handler, req := h.at("/throttle-replicaset"), request(t, test.user, test.operation, oldRS, oldRS)
 				if test.operation == admissionv1.Delete {
-					handler, req = h.nativeWrites().throttleDeletion, request(t, test.user, test.operation, nil, deletedBy(test.user, oldRS))
+					handler, req = h.at("/throttle-pod"), request(t, test.user, test.operation, nil, deletedBy(test.user, oldRS))
 				}
 				given, err := handler(t.Context(), req)
 				if err != nil || !given.Allowed {
