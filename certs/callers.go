@@ -5,53 +5,33 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
-	"sync"
-	"time"
+	"sync/atomic"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// rereadEvery is how often the file is read again.
-const rereadEvery = 10 * time.Second
-
-// Callers makes a server answer only callers whose certificate is signed by a CA of the file. A changed file is read again. If it can no
-// longer be read, the CAs that were read before stay in force.
+// Callers makes a server answer only callers whose certificate is signed by a CA of the file. The file is read with each handshake. If it
+// can no longer be read, the CAs that were read before stay in force.
 func Callers(file string) (func(*tls.Config), error) {
 	known, err := authorities(file)
 	if err != nil {
 		return nil, fmt.Errorf("CA of the callers: %w", err)
 	}
-	c := &callers{file: file, known: known, read: time.Now()}
+	var latest atomic.Pointer[x509.CertPool]
+	latest.Store(known)
 	return func(config *tls.Config) {
 		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, known
 		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			if now, err := authorities(file); err == nil {
+				latest.Store(now)
+			} else {
+				log.Log.WithName("certs").V(1).Info("Keeping the CA of the callers that was read before", "error", err.Error())
+			}
 			current := config.Clone()
-			current.ClientCAs = c.current()
+			current.ClientCAs = latest.Load()
 			return current, nil
 		}
 	}, nil
-}
-
-type callers struct {
-	file  string
-	lock  sync.Mutex
-	known *x509.CertPool
-	read  time.Time
-}
-
-func (c *callers) current() *x509.CertPool {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	if time.Since(c.read) < rereadEvery {
-		return c.known
-	}
-	c.read = time.Now()
-	if now, err := authorities(c.file); err == nil {
-		c.known = now
-	} else {
-		log.Log.WithName("certs").Error(err, "Keeping the CA of the callers that was read before")
-	}
-	return c.known
 }
 
 func authorities(file string) (*x509.CertPool, error) {

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -132,25 +131,27 @@ func TestCallersNeedsACertificate(t *testing.T) {
 // TestRenewedCAIsTaken: a renewed CA counts. A file that is missing for a moment changes nothing.
 func TestRenewedCAIsTaken(t *testing.T) {
 	file, first, second := filepath.Join(t.TempDir(), "ca.crt"), newAuthority(t), newAuthority(t)
-	synctest.Test(t, func(t *testing.T) {
-		known, err := authorities(first.in(t, file))
+	callers, err := Callers(first.in(t, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{}
+	callers(config)
+	expect := func(when string, want authority) {
+		t.Helper()
+		current, err := config.GetConfigForClient(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &callers{file: file, known: known, read: time.Now()}
-		expect := func(when string, want authority) {
-			t.Helper()
-			time.Sleep(rereadEvery)
-			if pool, err := authorities(want.in(t, file+".want")); err != nil || !c.current().Equal(pool) {
-				t.Errorf("%s: another CA counts, %v", when, err)
-			}
+		if pool, err := authorities(want.in(t, file+".want")); err != nil || !current.ClientCAs.Equal(pool) {
+			t.Errorf("%s: another CA counts, %v", when, err)
 		}
-		expect("unchanged", first)
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-		expect("missing", first)
-		second.in(t, file)
-		expect("renewed", second)
-	})
+	}
+	expect("unchanged", first)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	expect("missing", first)
+	second.in(t, file)
+	expect("renewed", second)
 }

@@ -62,18 +62,9 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// cached returns the types that every replica watches, whether it leads or not. The webhooks read all of them but EndpointSlices,
-// Services, PodDisruptionBudgets and the webhooks' configuration, which the next leader needs at once.
-func cached() []client.Object {
-	objects := []client.Object{&corev1.Namespace{}, &corev1.Pod{}, &corev1.Node{}, &coordinationv1.Lease{}, &corev1.ConfigMap{},
-		&discoveryv1.EndpointSlice{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, observe.Webhooks()}
-	for _, of := range observe.Types() {
-		objects = append(objects, of.Object())
-	}
-	return objects
-}
-
-// cacheOptions returns options that keep the cache small. Reading a kind that is not in cached is an error; it does not start a new watch.
+// cacheOptions returns options that keep the cache small. ByObject has the types that every replica watches, whether it leads or not;
+// reading another kind is an error and starts no watch. The webhooks read all of them but EndpointSlices, Services, PodDisruptionBudgets
+// and the webhooks' configuration, which the next leader needs at once.
 // The first lists come as streams, object by object (WatchListClient of client-go/features, on by default, from API servers of 1.34 and
 // newer), so a list is never in memory as a whole.
 func cacheOptions(namespace string, keep *observe.CacheForm) cache.Options {

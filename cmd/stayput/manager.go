@@ -141,7 +141,7 @@ func addComponents(
 	ctx context.Context, m manager.Manager, keep *observe.CacheForm, o options, leading observe.Leadership,
 	certificate certs.Source, tracer *tracing.Tracer,
 ) error {
-	filled, err := watch(ctx, m.GetCache(), keep)
+	filled, err := watch(ctx, m.GetCache(), o.namespace, keep)
 	if err != nil {
 		return err
 	}

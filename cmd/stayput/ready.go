@@ -13,11 +13,11 @@ import (
 	"github.com/stayput/stayput/internal/observe"
 )
 
-// watch starts an informer for each type of cached. The returned check passes once each informer has its first list: before that, a webhook
-// would decide on an incomplete cache.
-func watch(ctx context.Context, informers cache.Informers, keep *observe.CacheForm) (healthz.Checker, error) {
+// watch starts an informer for each type of cacheOptions. The returned check passes once each informer has its first list: before that, a
+// webhook would decide on an incomplete cache.
+func watch(ctx context.Context, informers cache.Informers, namespace string, keep *observe.CacheForm) (healthz.Checker, error) {
 	var all []cache.Informer
-	for _, object := range cached() {
+	for object := range cacheOptions(namespace, keep).ByObject {
 		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("watch %T: %w", object, err)
