@@ -14,7 +14,7 @@ import (
 )
 
 // validatePod holds deletions by which native controllers would replace pods that are updated in place.
-func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) validatePod(ctx context.Context, req admission.Request) (answer, error) {
 	pod, err := decodePod(req, req.OldObject, "spec")
 	if err != nil {
 		return allow(), err
@@ -26,7 +26,7 @@ func (h nativeWrites) validatePod(ctx context.Context, req admission.Request) (a
 // validateRevision keeps revisionHistoryLimit from deleting the ControllerRevision of a partially patched pod. Native controllers take any
 // refusal as an error (cleanupHistory in pkg/controller/daemon/update.go, truncateHistory in
 // pkg/controller/statefulset/stateful_set_control.go): all else is done by then, and they retry by themselves.
-func (h nativeWrites) validateRevision(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) validateRevision(ctx context.Context, req admission.Request) (answer, error) {
 	revision, err := decode[apps.ControllerRevision](req.OldObject)
 	if err != nil {
 		return allow(), err
@@ -38,7 +38,7 @@ func (h nativeWrites) validateRevision(ctx context.Context, req admission.Reques
 }
 
 // throttleDeletion delays the answer to the native controller of the pod while its deletion is held.
-func (h nativeWrites) throttleDeletion(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) throttleDeletion(ctx context.Context, req admission.Request) (answer, error) {
 	pod, err := decodePod(req, req.OldObject, "spec")
 	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || deployments.MayBeDeleted(pod) {
 		return allow(), err

@@ -12,7 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-func (h templateEdits) decideDeployment(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
+func (h Handlers) decideDeployment(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
 	deployment, err := decode[apps.Deployment](req.Object)
 	if err != nil {
 		return editDecision{}, err
@@ -35,7 +35,7 @@ func (h templateEdits) decideDeployment(ctx context.Context, req admission.Reque
 // undone reads the rollout of an edited Deployment. If the edit is an undo, it also returns the annotations that stay as they were. A
 // client that applies manifests names its field manager, and means what it writes. kubectl rollout undo and the Deployment controller
 // name none.
-func (h templateEdits) undone(
+func (h Handlers) undone(
 	ctx context.Context, req admission.Request, d *apps.Deployment, before *workload,
 ) (*deployments.Rollout, []patches.EntryChange, error) {
 	rollout, err := h.Live.WithoutPods().RolloutOf(ctx, d)

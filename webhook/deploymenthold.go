@@ -15,7 +15,7 @@ import (
 )
 
 // holds reports whether native writes are held because the Deployment's pods are moved.
-func (h holding) holds(rollout *deployments.Rollout) bool {
+func (h Handlers) holds(rollout *deployments.Rollout) bool {
 	by := revisions.HeldBy(rollout.UpdateRevision(), rollout.ReplicaSets, rollout.Seen.Now)
 	return rollout.Decision().Held && h.lasts(rollout.Deployment, rollout.Deployment.Spec.Template, steps.RevisionOf(by))
 }
@@ -23,7 +23,7 @@ func (h holding) holds(rollout *deployments.Rollout) bool {
 // refuseUpdating refuses the deletion of a pod whose ReplicaSet takes part in an update with NotFound: the ReplicaSet controller takes the
 // pod as gone, without event or back-off (manageReplicas in pkg/controller/replicaset/replica_set.go). Where the API server cannot be
 // read in time, the cache decides, and the controller is to try again.
-func (h holding) refuseUpdating(ctx context.Context, pod *corev1.Pod) (refusal, error) {
+func (h Handlers) refuseUpdating(ctx context.Context, pod *corev1.Pod) (refusal, error) {
 	stays, err := h.updating(ctx, h.Live, pod)
 	if err != nil && h.cacheSays(ctx, err, func(ctx context.Context) (bool, error) { return h.updating(ctx, h.Cached, pod) }) {
 		return conflict, nil
@@ -35,7 +35,7 @@ func (h holding) refuseUpdating(ctx context.Context, pod *corev1.Pod) (refusal, 
 // deletion does not come again after NotFound. So the mark is read live before a denial, too: the removal of the mark makes the controller
 // look again, and an answer from an older cache would come after that. That the pod is out of service does not replace the live read: on an
 // unreachable node it stays so.
-func (h holding) updating(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+func (h Handlers) updating(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	if deployments.MayBeDeleted(pod) {
 		return false, nil
 	}
@@ -44,7 +44,7 @@ func (h holding) updating(ctx context.Context, reader observe.Reader, pod *corev
 
 // marked reports whether the mark on the pod's ReplicaSet holds deletions, as the reader has it. All that counts is metadata, and most pods
 // are created where nothing is marked. So nothing else is read: the controller waits for the answer.
-func (h holding) marked(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+func (h Handlers) marked(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	rs, err := reader.ReplicaSetMetadataOf(ctx, pod)
 	if rs == nil || err != nil {
 		return false, err
@@ -53,7 +53,7 @@ func (h holding) marked(ctx context.Context, reader observe.Reader, pod *corev1.
 }
 
 // markHolds reports whether the mark on a ReplicaSet holds deletions. A mark without a time is not the leader's.
-func (h holding) markHolds(ctx context.Context, reader observe.Reader, rs client.Object) (bool, error) {
+func (h Handlers) markHolds(ctx context.Context, reader observe.Reader, rs client.Object) (bool, error) {
 	if !revisions.Updating(rs) || !revisions.Started(rs.GetLabels()) {
 		return false, nil
 	}
@@ -69,7 +69,7 @@ func (h holding) markHolds(ctx context.Context, reader observe.Reader, rs client
 
 // moving returns the rollout of the ReplicaSet's Deployment if Stayput moves its pods, or did so until the Deployment was deleted. It
 // returns nil otherwise.
-func (h holding) moving(ctx context.Context, reader observe.Reader, key types.NamespacedName) (*deployments.Rollout, error) {
+func (h Handlers) moving(ctx context.Context, reader observe.Reader, key types.NamespacedName) (*deployments.Rollout, error) {
 	rollout, err := rolloutWith(ctx, reader, key)
 	if rollout == nil || err != nil || !h.holds(rollout) && !rollout.Deleting() {
 		return nil, err
@@ -88,7 +88,7 @@ func rolloutWith(ctx context.Context, reader observe.Reader, key types.Namespace
 
 // sameUpdate returns a function that reports whether Stayput still moves the pods of the ReplicaSet's Deployment, as the cache has it, and
 // the Deployment has not been edited since the first call.
-func (h holding) sameUpdate(key types.NamespacedName) func(context.Context) bool {
+func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) bool {
 	generation := int64(-1)
 	return func(ctx context.Context) bool {
 		rollout, err := rolloutWith(ctx, h.Cached.WithoutPods(), key)
@@ -104,7 +104,7 @@ func (h holding) sameUpdate(key types.NamespacedName) func(context.Context) bool
 
 // surplusPasses returns a function that reports whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line.
 // The function is called again and again, and there may be thousands of pods: it only counts them.
-func (h holding) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
+func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		rs, err := h.Cached.ReplicaSetOf(ctx, pod)
 		if rs == nil || err != nil {

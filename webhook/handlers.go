@@ -22,20 +22,16 @@ type Handlers struct {
 	// Tracer may be nil.
 	Tracer *tracing.Tracer
 
-	lookups    *rate.Limiter
-	recounts   *rate.Limiter
-	retries    *retries
+	lookups *rate.Limiter
+	// recounts limits how often pods are counted before one more is created.
+	recounts *rate.Limiter
+	retries  *retries
+	// holdStarts are the times since when this replica has held writes of updates, by holdStart. The leader writes its renewals on the update
+	// revision, so these times matter only until the first renewal.
 	holdStarts *cache.Expiring
-	throttled  map[string]*throttled
+	// throttled are the objects about which answers are delayed, by the user of the native controller.
+	throttled map[string]*throttled
 }
-
-func (h Handlers) holding() holding { return holding{h.Sources, h.holdStarts} }
-
-func (h Handlers) nativeWrites() nativeWrites {
-	return nativeWrites{h.holding(), h.retries, h.recounts, h.throttled}
-}
-
-func (h Handlers) templateEdits() templateEdits { return templateEdits{h.Sources} }
 
 // webhook returns the webhook with the handler. It does not recover panics: controller-runtime would answer them with a denial. A panic
 // breaks the connection instead, so that failurePolicy decides.

@@ -7,7 +7,6 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -46,18 +45,10 @@ func (s Sources) cacheSays(ctx context.Context, unread error, says func(context.
 	return false
 }
 
-// holding decides whether writes are held.
-type holding struct {
-	Sources
-	// holdStarts are the times since when this replica has held writes of updates, by holdStart. The leader writes its renewals on the update
-	// revision, so these times matter only until the first renewal.
-	holdStarts *cache.Expiring
-}
-
 // lasts reports whether the hold on the workload's update lasts by that revision: the leader renews it, or can still be expected to begin.
 // The revision may be any marked one of the workload, or nil while none is marked and the update revision does not exist. Only then does
 // the template count.
-func (h holding) lasts(workload metav1.Object, template apps.Template, by metav1.Object) bool {
+func (h Handlers) lasts(workload metav1.Object, template apps.Template, by metav1.Object) bool {
 	now := time.Now()
 	var labels map[string]string
 	if by != nil {
@@ -74,7 +65,7 @@ func (h holding) lasts(workload metav1.Object, template apps.Template, by metav1
 // heldSince returns since when this replica has held writes of the update. It returns now if the leader has begun the update: the leader
 // then renews the hold itself. An undo takes the leader's mark away. If the user makes the same edit again at once, the native controller
 // has seen neither and the revision keeps its number, but it is another update: so what was held before the mark is forgotten.
-func (h holding) heldSince(workload metav1.Object, template apps.Template, updateRevision metav1.Object, now time.Time) time.Time {
+func (h Handlers) heldSince(workload metav1.Object, template apps.Template, updateRevision metav1.Object, now time.Time) time.Time {
 	update := holdStartOf(workload, template, updateRevision)
 	if updateRevision != nil && revisions.Started(updateRevision.GetLabels()) {
 		h.holdStarts.Delete(update)
@@ -110,7 +101,7 @@ func holdStartOf(workload metav1.Object, template apps.Template, updateRevision 
 	return start
 }
 
-func (h holding) alive(ctx context.Context) (bool, error) {
+func (h Handlers) alive(ctx context.Context) (bool, error) {
 	alive, why, err := h.Hold.Alive(ctx)
 	if err == nil && !alive {
 		h.Log.V(1).Info("Nothing is held", "reason", why)

@@ -23,7 +23,7 @@ func kindBy(req admission.Request) observe.Kind {
 }
 
 // decide decides what the edit of a template of that kind will do.
-func (h templateEdits) decide(ctx context.Context, kind observe.Kind, req admission.Request, before *workload) (editDecision, error) {
+func (h Handlers) decide(ctx context.Context, kind observe.Kind, req admission.Request, before *workload) (editDecision, error) {
 	if kind.Of == nil {
 		return h.decideDeployment(ctx, req, before)
 	}
@@ -31,7 +31,7 @@ func (h templateEdits) decide(ctx context.Context, kind observe.Kind, req admiss
 }
 
 // refusePod returns the error with which a deletion of the pod by the kind's native controller is refused; nil if the pod does not stay.
-func (h holding) refusePod(ctx context.Context, kind observe.Kind, pod *corev1.Pod) (refusal, error) {
+func (h Handlers) refusePod(ctx context.Context, kind observe.Kind, pod *corev1.Pod) (refusal, error) {
 	if kind.Of == nil {
 		return h.refuseUpdating(ctx, pod)
 	}
@@ -39,7 +39,7 @@ func (h holding) refusePod(ctx context.Context, kind observe.Kind, pod *corev1.P
 }
 
 // futile returns a function that reports whether the kind's native controller achieves nothing by deleting the pod: see throttle.go.
-func (h holding) futile(kind observe.Kind, pod *corev1.Pod) func(context.Context) bool {
+func (h Handlers) futile(kind observe.Kind, pod *corev1.Pod) func(context.Context) bool {
 	if kind.Of == nil {
 		return h.surplusPasses(pod)
 	}

@@ -26,15 +26,9 @@ func recounts() *rate.Limiter { return rate.NewLimiter(1, 5) }
 
 var errTooManyNamespaces = errors.New("too many lookups of namespaces that the cache does not know as labelled")
 
-// labelled tells which namespaces have the label.
-type labelled struct {
-	Sources
-	lookups *rate.Limiter
-}
-
 // onlyManaged returns a handler that passes on only requests that API servers would send: for objects of these kinds, in a labelled
 // namespace. It allows any other request without a warning, and does not look at its objects.
-func (h labelled) onlyManaged(handler handler, kinds ...string) handler {
+func (h Handlers) onlyManaged(handler handler, kinds ...string) handler {
 	return func(ctx context.Context, req admission.Request) (answer, error) {
 		if !slices.Contains(kinds, req.Kind.Kind) {
 			return allow(), nil
@@ -49,7 +43,7 @@ func (h labelled) onlyManaged(handler handler, kinds ...string) handler {
 // manages reports whether Stayput manages the namespace. It asks the cache, and then the API server a few times a second: users label a
 // namespace and edit at once. No lookup is spent on namespaces that are never managed: from there the check of an installation asks every
 // webhook at once.
-func (h labelled) manages(ctx context.Context, namespace string) (bool, error) {
+func (h Handlers) manages(ctx context.Context, namespace string) (bool, error) {
 	if h.Cached.ExcludedNamespaces.Has(namespace) {
 		return false, nil
 	}

@@ -15,7 +15,7 @@ import (
 var errHeldCreation = errors.New("stayput updates the pods of this workload in place, and its ReplicaSet has all its pods already")
 
 // validateNewPod denies a pod that its ReplicaSet does not need.
-func (h nativeWrites) validateNewPod(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) validateNewPod(ctx context.Context, req admission.Request) (answer, error) {
 	pod, err := decodePod(req, req.Object)
 	if err != nil {
 		return allow(), err
@@ -33,7 +33,7 @@ func (h nativeWrites) validateNewPod(ctx context.Context, req admission.Request)
 // full reports whether the ReplicaSet that a pod is created in takes part in an update and has all its pods already (deployments.Full). The
 // cache may not know of the mark yet, nor of pods that have moved there. So the mark is read from the API server. Where the cache says
 // that pods are missing, they are counted at the API server as well, as often as recounts allows.
-func (h nativeWrites) full(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+func (h Handlers) full(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	if marked, err := h.marked(ctx, reader, pod); err != nil || !marked {
 		return false, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,19 +18,9 @@ import (
 	"github.com/stayput/stayput/internal/observe"
 )
 
-// nativeWrites answers the requests of native controllers that are held while Stayput updates a workload.
-type nativeWrites struct {
-	holding
-	retries *retries
-	// recounts limits how often pods are counted before one more is created.
-	recounts *rate.Limiter
-	// throttled are the objects about which answers are delayed, by the user of the native controller.
-	throttled map[string]*throttled
-}
-
 // mutateReplicaSet makes the Deployment controller create a new ReplicaSet without replicas when live pods can move to it. The controller
 // carries on: the ReplicaSet has its native name, number and annotations. Marks that a label of the template would put on it are removed.
-func (h nativeWrites) mutateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
 	rs, err := decode[apps.ReplicaSet](req.Object, "spec")
 	if err != nil {
 		return allow(), err
@@ -46,7 +35,7 @@ func (h nativeWrites) mutateReplicaSet(ctx context.Context, req admission.Reques
 }
 
 // podsMoveTo reports whether the pods of the new ReplicaSet's Deployment can move to it.
-func (h nativeWrites) podsMoveTo(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
+func (h Handlers) podsMoveTo(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
 	return h.either(func(reader observe.Reader) (bool, error) {
 		rollout, err := reader.WithoutPods().RolloutOfReplicaSet(ctx, rs)
 		return rollout != nil && receives(*rollout, rs), err
@@ -70,7 +59,7 @@ type scaled struct {
 }
 
 // validateReplicaSet holds what the Deployment controller does to a Deployment's ReplicaSets while only Stayput scales them.
-func (h nativeWrites) validateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
 	switch req.Operation {
 	case admissionv1.Update:
 		return h.validateScaling(ctx, req)
@@ -81,7 +70,7 @@ func (h nativeWrites) validateReplicaSet(ctx context.Context, req admission.Requ
 }
 
 // validateScaling holds changes of the replicas.
-func (h nativeWrites) validateScaling(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) validateScaling(ctx context.Context, req admission.Request) (answer, error) {
 	if changes, err := scales(req); err != nil || !changes {
 		return allow(), err
 	}
@@ -98,7 +87,7 @@ func (h nativeWrites) validateScaling(ctx context.Context, req admission.Request
 
 // scalingRefused returns a Conflict, which the Deployment controller takes without an event. The controller retries later, unless a retry
 // would be superfluous, or too often.
-func (h nativeWrites) scalingRefused(ctx context.Context, req admission.Request, moving *deployments.Rollout) *apierrors.StatusError {
+func (h Handlers) scalingRefused(ctx context.Context, req admission.Request, moving *deployments.Rollout) *apierrors.StatusError {
 	why := errors.New("stayput moves the pods of this Deployment in place; its replicas are held meanwhile")
 	refused := apierrors.NewConflict(appsv1.Resource("replicasets"), req.Name, why)
 	if !h.retried(ctx, req, moving) {
@@ -112,7 +101,7 @@ func (h nativeWrites) scalingRefused(ctx context.Context, req admission.Request,
 // retried reports whether the Deployment controller is to retry a refused scaling by itself: because no event is to come that makes it look
 // again, or because what ended the hold was one. An update that may wait for days gets few retries. What the request says of the ReplicaSet
 // saves the API server most live reads.
-func (h nativeWrites) retried(ctx context.Context, req admission.Request, moving *deployments.Rollout) bool {
+func (h Handlers) retried(ctx context.Context, req admission.Request, moving *deployments.Rollout) bool {
 	if rs, err := decode[apps.ReplicaSet](req.OldObject); err == nil && moving.BegunLately() && deployments.EventToCome(rs) {
 		return false
 	}
@@ -129,7 +118,7 @@ func (h nativeWrites) retried(ctx context.Context, req admission.Request, moving
 // validateCleanup keeps revisionHistoryLimit from deleting a ReplicaSet to which a pod is just moving: the garbage collector would delete
 // that pod with it. The Deployment controller decides on a cache in which the ReplicaSet may still have no pods. It takes NotFound as
 // done (cleanupDeployment in pkg/controller/deployment/sync.go), and tries again with its next event.
-func (h nativeWrites) validateCleanup(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) validateCleanup(ctx context.Context, req admission.Request) (answer, error) {
 	rs, err := decode[apps.ReplicaSet](req.OldObject)
 	if err != nil {
 		return allow(), err
@@ -153,7 +142,7 @@ func scales(req admission.Request) (bool, error) {
 }
 
 // throttleScaling delays the answer to the Deployment controller while its scaling is held.
-func (h nativeWrites) throttleScaling(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) throttleScaling(ctx context.Context, req admission.Request) (answer, error) {
 	h.throttled[deploymentController].wait(ctx, key(req), h.sameUpdate(key(req)))
 	return allow(), nil
 }

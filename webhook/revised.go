@@ -14,7 +14,7 @@ import (
 	"github.com/stayput/stayput/internal/observe"
 )
 
-func (h templateEdits) decideRevised(
+func (h Handlers) decideRevised(
 	ctx context.Context, k observe.Kind, req admission.Request, before *workload,
 ) (editDecision, error) {
 	edited := k.Workload.Object()
@@ -33,7 +33,7 @@ func (h templateEdits) decideRevised(
 // pod without a controller was orphaned on purpose after the deletion was decided. Where the controller takes a pod as gone after NotFound,
 // it looks again only after an event. Such an event comes, even if all managers die, only for a pod that is out of service: its kubelet
 // puts it back.
-func (h holding) refuseControlled(ctx context.Context, k observe.Kind, pod *corev1.Pod) (refusal, error) {
+func (h Handlers) refuseControlled(ctx context.Context, k observe.Kind, pod *corev1.Pod) (refusal, error) {
 	if metav1.GetControllerOfNoCopy(pod) != nil {
 		held, err := h.either(func(reader observe.Reader) (bool, error) { return h.holdsDeletion(ctx, k, reader, pod) })
 		if !held || err != nil {
@@ -47,7 +47,7 @@ func (h holding) refuseControlled(ctx context.Context, k observe.Kind, pod *core
 }
 
 // holdsDeletion reports whether the deletion of the pod is held by what the reader reads.
-func (h holding) holdsDeletion(ctx context.Context, k observe.Kind, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+func (h Handlers) holdsDeletion(ctx context.Context, k observe.Kind, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	rollout, err := k.Deletion(ctx, reader, pod, h.Cached)
 	if rollout == nil || err != nil {
 		return false, err
@@ -60,7 +60,7 @@ func (h holding) holdsDeletion(ctx context.Context, k observe.Kind, reader obser
 }
 
 // keepsRevision reports whether a ControllerRevision that the native controller deletes is to stay.
-func (h holding) keepsRevision(
+func (h Handlers) keepsRevision(
 	ctx context.Context, k observe.Kind, reader observe.Reader, revision *apps.ControllerRevision,
 ) (bool, error) {
 	rollout, err := k.RolloutOfControlled(ctx, reader, revision)
@@ -75,7 +75,7 @@ func (h holding) keepsRevision(
 }
 
 // holdsSince notes in the rollout since when this replica has held writes of the update.
-func (h holding) holdsSince(rollout *controllerrevisions.Rollout) {
+func (h Handlers) holdsSince(rollout *controllerrevisions.Rollout) {
 	workload := rollout.Kind.Workload()
 	rollout.HeldSince = h.heldSince(
 		workload.Object, workload.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Seen.Now)
@@ -83,7 +83,7 @@ func (h holding) holdsSince(rollout *controllerrevisions.Rollout) {
 
 // sameState returns a function that reports whether the pod stays, and the state of its workload is the same as at the first call. As long
 // as it is, the native controller deletes the same pods in vain.
-func (h holding) sameState(k observe.Kind, pod *corev1.Pod) func(context.Context) bool {
+func (h Handlers) sameState(k observe.Kind, pod *corev1.Pod) func(context.Context) bool {
 	before, state := "", controllerrevisions.Rollout.Progress
 	if k.GoneIfNotFound {
 		state = controllerrevisions.Rollout.OutOfService

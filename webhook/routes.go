@@ -26,7 +26,7 @@ func Register(server ctrlwebhook.Server, h Handlers) {
 
 // handlerOf returns a handler that decides only the requests that the webhook is called for, and allows others.
 func (h Handlers) handlerOf(route route) handler {
-	decided := labelled{h.Sources, h.lookups}.onlyManaged(route.handler, route.kinds...)
+	decided := h.onlyManaged(route.handler, route.kinds...)
 	if route.strict {
 		return orDeny(decided)
 	}
@@ -53,26 +53,25 @@ func (h Handlers) routes() map[string]route {
 		}
 	}
 	pods, byDeployment := []string{"Pod"}, []string{deploymentController}
-	edits, native, held := h.templateEdits(), h.nativeWrites(), h.holding().route
 	return map[string]route{
-		"/mutate-workload":        {handler: edits.mutateWorkload, kinds: workloads},
-		"/validate-workload":      {handler: edits.validateWorkload, kinds: workloads},
-		"/validate-in-place-only": {handler: edits.validateWorkload, kinds: workloads, strict: true},
+		"/mutate-workload":        {handler: h.mutateWorkload, kinds: workloads},
+		"/validate-workload":      {handler: h.validateWorkload, kinds: workloads},
+		"/validate-in-place-only": {handler: h.validateWorkload, kinds: workloads, strict: true},
 		"/mutate-pod-status":      {handler: mutatePodStatus, kinds: pods},
-		"/validate-new-pod":       held(admissionv1.Create, []string{replicaSetController}, pods, native.validateNewPod),
-		"/validate-pod":           held(admissionv1.Delete, podsBy, pods, native.validatePod),
-		"/validate-revision":      held(admissionv1.Delete, revisionsBy, []string{"ControllerRevision"}, native.validateRevision),
-		"/throttle-pod":           held(admissionv1.Delete, podsBy, pods, native.throttleDeletion),
-		"/mutate-replicaset":      held(admissionv1.Create, byDeployment, []string{"ReplicaSet"}, native.mutateReplicaSet),
-		"/validate-replicaset":    held("", byDeployment, []string{"ReplicaSet", "Scale"}, native.validateReplicaSet),
-		"/throttle-replicaset":    held(admissionv1.Update, byDeployment, []string{"ReplicaSet"}, native.throttleScaling),
-		"/validate-status":        held(admissionv1.Update, byDeployment, []string{"Deployment"}, native.validateStatus),
+		"/validate-new-pod":       h.route(admissionv1.Create, []string{replicaSetController}, pods, h.validateNewPod),
+		"/validate-pod":           h.route(admissionv1.Delete, podsBy, pods, h.validatePod),
+		"/validate-revision":      h.route(admissionv1.Delete, revisionsBy, []string{"ControllerRevision"}, h.validateRevision),
+		"/throttle-pod":           h.route(admissionv1.Delete, podsBy, pods, h.throttleDeletion),
+		"/mutate-replicaset":      h.route(admissionv1.Create, byDeployment, []string{"ReplicaSet"}, h.mutateReplicaSet),
+		"/validate-replicaset":    h.route("", byDeployment, []string{"ReplicaSet", "Scale"}, h.validateReplicaSet),
+		"/throttle-replicaset":    h.route(admissionv1.Update, byDeployment, []string{"ReplicaSet"}, h.throttleScaling),
+		"/validate-status":        h.route(admissionv1.Update, byDeployment, []string{"Deployment"}, h.validateStatus),
 	}
 }
 
 // route returns a webhook for one operation of native controllers, or for every one. It decides while a leader is alive, and allows all
 // else.
-func (h holding) route(operation admissionv1.Operation, users, kinds []string, decide handler) route {
+func (h Handlers) route(operation admissionv1.Operation, users, kinds []string, decide handler) route {
 	return route{users: users, kinds: kinds, handler: func(ctx context.Context, req admission.Request) (answer, error) {
 		if !slices.Contains(users, req.UserInfo.Username) || operation != "" && req.Operation != operation {
 			return allow(), nil

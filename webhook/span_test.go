@@ -61,7 +61,7 @@ func TestDecisionsAreToldInSpans(t *testing.T) {
 	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
 	h.Tracer = tracing.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter)))
 	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
-	response := h.handle(t.Context(), req, h.templateEdits().validateWorkload)
+	response := h.handle(t.Context(), req, h.validateWorkload)
 	h.handle(t.Context(), req, func(context.Context, admission.Request) (answer, error) { return allow(), errors.New("no answer") })
 
 	spans := exporter.GetSpans()

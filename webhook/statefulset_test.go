@@ -109,7 +109,7 @@ func TestLoweredPartitionIsANewStage(t *testing.T) {
 		since     time.Duration
 	}{{"1", 0, 0}, {"1", time.Minute, 0}, {"0", 2 * time.Minute, 2 * time.Minute}, {"0", 3 * time.Minute, 2 * time.Minute}} {
 		set := stage(test.partition)
-		if since := h.holding().heldSince(set, set.Spec.Template, update, began.Add(test.after)); !since.Equal(began.Add(test.since)) {
+		if since := h.heldSince(set, set.Spec.Template, update, began.Add(test.after)); !since.Equal(began.Add(test.since)) {
 			t.Errorf("after %s at partition %s it is held since %s", test.after, test.partition, since.Sub(began))
 		}
 	}
@@ -167,7 +167,7 @@ func TestEditOfAStatefulSet(t *testing.T) {
 			edited := test.stored.DeepCopy()
 			edited.Spec.Template = *parse[apps.Template](t, test.template)
 			h := handlers(t, live, live)
-			given, err := h.templateEdits().validateWorkload(t.Context(), request(t, "alice", admissionv1.Update, edited, test.stored))
+			given, err := h.validateWorkload(t.Context(), request(t, "alice", admissionv1.Update, edited, test.stored))
 			if err != nil || given.Allowed != (test.code == 0) || test.code != 0 && given.Result.Code != test.code {
 				t.Errorf("allowed is %t, %v: %v", given.Allowed, given.Result, err)
 			}
@@ -209,7 +209,7 @@ func TestMemberDeletionWaitsForStayput(t *testing.T) {
 					return now.List(ctx, into, options...)
 				},
 			})
-			futile := handlers(t, changing, changing).holding().futile(observe.StatefulSets, member("db-1", "db-a"))
+			futile := handlers(t, changing, changing).futile(observe.StatefulSets, member("db-1", "db-a"))
 			first := futile(t.Context())
 			now = test.then
 			if waits := [2]bool{first, futile(t.Context())}; waits != test.waits {

@@ -19,7 +19,7 @@ import (
 //
 // All other statuses pass, above all those of the previous generation: the controller needs them to note new ReplicaSets and collisions
 // of their names. When Stayput removes its marks in the end, the controller looks again.
-func (h nativeWrites) validateStatus(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) validateStatus(ctx context.Context, req admission.Request) (answer, error) {
 	if req.SubResource != "status" {
 		return allow(), nil
 	}

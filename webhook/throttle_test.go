@@ -68,22 +68,22 @@ func TestWhatEndsThrottling(t *testing.T) {
 		futile func(h Handlers) func(context.Context) bool
 		change client.Object
 	}{
-		"an edit": {func(h Handlers) func(context.Context) bool { return h.holding().sameUpdate(web1) },
+		"an edit": {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) },
 			newer(deployment(t, v2Template))},
-		"the label is removed": {func(h Handlers) func(context.Context) bool { return h.holding().sameUpdate(web1) }, namespace("")},
+		"the label is removed": {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, namespace("")},
 		"replicas for the pods": {func(h Handlers) func(context.Context) bool {
-			return h.holding().surplusPasses(pod(revision(t, "web-1", v1Template, "3")))
+			return h.surplusPasses(pod(revision(t, "web-1", v1Template, "3")))
 		},
 			markUpdating(revision(t, "web-1", v1Template, "1"))},
 		"a pod is taken out of service": {
 			func(h Handlers) func(context.Context) bool {
-				return h.holding().futile(observe.DaemonSets, daemon("agent-x", "1"))
+				return h.futile(observe.DaemonSets, daemon("agent-x", "1"))
 			},
 			outOfService(daemon("agent-x", "1")),
 		},
 		"another template": {
 			func(h Handlers) func(context.Context) bool {
-				return h.holding().futile(observe.DaemonSets, daemon("agent-x", "1"))
+				return h.futile(observe.DaemonSets, daemon("agent-x", "1"))
 			},
 			newer(daemonSet(t, v2Template)),
 		},

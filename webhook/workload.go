@@ -43,12 +43,9 @@ type editDecision struct {
 	mode inplace.Mode
 }
 
-// templateEdits answers the requests of clients that edit a template.
-type templateEdits struct{ Sources }
-
 // mutateWorkload keeps the decision annotation true: it says what the last template edit does. It is never what a user copied from
 // another workload, or what `kubectl rollout undo` took from an old revision.
-func (h templateEdits) mutateWorkload(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (answer, error) {
 	now, before, err := edited(req)
 	if now == nil || err != nil {
 		return allow(), err
@@ -66,7 +63,7 @@ func (h templateEdits) mutateWorkload(ctx context.Context, req admission.Request
 }
 
 // validateWorkload rejects what the policy in-place-only forbids. It sees the template as the other webhooks have left it.
-func (h templateEdits) validateWorkload(ctx context.Context, req admission.Request) (answer, error) {
+func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (answer, error) {
 	now, before, err := edited(req)
 	if now == nil || err != nil || !edits(req, now, before) {
 		return allow(), err
@@ -120,7 +117,7 @@ func edits(req admission.Request, now, before *workload) bool {
 // decideEdit decides what a template edit will do. It reads live: template edits are rare, the answer is final, and users label a
 // namespace and edit at once. It lists what the stored workload selects and controls, whatever the request says. The decision has no text
 // if the workload is not managed: then only its namespace was read, so that nothing else can fail.
-func (h templateEdits) decideEdit(ctx context.Context, req admission.Request, now, before *workload) (editDecision, error) {
+func (h Handlers) decideEdit(ctx context.Context, req admission.Request, now, before *workload) (editDecision, error) {
 	at := slices.IndexFunc(observe.Kinds, func(kind observe.Kind) bool { return kind.Workload.Name == req.Kind.Kind })
 	if at < 0 {
 		return editDecision{}, nil
@@ -140,7 +137,7 @@ func (h templateEdits) decideEdit(ctx context.Context, req admission.Request, no
 
 // aboutAutoscalers returns a line about the namespace's autoscalers if the edit restarts containers in place. No cache has autoscalers:
 // each changes its status up to four times a minute, and edits of templates are rare.
-func (h templateEdits) aboutAutoscalers(
+func (h Handlers) aboutAutoscalers(
 	ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision,
 ) (about string) {
 	if !decided.InPlace() {
@@ -154,7 +151,7 @@ func (h templateEdits) aboutAutoscalers(
 }
 
 // aboutDuration returns a line about how long the update takes. How long pods took to start is in the cache.
-func (h templateEdits) aboutDuration(
+func (h Handlers) aboutDuration(
 	ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision,
 ) (about string) {
 	h.aside(ctx, req, "Pods", func(ctx context.Context) (err error) {
@@ -165,12 +162,12 @@ func (h templateEdits) aboutDuration(
 }
 
 // addBudgets adds the PodDisruptionBudgets to what was observed.
-func (h templateEdits) addBudgets(ctx context.Context, req admission.Request, seen *engine.Snapshot) {
+func (h Handlers) addBudgets(ctx context.Context, req admission.Request, seen *engine.Snapshot) {
 	h.aside(ctx, req, "PodDisruptionBudgets", func(ctx context.Context) error { return h.Live.WithBudgets(ctx, req.Namespace, seen) })
 }
 
 // aside reads what is only worth a warning: a decision is made without it if that fails or takes longer than asidePatience.
-func (h templateEdits) aside(ctx context.Context, req admission.Request, what string, read func(context.Context) error) {
+func (h Handlers) aside(ctx context.Context, req admission.Request, what string, read func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, asidePatience)
 	defer cancel()
 	if err := read(ctx); err != nil {

@@ -251,7 +251,7 @@ func TestDecisionRecorded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
-			response := h.handle(context.Background(), test.request, h.templateEdits().mutateWorkload)
+			response := h.handle(context.Background(), test.request, h.mutateWorkload)
 			expectPatch(t, response, test.patch)
 			expectWarning(t, response, test.warning)
 		})
@@ -278,7 +278,7 @@ func TestUndoKeepsTheList(t *testing.T) {
 	} {
 		req := editing(t, undone, before)
 		req.Options.Raw = []byte(`{"kind":"PatchOptions","apiVersion":"meta.k8s.io/v1","fieldManager":"` + manager + `"}`)
-		response := handlers(t, broken(t), live).handle(context.Background(), req, handlers(t, broken(t), live).templateEdits().mutateWorkload)
+		response := handlers(t, broken(t), live).handle(context.Background(), req, handlers(t, broken(t), live).mutateWorkload)
 		expectPatch(t, response, want.patch)
 		expectWarning(t, response, want.warning)
 	}
@@ -290,7 +290,7 @@ func TestUndoToNoAnnotations(t *testing.T) {
 	before.Annotations = map[string]string{inplace.AnnotationInPlaceAnnotations: "example.com/note"}
 	live := reader(t, namespace(inplace.ModeInPlace), before, revision(t, "web-1", v1Template, "0"), revision(t, "web-2", v2Template, "3"))
 	h := handlers(t, broken(t), live)
-	response := h.handle(context.Background(), editing(t, deployment(t, v1Template), before), h.templateEdits().mutateWorkload)
+	response := h.handle(context.Background(), editing(t, deployment(t, v1Template), before), h.mutateWorkload)
 	expectPatch(t, response, `[{"op":"add","path":"/metadata/annotations","value":`+
 		`{"stayput.dev/decision":"in place: restarts app","stayput.dev/in-place-annotations":"example.com/note"}}]`)
 }
@@ -330,7 +330,7 @@ func TestInPlaceOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
-			response := h.handle(context.Background(), test.request, h.templateEdits().validateWorkload)
+			response := h.handle(context.Background(), test.request, h.validateWorkload)
 			expectRejected(t, test.request, response, test.fields)
 			expectWarning(t, response, test.warning)
 		})
@@ -356,8 +356,8 @@ func TestUnmanagedIsNotRead(t *testing.T) {
 			here := namespace(inplace.ModeInPlaceOnly)
 			delete(here.Labels, inplace.LabelKinds)
 			h := handlers(t, broken(t), onlyNamespaces(t, here))
-			expectWarning(t, h.handle(t.Context(), req, h.templateEdits().mutateWorkload), test.warning)
-			response := h.handle(t.Context(), req, orDeny(h.templateEdits().validateWorkload))
+			expectWarning(t, h.handle(t.Context(), req, h.mutateWorkload), test.warning)
+			response := h.handle(t.Context(), req, orDeny(h.validateWorkload))
 			expectRejected(t, req, response, nil)
 			expectWarning(t, response, "")
 		})
@@ -385,7 +385,7 @@ func TestUnreadIsNamedAsUsersKnowIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
-			response := h.handle(t.Context(), test.request, h.templateEdits().mutateWorkload)
+			response := h.handle(t.Context(), test.request, h.mutateWorkload)
 			if got := strings.Join(response.Warnings, "; "); got != test.warning {
 				t.Errorf("warns\n %s\nwant\n %s", got, test.warning)
 			}
@@ -396,7 +396,7 @@ func TestUnreadIsNamedAsUsersKnowIt(t *testing.T) {
 func TestOnlyIsAPromiseAlsoWhenReadingFails(t *testing.T) {
 	h := handlers(t, broken(t), broken(t))
 	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
-	response := h.handle(context.Background(), req, orDeny(h.templateEdits().validateWorkload))
+	response := h.handle(context.Background(), req, orDeny(h.validateWorkload))
 	if response.Allowed || response.Result.Code != http.StatusServiceUnavailable {
 		t.Errorf("answered %+v, want a denial with 503", response)
 	}
@@ -404,7 +404,7 @@ func TestOnlyIsAPromiseAlsoWhenReadingFails(t *testing.T) {
 		t.Errorf("says %q, want what to do", response.Result.Message)
 	}
 	req = editing(t, deployment(t, v1Template), deployment(t, v1Template))
-	if response := h.handle(context.Background(), req, orDeny(h.templateEdits().validateWorkload)); !response.Allowed {
+	if response := h.handle(context.Background(), req, orDeny(h.validateWorkload)); !response.Allowed {
 		t.Errorf("an edit of something else is denied: %+v", response)
 	}
 }
@@ -413,19 +413,19 @@ func TestExcludedNamespaceIsNotOurs(t *testing.T) {
 	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
 	h.Live.ExcludedNamespaces = []string{space}
 	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
-	expectRejected(t, req, h.handle(context.Background(), req, h.templateEdits().validateWorkload), nil)
+	expectRejected(t, req, h.handle(context.Background(), req, h.validateWorkload), nil)
 }
 
 func TestDecisionsCounted(t *testing.T) {
 	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
 	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
 	before, dry := counted(t), true
-	h.handle(context.Background(), req, h.templateEdits().validateWorkload)
+	h.handle(context.Background(), req, h.validateWorkload)
 	if got := counted(t); got != before+1 {
 		t.Errorf("counted %v decisions, want 1", got-before)
 	}
 	req.DryRun = &dry
-	h.handle(context.Background(), req, h.templateEdits().validateWorkload)
+	h.handle(context.Background(), req, h.validateWorkload)
 	if got := counted(t); got != before+1 {
 		t.Error("a dry run was counted")
 	}
@@ -441,7 +441,7 @@ func TestDecisionsCountedByNamespace(t *testing.T) {
 	rejections, failures := in(space, rejected), in(bynamespace.Elsewhere, failed)
 
 	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
-	h.handle(t.Context(), req, h.templateEdits().validateWorkload)
+	h.handle(t.Context(), req, h.validateWorkload)
 	if got := in(space, rejected); got != rejections+1 {
 		t.Errorf("%v rejections are counted for the namespace, want 1", got-rejections)
 	}
@@ -515,7 +515,7 @@ func expectWarning(t *testing.T, response admission.Response, want string) {
 func TestDecisionIsOfItsTemplate(t *testing.T) {
 	h := handlers(t, broken(t), running(t, inplace.ModeInPlace))
 	v1, v2, env := deployment(t, v1Template), deployment(t, v2Template), deployment(t, envTemplate)
-	response := h.handle(context.Background(), editing(t, v2, v1), h.templateEdits().mutateWorkload)
+	response := h.handle(context.Background(), editing(t, v2, v1), h.mutateWorkload)
 	recorded := response.Patches[0].Value.(map[string]string)[inplace.AnnotationDecision]
 	for _, workload := range []*apps.Deployment{v1, v2, env} {
 		got := steps.DecidedOn(annotated(workload, recorded), workload.Spec.Template.Hash())
