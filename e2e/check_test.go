@@ -11,13 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/stayput/stayput/internal/check"
@@ -43,7 +40,6 @@ const (
 	validating  = "validatingwebhookconfiguration/" + ownName
 	deployment  = "deployment/" + ownName
 	service     = "service/stayput-webhook"
-	certificate = "certificate/stayput-webhook"
 	marks       = "stayput-marks"
 )
 
@@ -185,26 +181,6 @@ func patches(object, patch string) func(*checkup) {
 	return func(c *checkup) { c.kubectl("", "patch", object, inOwn, "--type="+kind, "-p", patch) }
 }
 
-// takesRight removes the rule from Stayput's ClusterRole.
-func takesRight(rule rbacv1.PolicyRule) func(*checkup) {
-	return func(c *checkup) {
-		c.Helper()
-		roles := clients.RbacV1().ClusterRoles()
-		role, err := roles.Get(c.Context(), ownName, metav1.GetOptions{})
-		if err != nil {
-			c.Fatal(err)
-		}
-		before := len(role.Rules)
-		role.Rules = slices.DeleteFunc(role.Rules, func(each rbacv1.PolicyRule) bool { return reflect.DeepEqual(each, rule) })
-		if len(role.Rules) != before-1 {
-			c.Fatalf("ClusterRole %s has no rule %v, but %v", ownName, rule, role.Rules)
-		}
-		if _, err := roles.Update(c.Context(), role, metav1.UpdateOptions{}); err != nil {
-			c.Fatal(err)
-		}
-	}
-}
-
 const again = "install Stayput again"
 
 // breakages are by name, so they run in any order.
@@ -218,11 +194,8 @@ var breakages = map[string]breakage{
 		`{"spec":{"template":{"spec":{"hostNetwork":true}}}}`),
 		check.Finding{Level: check.Warning, About: "managers", Problem: "violates PodSecurity", Remedy: "mend what this says"}},
 
-	"a right that was taken": {[]string{"clusterrole/" + ownName}, takesRight(rbacv1.PolicyRule{
-		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}),
-		check.Finding{Level: check.Error, About: "rights", Problem: "patch pods", Remedy: "ClusterRole"}},
 	"no ConfigMap": {[]string{"configmap/stayput-fallbacks"}, deletes("configmap/stayput-fallbacks"),
-		check.Finding{Level: check.Error, About: "rights", Problem: "no ConfigMap stayput-system/stayput-fallbacks", Remedy: again}},
+		check.Finding{Level: check.Error, About: "objects", Problem: "ConfigMap stayput-fallbacks", Remedy: again}},
 
 	"no webhook configuration": {[]string{mutating}, deletes(mutating),
 		check.Finding{Level: check.Error, About: "webhooks", Problem: "lack mutating webhook edits.stayput.dev, mutating", Remedy: again}},
@@ -238,25 +211,20 @@ var breakages = map[string]breakage{
 	"a port that is not served": {[]string{mutating, validating}, func(c *checkup) { portWebhooks(c.T, 444) },
 		check.Finding{Level: check.Error, About: "writes", Problem: "passed without an answer", Remedy: "failed calling webhook"}},
 
-	"an issuer that does not exist": {[]string{certificate}, patches(certificate, `{"spec":{"issuerRef":{"name":"gone"}}}`),
-		check.Finding{Level: check.Warning, About: "certificate", Problem: "stayput-webhook is not ready", Remedy: "cmctl status certificate"}},
 	"a CA that is not injected": {nil, withoutCertManager(patches(mutating, `[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)),
 		check.Finding{Level: check.Error, About: "certificate", Problem: "has no caBundle", Remedy: "cainjector runs"}},
 	"another CA": {[]string{mutating}, withoutCertManager(otherCA),
 		check.Finding{Level: check.Error, About: "writes", Problem: "it does not trust their certificate", Remedy: "certificates.caBundle"}},
 
 	"a policy is missing": {[]string{"validatingadmissionpolicy/" + marks}, deletes("validatingadmissionpolicy/" + marks),
-		check.Finding{Level: check.Error, About: "policies", Problem: marks, Remedy: again}},
+		check.Finding{Level: check.Error, About: "objects", Problem: marks, Remedy: again}},
 	"a policy without its binding": {[]string{"validatingadmissionpolicybinding/" + marks},
 		deletes("validatingadmissionpolicybinding/" + marks),
-		check.Finding{Level: check.Error, About: "policies", Problem: marks, Remedy: again}},
+		check.Finding{Level: check.Error, About: "objects", Problem: marks, Remedy: again}},
 
 	"a label that is no mode": {nil, labelledWrongly,
 		check.Finding{Level: check.Warning, About: "labels", Problem: "stayput.dev/update=inplace, which is no mode",
 			Remedy: "in-place, in-place-only"}},
-	"no user names for native controllers": {nil, unnamed,
-		check.Finding{Level: check.Error, About: "native controllers", Problem: "without --use-service-account-credentials",
-			Remedy: "--use-service-account-credentials=true"}},
 }
 
 // withoutWebhook deletes a webhook of a configuration.
@@ -294,17 +262,5 @@ func labelledWrongly(c *checkup) {
 	c.eventually("the label to be accepted", func(ctx context.Context) error {
 		_, _, err := kubectl(ctx, "", "label", "namespace", namespace, updateLabel+"=inplace")
 		return err
-	})
-}
-
-// unnamed adds a pod as kubeadm runs kube-controller-manager, but without the flag. No node takes it.
-func unnamed(c *checkup) {
-	c.kubectl(`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"kube-system","name":"e2e-controller-manager",
-		"labels":{"component":"kube-controller-manager"}},"spec":{"nodeSelector":{"e2e":"none"},"containers":[{"name":"a","image":"none",
-		"command":["kube-controller-manager","--leader-elect=true"]}]}}`, "--namespace=kube-system", "create", "-f", "-")
-	c.Cleanup(func() {
-		if _, _, err := kubectl(context.Background(), "", "-n", "kube-system", "delete", "pod", "e2e-controller-manager"); err != nil {
-			c.Error(err)
-		}
 	})
 }

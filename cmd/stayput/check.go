@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 // checkPatience is for how long a check is repeated that finds something. Right after an installation, the CA and the leader take a moment.
 const checkPatience = 30 * time.Second
 
-// runCheck prints whether Stayput works, and fails if it does not. helm test runs it in a pod of Stayput's namespace, so it also
-// verifies the certificate that managers show. It makes no dry runs: its service account may create nothing.
+// runCheck prints whether Stayput works, and fails if it does not. helm test runs it in a pod of Stayput's namespace. It makes no dry runs:
+// its service account may create nothing.
 func runCheck(ctx context.Context, o options) error {
 	config, err := connection()
 	if err != nil {
@@ -26,7 +25,6 @@ func runCheck(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	checker.Dial = (&net.Dialer{}).DialContext
 	var report check.Report
 	_ = polling.PollUntilContextTimeout(ctx, time.Second, checkPatience, true, func(context.Context) (bool, error) {
 		report, err = checker.Check(ctx)

@@ -3,13 +3,10 @@ package check
 import (
 	"context"
 	"fmt"
-	"net"
 	"time"
 
-	cmapi "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,15 +23,13 @@ type Checker struct {
 	Namespace string
 	// Raw sends requests that are not about objects: for the API server's version, and for what it passes on to Services and pods.
 	Raw rest.Interface
-	// Dial reaches Services from within the cluster. If it is nil, the certificate that managers show is not verified.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// DryRuns says whether to try writes in dry runs. The user needs the right to make them.
 	DryRuns bool
 	// Prove says whether to have the native controllers prove who they are, in a namespace that is deleted again.
 	Prove bool
 }
 
-// New returns a Checker that makes no dry runs and calls no Service directly.
+// New returns a Checker that makes no dry runs.
 func New(config *rest.Config, namespace string) (c Checker, err error) {
 	known := runtime.NewScheme()
 	if err := addKinds(known); err != nil {
@@ -53,8 +48,8 @@ func New(config *rest.Config, namespace string) (c Checker, err error) {
 }
 
 // addKinds adds the kinds that a check reads to a scheme.
-var addKinds = (&runtime.SchemeBuilder{corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, authorizationv1.AddToScheme,
-	admissionv1.AddToScheme, cmapi.AddToScheme}).AddToScheme
+var addKinds = (&runtime.SchemeBuilder{corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme,
+	admissionv1.AddToScheme}).AddToScheme
 
 // run is one check. Its first steps read what several topics need.
 type run struct {
@@ -83,10 +78,9 @@ var steps = []struct {
 	{"images first", false, (*run).images},
 	{"certificate", false, (*run).certificate},
 	{"managers", true, (*run).managers},
-	{"rights", true, (*run).rights},
 	{"webhooks", true, (*run).webhooks},
 	{"writes", true, (*run).writes},
-	{"policies", true, (*run).policies},
+	{"objects", true, (*run).objects},
 	{"labels", true, (*run).labels},
 }
 

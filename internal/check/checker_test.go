@@ -9,15 +9,11 @@ import (
 	"testing"
 	"time"
 
-	cmapi "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
-	cmmeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 )
 
@@ -42,30 +38,14 @@ func TestCheckFinds(t *testing.T) {
 
 		"no service account": {without[*corev1.ServiceAccount]("replicaset-controller"),
 			expected{Error, "native controllers", "no service account replicaset-controller", "--use-service-account-credentials=true"}},
-		"kube-controller-manager without the flag": {func(c *cluster) { c.with(controllerManagerWith("--leader-elect=true")) },
-			expected{Error, "native controllers", "pod kube-system/kcm", "--use-service-account-credentials=true"}},
-		"the flag is false": {func(c *cluster) { c.with(controllerManagerWith(credentials + "=false")) },
-			expected{Error, "native controllers", "pod kube-system/kcm", "--use-service-account-credentials=true"}},
 
 		"a node with an old containerd": {func(c *cluster) { c.with(node("two", "containerd://1.7.27")) },
 			expected{Warning, "images first", "on node two", "containerd 2.1"}},
 		"nodes that may not be read": {func(c *cluster) { c.unreadable = true },
 			expected{Unchecked, "images first", "nodes is forbidden", "cluster-admin"}},
 
-		"a certificate that is not issued": {func(c *cluster) {
-			c.certificate.Status.Conditions[0] = cmapi.CertificateCondition{Type: cmapi.CertificateConditionReady,
-				Status: cmmeta.ConditionFalse, Message: "Secret does not exist"}
-		}, expected{Warning, "certificate", "stayput-webhook is not ready: Secret does not exist",
-			"cmctl status certificate -n stayput-system stayput-webhook"}},
-		"no cert-manager acts": {func(c *cluster) { c.certificate.Status.Conditions = nil },
-			expected{Warning, "certificate", "has not looked at it", "cmctl status certificate"}},
 		"a CA that is not injected": {func(c *cluster) { c.bundles([]byte{}) },
 			expected{Error, "certificate", "mutating webhook edits.stayput.dev has no caBundle", "cainjector"}},
-		"another CA": {func(c *cluster) { _, other := certificateFor(t, ownHost, c.until); c.bundles(other) },
-			expected{Error, "certificate", "unknown authority", "must match certificates.caBundle"}},
-		"a certificate for another host": {func(c *cluster) { c.host = "other" }, expected{Error, "certificate", "not " + ownHost, "own"}},
-		"a certificate that expired": {func(c *cluster) { c.until = time.Now().Add(-time.Hour) },
-			expected{Error, "certificate", "expired", "cert-manager"}},
 
 		"no managers": {func(c *cluster) { c.manager = nil },
 			expected{Error, "managers", "there is no Deployment stayput-system/stayput", "--stayput-namespace"}},
@@ -96,10 +76,8 @@ func TestCheckFinds(t *testing.T) {
 		"no leader": {func(c *cluster) { c.lease.Spec.RenewTime.Time = time.Now().Add(-2 * time.Minute) },
 			expected{Error, "managers", "was not renewed in the last 1m0s", "clocks of nodes"}},
 
-		"a right that was taken": {func(c *cluster) { c.withoutRight = "patch pods" },
-			expected{Error, "rights", "may not patch pods, patch pods/resize, patch pods/status", "ClusterRole"}},
 		"no ConfigMap for fallbacks": {without[*corev1.ConfigMap]("stayput-fallbacks"),
-			expected{Error, "rights", "no ConfigMap stayput-system/stayput-fallbacks", again}},
+			expected{Error, "objects", "missing: ConfigMap stayput-fallbacks. ", again}},
 
 		"no mutating webhooks": {func(c *cluster) {
 			c.mutating = &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
@@ -126,9 +104,9 @@ func TestCheckFinds(t *testing.T) {
 			expected{Unchecked, "writes", "no team", "as a user who may"}},
 
 		"a policy is missing": {without[*admissionv1.ValidatingAdmissionPolicy]("stayput-marks"),
-			expected{Error, "policies", "stayput-marks", again}},
+			expected{Error, "objects", "missing: ValidatingAdmissionPolicy stayput-marks. ", again}},
 		"a policy without binding": {without[*admissionv1.ValidatingAdmissionPolicyBinding]("stayput-marks"),
-			expected{Error, "policies", "stayput-marks", again}},
+			expected{Error, "objects", "missing: ValidatingAdmissionPolicyBinding stayput-marks. ", again}},
 
 		"a label that is no mode": {func(c *cluster) { c.with(labelled("till", "inplace")) },
 			expected{Warning, "labels", "namespace till has the label stayput.dev/update=inplace", "set it to in-place, in-place-only, or"}},
@@ -146,13 +124,6 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// terminating is what the API server says of a new object in a namespace that is being deleted.
-func terminating() error {
-	err := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "stayput-check", errors.New("it is ending"))
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
-	return err
-}
-
 // TestCheckFindsNothing has clusters that are not like the others, and are right.
 func TestCheckFindsNothing(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -162,14 +133,10 @@ func TestCheckFindsNothing(t *testing.T) {
 		"as installed":          {func(*cluster) {}, "webhooks: the API server reaches the managers, and all 16 answer"},
 		"a dry run":             {func(*cluster) {}, "writes: a dry run in namespace shop passed through the webhooks"},
 		"on 1.35 of a vendor":   {func(c *cluster) { c.version = "v1.35.2-gke.1200" }, "Kubernetes: v1.35.2-gke.1200"},
-		"with the flag":         {func(c *cluster) { c.with(controllerManagerWith(credentials)) }, "native controllers: they have"},
-		"a certificate by hand": {func(c *cluster) { c.certificate = nil }, "certificate: no Certificate waits"},
-		"without cert-manager":  {func(c *cluster) { c.certificate, c.noCertManager = nil, true }, "certificate: no Certificate waits"},
+		"without cert-manager":  {func(c *cluster) { c.noCertManager = true }, "certificate: no webhook waits"},
 		"API servers only":      {func(c *cluster) { c.callers = tls.RequireAnyClientCert }, "all 16 answer"},
-		"another account":       {func(c *cluster) { c.account = "in-place-updates" }, "rights: the managers may do all"},
 		"no namespace labelled": {without[*corev1.Namespace]("shop"), "labels: labelled namespaces: 0"},
 		"two namespaces":        {func(c *cluster) { c.with(labelled("till", "in-place-only")) }, "labels: labelled namespaces: 2"},
-		"a namespace that ends": {func(c *cluster) { c.refusing = terminating() }, "labels: labelled namespaces: 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := sound(t)
@@ -216,48 +183,6 @@ func TestAFirewallExplainsTheDryRun(t *testing.T) {
 	c.firewall, c.bypassing = true, true
 	if found, err := c.checker(t, true).Check(t.Context()); err != nil || len(found.Findings) != 1 || found.Findings[0].About != "webhooks" {
 		t.Errorf("it finds %+v: %v", found.Findings, err)
-	}
-}
-
-// TestAWarningExplainsNothing checks that a dry run without an answer is found although cert-manager is about to renew the certificate.
-func TestAWarningExplainsNothing(t *testing.T) {
-	c := sound(t)
-	c.certificate.Status.Conditions, c.bypassing = nil, true
-	if found, err := c.checker(t, true).Check(t.Context()); err != nil || len(found.Findings) != 2 || found.Findings[1].About != "writes" {
-		t.Errorf("it finds %+v: %v", found.Findings, err)
-	}
-}
-
-// TestRightsAreThoseOfTheManifests checks that a check asks for each right that the managers have, and for no other.
-func TestRightsAreThoseOfTheManifests(t *testing.T) {
-	granted := map[rule]bool{}
-	grant := func(rules []rbacv1.PolicyRule, all string) {
-		for _, each := range rules {
-			of := all
-			if len(each.ResourceNames) > 0 {
-				of = each.ResourceNames[0]
-			}
-			for _, resource := range each.Resources {
-				for _, verb := range each.Verbs {
-					granted[rule{verb, each.APIGroups[0], resource, of}] = true
-				}
-			}
-		}
-	}
-	for _, role := range manifests[rbacv1.ClusterRole](t, "ClusterRole") {
-		if role.Name == Deployment { // no binding in manifests grants the other one
-			grant(role.Rules, "")
-		}
-	}
-	grant(manifest[rbacv1.Role](t, "Role").Rules, "*")
-	for _, each := range needed() {
-		if !granted[each] {
-			t.Errorf("manifests do not grant %+v", each)
-		}
-		delete(granted, each)
-	}
-	for each := range granted {
-		t.Errorf("no check asks for %+v", each)
 	}
 }
 

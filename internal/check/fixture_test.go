@@ -2,21 +2,13 @@ package check
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,17 +19,15 @@ import (
 	"testing"
 	"time"
 
-	cmapi "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
-	cmmeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,16 +37,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/internal/observe"
 	"github.com/stayput/stayput/internal/watchdog"
 	admission "github.com/stayput/stayput/webhook"
 )
 
 const own = "stayput-system"
-
-// ownHost is the host for which the webhooks' certificate must be.
-const ownHost = "stayput-webhook." + own + ".svc"
 
 // manifest returns the first object of that kind in manifests/base.
 func manifest[T any](t *testing.T, kind string) *T {
@@ -102,40 +88,19 @@ var documents = sync.OnceValue(func() map[string][][]byte {
 	return byKind
 })
 
-// certificateFor returns a self-signed certificate for a host, in PEM too. It is its own CA bundle.
-func certificateFor(t *testing.T, host string, until time.Time) (tls.Certificate, []byte) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotBefore: until.Add(-24 * time.Hour), NotAfter: until,
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, made, made, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
 // cluster is what a Checker finds. Tests break it. Stayput's own handlers answer over TLS.
 type cluster struct {
-	version     string
-	manager     *appsv1.Deployment
-	mutating    *admissionv1.MutatingWebhookConfiguration
-	validating  *admissionv1.ValidatingWebhookConfiguration
-	certificate *cmapi.Certificate
-	lease       *coordinationv1.Lease
-	others      []client.Object
+	version    string
+	manager    *appsv1.Deployment
+	mutating   *admissionv1.MutatingWebhookConfiguration
+	validating *admissionv1.ValidatingWebhookConfiguration
+	lease      *coordinationv1.Lease
+	others     []client.Object
 
-	host          string // of the certificate; empty for the right one
-	until         time.Time
 	firewall      bool
 	says          *metav1.Status     // what the API server says instead of passing requests on to managers
 	readyz        string             // what a manager says of itself
 	callers       tls.ClientAuthType // which callers managers answer
-	withoutRight  string             // a verb and a resource that the managers may not use
-	account       string             // the managers' service account
 	bypassing     bool               // the API server calls no webhook
 	refusing      error              // what the API server says of new Deployments
 	unreadable    bool               // this check may not list nodes
@@ -145,23 +110,21 @@ type cluster struct {
 // sound returns a cluster in which everything works, as the manifests install it.
 func sound(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{version: "v1.36.3", until: time.Now().Add(time.Hour), account: readiness.ServiceAccount,
+	c := &cluster{version: "v1.36.3",
 		manager:    manifest[appsv1.Deployment](t, "Deployment"),
 		mutating:   manifest[admissionv1.MutatingWebhookConfiguration](t, "MutatingWebhookConfiguration"),
 		validating: manifest[admissionv1.ValidatingWebhookConfiguration](t, "ValidatingWebhookConfiguration"),
 		lease: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: inplace.Lease},
 			Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}}},
-		certificate: &cmapi.Certificate{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "stayput-webhook"},
-			Status: cmapi.CertificateStatus{Conditions: []cmapi.CertificateCondition{
-				{Type: cmapi.CertificateConditionReady, Status: cmmeta.ConditionTrue}}}},
 		others: slices.Concat(pointers(manifests[admissionv1.ValidatingAdmissionPolicy](t, "ValidatingAdmissionPolicy")),
 			pointers(manifests[admissionv1.ValidatingAdmissionPolicyBinding](t, "ValidatingAdmissionPolicyBinding")),
 			[]client.Object{manifest[corev1.ConfigMap](t, "ConfigMap"), node("one", "containerd://2.1.4"), labelled("shop", "in-place"),
 				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}})}
 	c.manager.Status = appsv1.DeploymentStatus{AvailableReplicas: 2, UpdatedReplicas: 2}
-	for _, account := range nativeControllers() {
-		c.others = append(c.others, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}})
+	for _, name := range nativeControllers() {
+		c.with(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: kubeSystem, Name: name}})
 	}
+	c.bundles([]byte("CA"))
 	return c
 }
 
@@ -201,28 +164,18 @@ func (c *cluster) checker(t *testing.T, installed bool) Checker {
 	if err := addKinds(known); err != nil {
 		t.Fatal(err)
 	}
-	certificate, _ := certificateFor(t, cmp.Or(c.host, ownHost), c.until)
 	objects := c.others
 	if installed {
-		if c.validating.Webhooks[0].ClientConfig.CABundle == nil {
-			c.bundles(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}))
-		}
-		if c.manager != nil {
-			c.manager.Spec.Template.Spec.ServiceAccountName = c.account
-		}
-		objects = slices.Concat(objects, existing(c.manager), existing(c.mutating), existing(c.validating), existing(c.lease),
-			existing(c.certificate))
+		objects = slices.Concat(objects, existing(c.manager), existing(c.mutating), existing(c.validating), existing(c.lease))
 	}
-	fakes := fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).
+	certManager := schema.GroupVersion{Group: "cert-manager.io", Version: "v1"}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{certManager})
+	if !c.noCertManager {
+		mapper.Add(certManager.WithKind("Certificate"), meta.RESTScopeNamespace)
+	}
+	fakes := fake.NewClientBuilder().WithScheme(known).WithRESTMapper(mapper).WithObjects(objects...).
 		WithInterceptorFuncs(interceptor.Funcs{Create: c.create, List: c.list}).Build()
-	managers := serveManagers(t, fakes, certificate, c.callers)
-	return Checker{Client: fakes, Namespace: own, Raw: c.apiServer(t, managers), DryRuns: true,
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if address != ownHost+":443" {
-				t.Errorf("it calls %s", address)
-			}
-			return (&net.Dialer{}).DialContext(ctx, network, managers.Listener.Addr().String())
-		}}
+	return Checker{Client: fakes, Namespace: own, Raw: c.apiServer(t, serveManagers(t, fakes, c.callers)), DryRuns: true}
 }
 
 // existing returns the object in a list, which is empty if the object is nil.
@@ -236,13 +189,9 @@ func existing[T any, P interface {
 	return []client.Object{object}
 }
 
-// create answers as the API server does: reviews of access, and dry runs.
+// create answers dry runs as the API server does.
 func (c *cluster) create(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
 	switch o := object.(type) {
-	case *authorizationv1.SubjectAccessReview:
-		asked := o.Spec.ResourceAttributes
-		o.Status.Allowed = asked.Verb+" "+asked.Resource != c.withoutRight && o.Spec.User == "system:serviceaccount:"+own+":"+c.account
-		return nil
 	case *appsv1.Deployment:
 		if !c.bypassing {
 			delete(o.Annotations, inplace.AnnotationDecision)
@@ -253,28 +202,21 @@ func (c *cluster) create(_ context.Context, _ client.WithWatch, object client.Ob
 }
 
 func (c *cluster) list(ctx context.Context, from client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-	switch list.(type) {
-	case *corev1.NodeList:
-		if c.unreadable {
-			return apierrors.NewForbidden(corev1.Resource("nodes"), "", nil)
-		}
-	case *cmapi.CertificateList:
-		if c.noCertManager {
-			return &meta.NoKindMatchError{}
-		}
+	if _, is := list.(*corev1.NodeList); is && c.unreadable {
+		return apierrors.NewForbidden(corev1.Resource("nodes"), "", nil)
 	}
 	return from.List(ctx, list, options...)
 }
 
 // serveManagers serves Stayput's own handlers.
-func serveManagers(t *testing.T, cluster client.Reader, certificate tls.Certificate, callers tls.ClientAuthType) *httptest.Server {
+func serveManagers(t *testing.T, cluster client.Reader, callers tls.ClientAuthType) *httptest.Server {
 	t.Helper()
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{})
 	reader := observe.Reader{Reader: cluster, ExcludedNamespaces: []string{own}}
 	admission.Register(server, admission.Handlers{Sources: admission.Sources{Cached: reader, Live: reader}, Watchdog: &watchdog.Watchdog{}})
 	managers := httptest.NewUnstartedServer(server.WebhookMux())
 	managers.Config.ErrorLog = log.New(io.Discard, "", 0)
-	managers.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13, ClientAuth: callers}
+	managers.TLS = &tls.Config{MinVersion: tls.VersionTLS13, ClientAuth: callers}
 	managers.StartTLS()
 	t.Cleanup(managers.Close)
 	return managers
@@ -361,11 +303,4 @@ func waiting(reason, message string) corev1.PodStatus {
 // untrue returns the status of a pod with a condition that is false.
 func untrue(kind corev1.PodConditionType, message string) corev1.PodStatus {
 	return corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: kind, Status: corev1.ConditionFalse, Message: message}}}
-}
-
-// controllerManagerWith returns the pod of kube-controller-manager.
-func controllerManagerWith(flag string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: kubeSystem, Name: "kcm", Labels: map[string]string{"component": controllerManager}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Command: []string{"/usr/local/bin/kube-controller-manager", flag}}}}}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -122,44 +121,4 @@ func (r *run) leader(ctx context.Context) error {
 			"--all-pods. The clocks of nodes must not differ by more than that time", r.Namespace, Deployment))
 	}
 	return err
-}
-
-// rights asks whether the managers' service account may do all that it must, and whether the ConfigMap is there that it is to update.
-func (r *run) rights(ctx context.Context) (string, error) {
-	found, err := r.find(ctx, r.Namespace, inplace.Fallbacks, &corev1.ConfigMap{})
-	if err != nil || r.manager == nil {
-		return "", err
-	}
-	if !found {
-		r.add(Error, fmt.Sprintf("there is no ConfigMap %s/%s, so an update that cannot go on in place is not handed over",
-			r.Namespace, inplace.Fallbacks), again)
-	}
-	var denied []string
-	for _, each := range needed() {
-		allowed, err := r.may(ctx, each)
-		if err != nil {
-			return "", err
-		}
-		if !allowed {
-			denied = append(denied, strings.TrimSpace(each.verbs+" "+each.resources+" "+each.own))
-		}
-	}
-	if len(denied) > 0 {
-		r.add(Error, "the managers' service account may not "+strings.Join(denied, ", "),
-			"restore Stayput's ClusterRole, Role and their bindings: "+again)
-	}
-	return "the managers may do all that updates need", nil
-}
-
-// may asks whether the managers' service account has the right.
-func (r *run) may(ctx context.Context, of rule) (bool, error) {
-	attributes := authorizationv1.ResourceAttributes{Group: of.group, Version: "*", Verb: of.verbs}
-	attributes.Resource, attributes.Subresource, _ = strings.Cut(of.resources, "/")
-	if of.own != "" {
-		attributes.Namespace, attributes.Name = r.Namespace, strings.TrimSuffix(of.own, "*")
-	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &attributes,
-		User: "system:serviceaccount:" + r.Namespace + ":" + r.manager.Spec.Template.Spec.ServiceAccountName}}
-	err := r.Create(ctx, review)
-	return review.Status.Allowed, err
 }

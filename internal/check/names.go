@@ -1,10 +1,7 @@
 package check
 
 import (
-	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/internal/observe"
@@ -30,59 +27,13 @@ var hookNames = []string{mutating + "edits.stayput.dev", mutating + "new-replica
 
 const mutating, validating = "mutating webhook ", "validating webhook "
 
-// nativeControllers returns the service accounts by which the webhooks know the native controllers.
-func nativeControllers() (accounts []types.NamespacedName) {
-	users := []string{inplace.NativeController("deployment-controller")}
+const deploymentController = "deployment-controller"
+
+// nativeControllers returns the names of the service accounts by which the webhooks know the native controllers.
+func nativeControllers() []string {
+	names := []string{deploymentController}
 	for _, kind := range observe.Kinds {
-		users = append(users, kind.PodsBy)
+		names = append(names, strings.TrimPrefix(kind.PodsBy, inplace.NativeController("")))
 	}
-	for _, user := range users {
-		parts := strings.Split(user, ":") // system:serviceaccount:NAMESPACE:NAME
-		accounts = append(accounts, types.NamespacedName{Namespace: parts[2], Name: parts[3]})
-	}
-	return accounts
-}
-
-// rule has rights of the managers' service account: in the whole cluster, or for the object of that name in Stayput's own namespace. The
-// name "*" means any object there.
-type rule struct{ verbs, group, resources, own string }
-
-// rules are those of manifests/base/rbac.yaml that are the same whatever kinds there are.
-var rules = []rule{
-	{"get list watch", "", "namespaces nodes pods", ""},
-	{"patch", "", "pods pods/resize pods/status", ""},
-	{"create delete", "", "pods", ""},
-	{"list watch", "", "services", ""},
-	{"list", "", "resourcequotas", ""},
-	{"get", "", "persistentvolumeclaims", ""},
-	{"patch", "apps", "deployments/status replicasets controllerrevisions", ""},
-	{"create", "apps", "replicasets", ""},
-	{"list watch", "discovery.k8s.io", "endpointslices", ""},
-	{"list watch", "policy", "poddisruptionbudgets", ""},
-	{"list", "autoscaling", "horizontalpodautoscalers", ""},
-	{"create patch", "events.k8s.io", "events", ""},
-	{"create", "coordination.k8s.io", "leases", "*"},
-	{"get list watch update", "coordination.k8s.io", "leases", "stayput"},
-	{"list watch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "stayput"},
-	{"get list watch update", "", "configmaps", "stayput-fallbacks"},
-}
-
-// needed returns the rights one by one.
-func needed() (all []rule) {
-	wanted := slices.Clone(rules)
-	for _, of := range observe.Types() {
-		resource := of.Resource()
-		wanted = append(wanted, rule{"get list watch", resource.Group, resource.Resource, ""})
-		if of.Name != "ControllerRevision" { // it has no pods
-			wanted = append(wanted, rule{"update", resource.Group, resource.Resource + "/finalizers", ""})
-		}
-	}
-	for _, each := range wanted {
-		for resource := range strings.FieldsSeq(each.resources) {
-			for verb := range strings.FieldsSeq(each.verbs) {
-				all = append(all, rule{verb, each.group, resource, each.own})
-			}
-		}
-	}
-	return all
+	return names
 }

@@ -21,13 +21,13 @@ import (
 
 // controlPlane has native controllers that answer a proof.
 type controlPlane struct {
-	user      func(controller string) string // who a controller is; it does not answer if that is empty
-	forbidden string                         // the kind that may not be created
-	stops     string                         // the kind at which the user interrupts the proof
-	keeps     bool                           // deletions are refused
+	user      string // who the Deployment controller is; it does not answer if that is empty
+	forbidden string // the kind that may not be created
+	stops     string // the kind at which the user interrupts the proof
+	keeps     bool   // deletions are refused
 }
 
-const deniedBy = `pods "x" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: created by "%s"`
+const deniedBy = `replicasets.apps "x" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: created by "%s"`
 
 // prove runs a proof, and returns what it finds and which objects it has left.
 func (c controlPlane) prove(t *testing.T) (r *run, says string, left []string, err error) {
@@ -43,9 +43,9 @@ func (c controlPlane) prove(t *testing.T) (r *run, says string, left []string, e
 			switch {
 			case kind == c.forbidden:
 				return apierrors.NewForbidden(corev1.Resource(kind), object.GetName(), errors.New("no"))
-			case kind == "Pod" && len(options) == 0:
-				t.Error("a pod is created")
-			case kind == "Pod":
+			case kind == "ReplicaSet" && len(options) == 0:
+				t.Error("a ReplicaSet is created")
+			case kind == "ReplicaSet":
 				return fmt.Errorf(deniedBy, "jane")
 			case kind == c.stops:
 				cancel()
@@ -67,15 +67,14 @@ func (c controlPlane) prove(t *testing.T) (r *run, says string, left []string, e
 	return r, says, leftIn(t, fakes), err
 }
 
-// answers records the event that the workload's controller records.
+// answers records the event that the Deployment controller records.
 func (c controlPlane) answers(ctx context.Context, to client.Client, kind string, object client.Object) error {
-	at := slices.Index(provenKinds, kind)
-	if at < 0 || c.user(nativeControllers()[at].Name) == "" {
+	if kind != "Deployment" || c.user == "" {
 		return nil
 	}
-	return to.Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: "of-" + strings.ToLower(kind)},
+	return to.Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: "of-it"},
 		InvolvedObject: corev1.ObjectReference{Kind: kind, Name: object.GetName()},
-		Message:        "Error creating: " + fmt.Sprintf(deniedBy, c.user(nativeControllers()[at].Name))})
+		Message:        "Failed to create new replica set: " + fmt.Sprintf(deniedBy, c.user)})
 }
 
 // leftIn returns the kinds of the objects of the cluster that are not in a namespace.
@@ -96,8 +95,7 @@ func leftIn(t *testing.T, from client.Client) (left []string) {
 
 func TestProof(t *testing.T) {
 	t.Parallel()
-	own := func(controller string) string { return "system:serviceaccount:kube-system:" + controller }
-	one := func(string) string { return "system:kube-controller-manager" }
+	own := "system:serviceaccount:kube-system:deployment-controller"
 	for name, test := range map[string]struct {
 		of   controlPlane
 		says string // part of what is said if nothing is wrong
@@ -105,21 +103,14 @@ func TestProof(t *testing.T) {
 		err  string
 		left []string
 	}{
-		"own users": {of: controlPlane{user: own}, says: "proved: deployment-controller, replicaset-controller, daemon-set-controller, " +
-			"statefulset-controller are users of their own, so Kubernetes v1.36.3"},
-		"one user": {of: controlPlane{user: one}, find: "error: proved that the native controllers have no user names of their own: " +
-			"deployment-controller is system:kube-controller-manager, replicaset-controller is system:kube"},
-		"one that has another user": {of: controlPlane{user: func(controller string) string {
-			return strings.ReplaceAll(own(controller), "daemon-set", "other")
-		}}, find: "error: proved that the native controllers have no user names of their own: daemon-set-controller is " +
-			"system:serviceaccount:kube-system:other-controller. Stayput"},
-		"no node for a DaemonSet": {of: controlPlane{user: func(controller string) string {
-			return map[bool]string{true: "", false: own(controller)}[controller == "daemon-set-controller"]
-		}}, find: "unchecked: the proof got no answer of daemon-set-controller (its event: none)"},
+		"own users": {of: controlPlane{user: own}, says: "proved: they are users of their own, so Kubernetes v1.36.3"},
+		"one user": {of: controlPlane{user: "system:kube-controller-manager"}, find: "error: proved that the native controllers have no user " +
+			"names of their own: deployment-controller is system:kube-controller-manager. Stayput"},
+		"no answer":                     {find: "unchecked: the proof got no answer of the Deployment controller; the last event: none"},
 		"no right to create namespaces": {of: controlPlane{user: own, forbidden: "Namespace"}, err: `Namespace "stayput-prove-`},
 		"no right to create policies": {
 			of: controlPlane{user: own, forbidden: "ValidatingAdmissionPolicy"}, err: `ValidatingAdmissionPolicy "stayput-prove-`},
-		"interrupted":                {of: controlPlane{user: own, stops: "DaemonSet"}, err: "context canceled"},
+		"interrupted":                {of: controlPlane{user: own, stops: "Deployment"}, err: "context canceled"},
 		"interrupted at once":        {of: controlPlane{user: own, stops: "Namespace"}, err: "context canceled"},
 		"interrupted, at the policy": {of: controlPlane{user: own, stops: "ValidatingAdmissionPolicy"}, err: "context canceled"},
 		"what is kept": {of: controlPlane{user: own, keeps: true}, err: "kubectl delete -l app.kubernetes.io/name=stayput-prove namespaces,",

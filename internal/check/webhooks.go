@@ -4,24 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	cmapi "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
-	cmmeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,67 +50,20 @@ func (r *run) readWebhooks(ctx context.Context) (string, error) {
 	return "", cmp.Or(mutatesErr, validatesErr)
 }
 
-// certificate asks whether cert-manager has issued the certificate, and whether API servers trust it.
-func (r *run) certificate(ctx context.Context) (string, error) {
-	var certificates cmapi.CertificateList
-	err := r.List(ctx, &certificates, client.InNamespace(r.Namespace))
+// certificate asks whether the cluster can issue the webhooks' certificate, and whether API servers have a CA to trust it by.
+func (r *run) certificate(context.Context) (string, error) {
+	_, err := r.RESTMapper().RESTMapping(schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"})
 	if meta.IsNoMatchError(err) && !r.installed() {
 		r.add(Warning, "this cluster does not have cert-manager, which issues the webhooks' certificate",
 			"install cert-manager (https://cert-manager.io/docs/installation/), or give the chart "+
 				"a certificate of your own: certificates.secretName and certificates.caBundle")
 	}
-	for _, each := range certificates.Items {
-		r.issued(each)
+	if at := slices.IndexFunc(r.hooks, func(of hook) bool { return len(of.caBundle) == 0 }); at >= 0 {
+		r.add(Error, r.hooks[at].name+" has no caBundle, so the API server trusts no manager and updates are native",
+			"see that cert-manager's cainjector runs, which writes it (kubectl get pods -A -l app.kubernetes.io/name=cainjector). "+
+				"For a certificate of your own, set certificates.caBundle of the chart")
 	}
-	r.trusted(ctx)
-	return "no Certificate waits for its issuer, and no webhook for its CA", utilerrors.FilterOut(err, meta.IsNoMatchError)
-}
-
-// issued adds a finding if the Certificate is not ready. cmctl can tell why. A certificate that was issued before still serves.
-func (r *run) issued(certificate cmapi.Certificate) {
-	says := "cert-manager has not looked at it"
-	for _, condition := range certificate.Status.Conditions {
-		if ready := condition.Type == cmapi.CertificateConditionReady; ready && condition.Status == cmmeta.ConditionTrue {
-			return
-		} else if ready {
-			says = condition.Message
-		}
-	}
-	r.add(Warning, fmt.Sprintf("Certificate %s/%s is not ready: %s", certificate.Namespace, certificate.Name, says),
-		fmt.Sprintf("ask cert-manager why: cmctl status certificate -n %s %s", certificate.Namespace, certificate.Name))
-}
-
-// trusted asks whether API servers can trust what the managers show.
-func (r *run) trusted(ctx context.Context) {
-	for _, hook := range r.hooks {
-		if len(hook.caBundle) == 0 {
-			r.add(Error, hook.name+" has no caBundle, so the API server trusts no manager and updates are native",
-				"see that cert-manager's cainjector runs, which writes it (kubectl get pods -A -l app.kubernetes.io/name=cainjector). "+
-					"For a certificate of your own, set certificates.caBundle of the chart")
-			return
-		}
-		if err := r.verify(ctx, hook); err != nil {
-			r.add(Error, fmt.Sprintf("the API server does not trust the certificate of %s, so updates are native: %v", hook.name, err),
-				"restart cert-manager's controller and cainjector. A certificate of your own must match certificates.caBundle of the chart")
-			return
-		}
-	}
-}
-
-// verify verifies the certificate that the managers show, as API servers do. Whether managers are reached is another topic.
-func (r *run) verify(ctx context.Context, hook hook) error {
-	if r.Dial == nil || !r.managersRun() {
-		return nil
-	}
-	host := hook.service.Name + "." + hook.service.Namespace + ".svc"
-	plain, err := r.Dial(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(ptr.Deref(hook.service.Port, 443)))))
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = plain.Close() }() // nothing was written
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(hook.caBundle)
-	return tls.Client(plain, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS13, RootCAs: roots}).HandshakeContext(ctx)
+	return "no webhook waits for its CA", utilerrors.FilterOut(err, meta.IsNoMatchError)
 }
 
 // webhooks asks whether the API server knows each webhook, and reaches the managers.
@@ -182,44 +130,45 @@ func remedyOf(answer error) string {
 		"or use hostNetwork and a port that it reaches: docs/how-to/platforms.md. If a manager has just ended, check again in a minute"
 }
 
-// policies asks whether each ValidatingAdmissionPolicy has its binding, which has the same name.
-func (r *run) policies(ctx context.Context) (string, error) {
-	var missing []string
+// objects asks for objects without which managers may write too much, or cannot hand an update over. A policy's binding has its name.
+func (r *run) objects(ctx context.Context) (string, error) {
+	wanted := []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: inplace.Fallbacks}}}
 	for _, name := range Policies {
-		policy, err := r.find(ctx, "", name, &admissionv1.ValidatingAdmissionPolicy{})
-		binding, bindingErr := r.find(ctx, "", name, &admissionv1.ValidatingAdmissionPolicyBinding{})
-		if err := cmp.Or(err, bindingErr); err != nil {
+		meta := metav1.ObjectMeta{Name: name}
+		wanted = append(wanted, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta},
+			&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta})
+	}
+	var missing []string
+	for _, object := range wanted {
+		called := strings.TrimPrefix(fmt.Sprintf("%T %s", object, object.GetName()), "*v1.")
+		found, err := r.find(ctx, object.GetNamespace(), object.GetName(), object)
+		if err != nil {
 			return "", err
 		}
-		if !policy || !binding {
-			missing = append(missing, name)
+		if !found {
+			missing = append(missing, called)
 		}
 	}
 	if len(missing) > 0 {
-		r.add(Error, "missing, or without ValidatingAdmissionPolicyBinding: "+strings.Join(missing, ", ")+
-			". They bound what Stayput's service account may write, and refuse wrong settings", again)
+		r.add(Error, "missing: "+strings.Join(missing, ", ")+". Policies bound what Stayput's service account may write, and refuse wrong "+
+			"settings; the ConfigMap keeps which updates were handed over", again)
 	}
-	return fmt.Sprintf("all %d are in force", len(Policies)), nil
+	return fmt.Sprintf("all %d policies are in force, and fallbacks have their ConfigMap", len(Policies)), nil
 }
 
 // writes creates a Deployment in a dry run, as a copy of another one. Webhook edits.stayput.dev removes the annotation that says what the
 // last edit did. It tries one labelled namespace after the other until one accepts the Deployment.
-func (r *run) writes(ctx context.Context) (string, error) {
+func (r *run) writes(ctx context.Context) (says string, err error) {
 	if !r.DryRuns || !r.managersRun() {
 		return "", nil
 	}
-	var refused error
 	for _, namespace := range r.namespaces {
 		if r.excludes(namespace.Name) || namespace.DeletionTimestamp != nil {
 			continue
 		}
 		copied := copiedIn(namespace.Name)
-		err := r.Create(ctx, copied, client.DryRunAll)
-		if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			continue // it has been deleted meanwhile
-		}
-		if err != nil {
-			refused = fmt.Errorf("a dry run in namespace %s was refused, so label one more, in which no policy refuses it: %w", namespace.Name, err)
+		if err = r.Create(ctx, copied, client.DryRunAll); err != nil {
+			err = fmt.Errorf("a dry run in namespace %s was refused, so label one more, in which no policy refuses it: %w", namespace.Name, err)
 			continue
 		}
 		if _, left := copied.Annotations[inplace.AnnotationDecision]; left {
@@ -227,7 +176,7 @@ func (r *run) writes(ctx context.Context) (string, error) {
 		}
 		return fmt.Sprintf("a dry run in namespace %s passed through the webhooks", namespace.Name), nil
 	}
-	return "", refused
+	return "", err
 }
 
 // unanswered adds a finding, unless one about the webhooks or the certificate says why.

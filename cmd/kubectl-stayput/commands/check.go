@@ -20,8 +20,8 @@ func newCheck(cluster *connection, std streams) *cobra.Command {
 		Short: "Check the cluster, and Stayput if it is installed",
 		Long: "Check whether the cluster is right for Stayput and, if Stayput is installed, whether it works.\n" +
 			"Each finding says what is wrong and what mends it.\n" +
-			"With --prove, the native controllers prove in ten seconds that they have user names of their own, which Stayput needs. That\n" +
-			"needs no installation and starts no pod: it creates a namespace with workloads, and a policy for it, and deletes both.\n" +
+			"With --prove, the Deployment controller proves that the native controllers have user names, which Stayput needs. That needs\n" +
+			"no installation and starts no pod: it creates a namespace with a Deployment, and a policy for it, and deletes both.\n" +
 			"Exit code 0: nothing is wrong, apart from warnings; 2: something is; 1: something could not be checked.",
 		Example: "  kubectl stayput check\n  kubectl stayput check --prove\n  kubectl stayput check -o json",
 		Args:    noArguments,
@@ -29,7 +29,7 @@ func newCheck(cluster *connection, std streams) *cobra.Command {
 			return runCheck(command.Context(), cluster, prove, as, std)
 		},
 	}
-	command.Flags().BoolVar(&prove, "prove", false, "have the native controllers prove their user names, in a namespace that is deleted again")
+	command.Flags().BoolVar(&prove, "prove", false, "have a native controller prove its user name, in a namespace that is deleted again")
 	as.register(command)
 	return command
 }
