@@ -18,21 +18,16 @@ import (
 	"github.com/stayput/stayput/internal/observe"
 )
 
-// workload is a workload without its template.
+// workload is a workload in its namespace. Its own template does not count.
 type workload struct {
-	kind            observe.Kind
-	namespace, name string
-	// labels and annotations are the workload's own, those of within its namespace's.
-	labels, annotations map[string]string
-	within              metadata
-	object              apps.Workload
-	// met are the troubles that the cluster still tells.
-	met troubles
+	kind   observe.Kind
+	object apps.Workload
+	within metav1.ObjectMeta
 }
 
 // String returns the workload as an example names it.
 func (w workload) String() string {
-	return fmt.Sprintf("%s/%s in %s", strings.ToLower(w.kind.Workload.Name), w.name, w.namespace)
+	return fmt.Sprintf("%s/%s in %s", strings.ToLower(w.kind.Workload.Name), w.object.GetName(), w.object.GetNamespace())
 }
 
 // history has the templates of a workload by the number of their revision.
@@ -78,11 +73,11 @@ func (w workload) judge(r rollout) verdict {
 
 // seen returns what Stayput would know of the workload if it had that setting too.
 func (w workload) seen(with setting) engine.Snapshot {
-	namespace := &metav1.ObjectMeta{Labels: w.within.labels, Annotations: w.within.annotations}
+	namespace := w.within
 	if !inplace.NamespaceModes.Has(namespace.Labels[inplace.LabelUpdate]) {
 		namespace.Labels = plus(namespace.Labels, inplace.LabelUpdate, string(inplace.ModeInPlace))
 	}
-	labels, annotations := w.labels, w.annotations
+	labels, annotations := w.object.GetLabels(), w.object.GetAnnotations()
 	switch with.key {
 	case "":
 	case inplace.LabelUpdate:
@@ -92,11 +87,11 @@ func (w workload) seen(with setting) engine.Snapshot {
 	case inplace.AnnotationResize:
 		annotations = plus(annotations, with.key, with.value)
 	default: // a list
-		before := inplace.InForce(w.within.annotations, annotations)[with.key]
+		before := inplace.InForce(namespace.Annotations, annotations)[with.key]
 		annotations = plus(annotations, with.key, strings.Trim(before+","+with.value, ","))
 	}
-	return engine.Snapshot{Mode: w.kind.ModeOf(namespace, labels), Settings: inplace.SettingsOf(w.within.annotations, annotations),
-		Rules: inplace.Rules{}.For(inplace.InForce(w.within.annotations, annotations))}
+	return engine.Snapshot{Mode: w.kind.ModeOf(&namespace, labels), Settings: inplace.SettingsOf(namespace.Annotations, annotations),
+		Rules: inplace.Rules{}.For(inplace.InForce(namespace.Annotations, annotations))}
 }
 
 // plus returns a copy of the map with one more entry.

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -88,8 +89,9 @@ func TestWhatAnEditWouldHaveBeen(t *testing.T) {
 			reasons: `not updated in place: label stayput.dev/update is "native"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := workload{labels: c.labels, annotations: c.lists, within: metadata{annotations: c.onNamespace},
-				kind: observe.Deployments, object: deployment()}
+			w := workload{observe.Deployments, deployment(), metav1.ObjectMeta{Annotations: c.onNamespace}}
+			w.object.SetLabels(c.labels)
+			w.object.SetAnnotations(c.lists)
 			judged := w.judge(rollout{from: template(t, c.annotations[0], c.container[0]), to: template(t, c.annotations[1], c.container[1])})
 			if got := judged.reasons.String(); got != c.reasons {
 				t.Errorf("reasons are %q, want %q", got, c.reasons)
@@ -111,7 +113,7 @@ func TestStrategiesCount(t *testing.T) {
 	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 	notNow := &apps.StatefulSet{}
 	of := func(kind observe.Kind, object apps.Workload) workload {
-		return workload{kind: kind, object: object, within: metadata{labels: everyKind}}
+		return workload{kind: kind, object: object, within: metav1.ObjectMeta{Labels: everyKind}}
 	}
 	notNow.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 	surging.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
@@ -173,15 +175,17 @@ func TestPlaceHasNoIndexes(t *testing.T) {
 }
 
 func TestTally(t *testing.T) {
-	shop := workload{kind: observe.Deployments, namespace: "shop", name: "web", labels: map[string]string{"team": "a"},
-		object: deployment()}
-	other := workload{kind: observe.DaemonSets, namespace: "other", name: "agent", within: metadata{labels: map[string]string{"team": "b"}},
-		object: &apps.DaemonSet{}}
+	shop := workload{observe.Deployments, deployment(), metav1.ObjectMeta{}}
+	shop.object.SetNamespace("shop")
+	shop.object.SetName("web")
+	shop.object.SetLabels(map[string]string{"team": "a"})
+	other := workload{observe.DaemonSets, &apps.DaemonSet{}, metav1.ObjectMeta{Labels: map[string]string{"team": "b"}}}
+	other.object.SetNamespace("other")
 	counted := newTally("team")
 	counted.add(shop, history{1: template(t, "", v1), 2: template(t, "", v2), 3: template(t, restart1, v2)})
 	counted.add(shop, history{4: template(t, "", v1), 5: template(t, "", withEnv), 6: template(t, "", v1)})
 	counted.add(other, history{1: template(t, "", v1), 2: template(t, "", v2)})
-	counted.add(workload{namespace: "idle"}, history{1: template(t, "", v1)})
+	counted.add(workload{object: deployment()}, history{1: template(t, "", v1)})
 	if text, err := yaml.Marshal(counted.report()); err != nil || string(text) != tallied {
 		t.Errorf("%v, got:\n%s", err, text)
 	}
@@ -222,7 +226,6 @@ rollouts: 5
 settings:
 - rollouts: 1
   setting: 'stayput.dev/restart-annotations: kubectl.kubernetes.io/restartedAt'
-troubles: []
 unchanged: 1
 withSetting: 1
 workloads: 4
@@ -237,7 +240,8 @@ func TestJudgesAsStayputDoes(t *testing.T) {
 		after := c.Template()
 		before := parsed(t, after)
 		c.Edit(&after)
-		w := workload{annotations: c.Annotations, kind: observe.Deployments, object: deployment()}
+		w := workload{kind: observe.Deployments, object: deployment()}
+		w.object.SetAnnotations(c.Annotations)
 		reasons := w.judge(rollout{from: before, to: parsed(t, after)}).reasons
 		if got := edit.RecreatePrefix + reasons.String(); c.InPlace() != (len(reasons) == 0) || !c.InPlace() && got != c.Decision {
 			t.Errorf("%s: got %q, want %q", c.Name, got, c.Decision)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/stayput/stayput/inplace"
 )
@@ -20,9 +19,6 @@ type Report struct {
 	// Settings and Reasons begin with the most frequent.
 	Settings []Setting `json:"settings"`
 	Reasons  []Reason  `json:"reasons"`
-	// Troubles are those of rollouts that do not get through, or did not for an hour. Without events, only their deadlines are known.
-	Troubles     []Trouble `json:"troubles"`
-	EventsUnread bool      `json:"eventsUnread,omitempty"`
 	// Namespaces begin with the one that has most rollouts, and so do Labels.
 	Namespaces []Group `json:"namespaces"`
 	// Label is the key by whose values Labels are grouped; empty if no label was asked for.
@@ -62,54 +58,41 @@ type Reason struct {
 	Message string `json:"message"`
 }
 
-// tally counts rollouts. Several workloads may be added at once.
+// tally counts rollouts. The lists of its report are made at the end.
 type tally struct {
-	lock                 sync.Mutex
-	label                string
-	workloads, unchanged int
-	all                  Counts
-	settings             map[string]int
-	reasons              map[reasonKey]*Reason
-	troubles             map[string]*Trouble
-	eventsUnread         bool
-	namespaces, labels   map[string]*Counts
+	Report
+	settings           map[string]int
+	reasons            map[reasonKey]*Reason
+	namespaces, labels map[string]*Counts
 }
 
 type reasonKey struct{ code, path string }
 
 func newTally(label string) *tally {
-	return &tally{label: label, settings: map[string]int{}, reasons: map[reasonKey]*Reason{}, troubles: map[string]*Trouble{},
-		namespaces: map[string]*Counts{}, labels: map[string]*Counts{}}
+	return &tally{Report: Report{Label: label, Settings: []Setting{}, Reasons: []Reason{}}, settings: map[string]int{},
+		reasons: map[reasonKey]*Reason{}, namespaces: map[string]*Counts{}, labels: map[string]*Counts{}}
 }
 
 // add counts the rollouts in the history of a workload.
 func (t *tally) add(w workload, known history) {
 	rollouts := known.rollouts()
-	var judged []verdict
+	if t.Workloads++; len(rollouts) == 0 {
+		t.Unchanged++
+	}
 	for _, each := range rollouts {
-		judged = append(judged, w.judge(each))
-	}
-	t.lock.Lock()
-	defer t.lock.Unlock()
-	if t.workloads++; len(rollouts) == 0 {
-		t.unchanged++
-	}
-	t.note(w, judged)
-	for i, each := range rollouts {
-		t.count(w, judged[i])
-		if len(judged[i].settings) == 0 {
-			t.blame(fmt.Sprintf("%s, revision %d", w, each.revision), judged[i].reasons)
+		judged := w.judge(each)
+		t.count(w, judged)
+		if len(judged.settings) == 0 {
+			t.blame(fmt.Sprintf("%s, revision %d", w, each.revision), judged.reasons)
 		}
 	}
 }
 
 func (t *tally) count(w workload, judged verdict) {
-	counts := []*Counts{&t.all, at(t.namespaces, w.namespace)}
-	if t.label != "" {
-		counts = append(counts, at(t.labels, cmp.Or(w.labels[t.label], w.within.labels[t.label])))
-	}
-	for _, each := range counts {
-		each.add(judged)
+	t.Counts.add(judged)
+	at(t.namespaces, w.object.GetNamespace()).add(judged)
+	if t.Label != "" {
+		at(t.labels, cmp.Or(w.object.GetLabels()[t.Label], w.within.Labels[t.Label])).add(judged)
 	}
 	for _, setting := range judged.settings {
 		t.settings[setting]++
@@ -157,17 +140,14 @@ func at(counts map[string]*Counts, name string) *Counts {
 
 // report returns what was counted.
 func (t *tally) report() Report {
-	r := Report{Workloads: t.workloads, Unchanged: t.unchanged, Counts: t.all, Label: t.label, Settings: []Setting{}, Reasons: []Reason{},
-		Troubles: []Trouble{}, EventsUnread: t.eventsUnread, Namespaces: groups(t.namespaces), Labels: groups(t.labels)}
+	r := t.Report
 	for name, rollouts := range t.settings {
 		r.Settings = append(r.Settings, Setting{name, rollouts})
 	}
 	for _, each := range t.reasons {
 		r.Reasons = append(r.Reasons, *each)
 	}
-	for _, trouble := range slices.Sorted(maps.Keys(t.troubles)) {
-		r.Troubles = append(r.Troubles, *t.troubles[trouble])
-	}
+	r.Namespaces, r.Labels = groups(t.namespaces), groups(t.labels)
 	slices.SortFunc(r.Settings, func(a, b Setting) int {
 		return cmp.Or(cmp.Compare(b.Rollouts, a.Rollouts), cmp.Compare(a.Setting, b.Setting))
 	})
@@ -177,6 +157,7 @@ func (t *tally) report() Report {
 	return r
 }
 
+// groups returns the groups, the largest first, and those of one size by name.
 func groups(counts map[string]*Counts) []Group {
 	all := []Group{}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {

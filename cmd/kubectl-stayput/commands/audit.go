@@ -42,10 +42,7 @@ func (f *auditFlags) run(ctx context.Context, cluster *connection, std streams) 
 	if err != nil {
 		return err
 	}
-	line := progress(std.ErrOut)
-	reader.Progress = shown(line)
 	report, err := reader.Audit(ctx)
-	line.clear()
 	if err != nil {
 		return err
 	}
@@ -78,16 +75,4 @@ func (f *auditFlags) reader(cluster *connection) (audit.Reader, error) {
 	}
 	r.Reader, err = cluster.client(rest.NoWarnings{})
 	return r, err
-}
-
-// shownEvery is how many revisions there are from one progress to the next.
-const shownEvery = 50
-
-// shown returns how the progress of an audit is shown on that line.
-func shown(line progressLine) func(read, all int) {
-	return func(read, all int) {
-		if read%shownEvery == 0 {
-			line.show(read, all, fmt.Sprintf("read %d of %d revisions", read, max(read, all)))
-		}
-	}
 }
