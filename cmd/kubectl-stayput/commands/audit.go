@@ -29,7 +29,7 @@ func newAudit(cluster *connection, std streams) *cobra.Command {
 		Long: "Show what Stayput would have done with the rollouts in the cluster's history.\n" +
 			"It only reads, and needs no Stayput in the cluster.",
 		Example: "  kubectl stayput audit -A\n  kubectl stayput audit -n shop --by-label team",
-		Args:    noArguments,
+		Args:    cobra.NoArgs,
 		RunE:    func(audit *cobra.Command, _ []string) error { return asked.run(audit.Context(), cluster, std) },
 	}
 	asked.register(audit)

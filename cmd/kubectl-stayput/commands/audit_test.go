@@ -78,7 +78,7 @@ func TestAuditFlags(t *testing.T) {
 		"-n shop -o json":                    `"withSetting": 1,`,
 		"-n shop -o yaml":                    "withSetting: 1\n",
 		"-n shop -o wide":                    `unknown output "wide"; it is json or yaml`,
-		"-n shop deploy/web":                 `unexpected argument "deploy/web"`,
+		"-n shop deploy/web":                 `unknown command "deploy/web"`,
 		"-n shop -l (":                       "found '(', expected",
 		"-n kube-system":                     "namespace kube-system is never managed by Stayput",
 		"-n shop --excluded-namespaces shop": "namespace shop is never managed by Stayput",

@@ -24,7 +24,7 @@ func newCheck(cluster *connection, std streams) *cobra.Command {
 			"no installation and starts no pod: it creates a namespace with a Deployment, and a policy for it, and deletes both.\n" +
 			"Exit code 0: nothing is wrong, apart from warnings; 2: something is; 1: something could not be checked.",
 		Example: "  kubectl stayput check\n  kubectl stayput check --prove\n  kubectl stayput check -o json",
-		Args:    noArguments,
+		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runCheck(command.Context(), cluster, prove, as, std)
 		},

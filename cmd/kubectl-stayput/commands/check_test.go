@@ -31,7 +31,7 @@ func TestCheckWithoutCluster(t *testing.T) {
 	for _, test := range []struct{ arguments, says string }{
 		{"check --server http://127.0.0.1:1", "connection refused"},
 		{"check -o xml", `unknown output "xml"; it is json or yaml`},
-		{"check everything", `unexpected argument "everything"`},
+		{"check everything", `unknown command "everything"`},
 	} {
 		var out, messages strings.Builder
 		code := Run(t.Context(), strings.Fields(test.arguments), streams{Out: &out, ErrOut: &messages})

@@ -20,7 +20,6 @@ var outputs = []string{"json", "yaml"}
 // register adds the flag -o.
 func (o *output) register(command *cobra.Command) {
 	command.Flags().VarP(o, "output", "o", strings.Join(outputs, " or ")+"; text if empty")
-	mustComplete(command, "output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // String implements pflag.Value.

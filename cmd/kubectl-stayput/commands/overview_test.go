@@ -9,15 +9,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/metadata"
-	metadatafake "k8s.io/client-go/metadata/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
@@ -28,35 +24,12 @@ var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func told(t *testing.T, objects ...runtime.Object) string {
 	t.Helper()
 	var out bytes.Buffer
-	o := overview{Interface: fake.NewClientset(objects...), metadata: metadataOf(t, objects), own: "stayput-system", now: now}
-	if err := o.print(t.Context(), &out); err != nil {
+	byReason := func(object client.Object) []string { return []string{object.(*corev1.Event).Reason} }
+	from := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithIndex(&corev1.Event{}, "reason", byReason).WithRuntimeObjects(objects...).Build()
+	if err := (overview{Reader: from, own: "stayput-system", now: now}).print(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
-}
-
-// metadataOf returns a client that reads the metadata of the objects.
-func metadataOf(t *testing.T, objects []runtime.Object) metadata.Interface {
-	t.Helper()
-	known := metadatafake.NewTestScheme()
-	if err := metav1.AddMetaToScheme(known); err != nil {
-		t.Fatal(err)
-	}
-	var all []runtime.Object
-	for _, object := range objects {
-		kind, err := apiutil.GVKForObject(object, scheme.Scheme)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := meta.Accessor(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		partial := meta.AsPartialObjectMetadata(found)
-		partial.SetGroupVersionKind(kind)
-		all = append(all, partial)
-	}
-	return metadatafake.NewSimpleMetadataClient(known, all...)
 }
 
 func lease(holder string, renewed time.Duration) *coordinationv1.Lease {
@@ -67,10 +40,10 @@ func lease(holder string, renewed time.Duration) *coordinationv1.Lease {
 
 func TestStatusTellsTheLeader(t *testing.T) {
 	for want, objects := range map[string][]runtime.Object{
-		"No manager leads, so every update is native: there is no Lease stayput": nil,
-		"Leader: stayput-1": {lease("stayput-1", time.Second)},
-		"native: stayput-1 last renewed the Lease 2m0s ago": {lease("stayput-1", 2*time.Minute)},
-		"No manager leads at this moment":                   {lease("", time.Second)},
+		"No manager leads, so every update is native": nil,
+		"Leader: stayput-1":                           {lease("stayput-1", time.Second)},
+		"native: see kubectl stayput check":           {lease("stayput-1", 2*time.Minute)},
+		"update is native: see":                       {lease("", time.Second)},
 	} {
 		if got := told(t, objects...); !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)
@@ -91,8 +64,8 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: "agent",
 			Labels: map[string]string{inplace.LabelUpdate: inplace.Native}}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "unmanaged"}},
-		&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Reason: report.EventBypassed, Note: "was not held",
-			Regarding: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}},
+		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Reason: report.EventBypassed, Message: "was not held",
+			InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}},
 	)
 	rows := [][]string{
 		{"Warning: Deployment shop/web: was not held"},
@@ -111,8 +84,8 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 
 func TestUnknownCommand(t *testing.T) {
 	for name, want := range map[string]string{
-		"statsu": "did you mean status?",
-		"undo":   "it is audit, check, completion, help, plan, promote, restart, settings, status or version",
+		"statsu": "Did you mean this?\n\tstatus",
+		"undo":   `unknown command "undo"`,
 	} {
 		var errs bytes.Buffer
 		code := Run(t.Context(), []string{name}, streams{Out: &bytes.Buffer{}, ErrOut: &errs})

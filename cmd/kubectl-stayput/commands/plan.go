@@ -39,7 +39,7 @@ func newPlan(cluster *connection, std streams) *cobra.Command {
 		Long: "Show what kubectl apply would do to running pods, without doing it.\n" +
 			"The exit code is 0 if no pod is recreated, 2 if pods of a workload are, and 1 after an error.",
 		Example: "  kubectl stayput plan -f shop.yaml\n  kustomize build shop | kubectl stayput plan -f - -o json",
-		Args:    noArguments,
+		Args:    cobra.NoArgs,
 		RunE:    func(plan *cobra.Command, _ []string) error { return asked.run(plan.Context(), cluster, std) },
 	}
 	asked.register(plan)
@@ -132,7 +132,7 @@ func kindOf(object *unstructured.Unstructured) *observe.Kind {
 type planner struct {
 	applier
 	warnings *warnings
-	reader   func(answered bool) observe.Reader
+	reader   observe.Reader
 }
 
 func newPlanner(cluster *connection, apply applier, messages io.Writer) (*planner, error) {
@@ -146,7 +146,7 @@ func newPlanner(cluster *connection, apply applier, messages io.Writer) (*planne
 		return nil, err
 	}
 	p.schemas = openapi3.NewRoot(served.OpenAPIV3())
-	p.reader = func(answered bool) observe.Reader { return cluster.reader(p.Client, answered) }
+	p.reader = cluster.reader(p.Client)
 	return p, nil
 }
 
@@ -174,11 +174,10 @@ func (p *planner) plan(ctx context.Context, wanted *unstructured.Unstructured) r
 	if apps.SameTemplate(*was.PodTemplate(), *will.PodTemplate()) {
 		return planned.with(unchanged, "")
 	}
-	preview, settings, err := preview(ctx, p.reader(p.warnings.answer() != ""), *kind, was, will)
+	preview, err := preview(ctx, p.reader, *kind, was, will)
 	if err != nil {
 		return planned.with(failed, err.Error())
 	}
-	planned.settings = settings
 	return planned.decided(preview, p.warnings.answer())
 }
 
@@ -205,27 +204,24 @@ func readBoth(kind observe.Kind, stored, applied *unstructured.Unstructured) (wa
 	return was, will, cmp.Or(readInto(was, stored), readInto(will, applied))
 }
 
-// preview previews an edit, and says which settings the workload then has. PodDisruptionBudgets and autoscalers are in it if the user may
-// list them: custom roles may not allow it.
-func preview(
-	ctx context.Context, reader observe.Reader, kind observe.Kind, was, will apps.Workload,
-) (preview steps.Preview, settings []string, err error) {
+// preview previews an edit. PodDisruptionBudgets and autoscalers are in it if the user may list them: custom roles may not allow it.
+func preview(ctx context.Context, reader observe.Reader, kind observe.Kind, was, will apps.Workload) (preview steps.Preview, err error) {
 	rollout, err := kind.Edited(ctx, reader, will)
 	if err != nil {
-		return preview, nil, err
+		return preview, err
 	}
 	seen, key := rollout.Snapshot(), client.ObjectKeyFromObject(will)
 	claims := readiness.ClaimsOf(will.PodTemplate().Decoded().Spec)
 	if seen.DryRun.Claim, err = observe.ClaimForOneNode(ctx, reader, key.Namespace, claims); err != nil {
-		return preview, nil, err
+		return preview, err
 	}
 	if err := utilerrors.FilterOut(reader.WithBudgets(ctx, key.Namespace, seen), apierrors.IsForbidden); err != nil {
-		return preview, nil, err
+		return preview, err
 	}
 	preview = rollout.Preview(*was.PodTemplate())
 	if preview.Duration, err = reader.AboutDuration(ctx, kind, key, preview); utilerrors.FilterOut(err, apierrors.IsForbidden) != nil {
-		return preview, nil, err
+		return preview, err
 	}
 	preview.Autoscaler, err = reader.AboutAutoscalers(ctx, kind, key, preview.Change)
-	return preview, aboutSettings(kind, rollout), utilerrors.FilterOut(err, apierrors.IsForbidden)
+	return preview, utilerrors.FilterOut(err, apierrors.IsForbidden)
 }

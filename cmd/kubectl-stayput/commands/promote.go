@@ -1,11 +1,11 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -23,6 +23,9 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/observe"
 )
+
+// forever is how long promote waits without --timeout.
+const forever = 365 * 24 * time.Hour
 
 func newPromote(cluster *connection, std streams) *cobra.Command {
 	var to string
@@ -45,8 +48,15 @@ func newPromote(cluster *connection, std streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := promotion{status: s, to: target, out: std.Out}
-			return p.within(promote.Context(), timeout)
+			p := promotion{status: s, to: target, until: time.Now().Add(cmp.Or(timeout, forever)), teller: teller{out: std.Out}}
+			switch err := p.make(promote.Context()); {
+			case err != nil && promote.Context().Err() != nil: // interrupted
+				return exitFailed
+			case polling.Interrupted(err):
+				return fmt.Errorf("timed out after %s: %s", timeout, p.last)
+			default:
+				return err
+			}
 		},
 	}
 	promote.Flags().StringVar(&to, "to", "", "how many `pods` keep their old revision: a number, or 0% to 100%; the next stage if empty")
@@ -67,34 +77,16 @@ func targetOf(to string) (inplace.Partition, error) {
 type promotion struct {
 	*status
 	// to is the partition of that stage; the zero Partition for the next one.
-	to  inplace.Partition
-	out io.Writer
+	to inplace.Partition
+	teller
+	// until is when it gives up waiting.
+	until time.Time
 	// template is the hash of the template that is rolled out.
 	template string
-	// told is the last line that was printed.
-	told string
 }
 
-// within makes the promotion in the time that it has. Each of its requests may take longer.
-func (p *promotion) within(ctx context.Context, timeout time.Duration) error {
-	waiting := ctx
-	if timeout > 0 {
-		var stop context.CancelFunc
-		waiting, stop = context.WithTimeout(ctx, timeout)
-		defer stop()
-	}
-	switch err := p.make(ctx, waiting); {
-	case err != nil && ctx.Err() != nil: // interrupted
-		return exitFailed
-	case polling.Interrupted(err) && waiting.Err() != nil:
-		return fmt.Errorf("timed out after %s: %s", timeout, p.told)
-	default:
-		return err
-	}
-}
-
-// make waits for the stage before, lowers the partition, and waits for the new stage, as long as the second context lasts.
-func (p *promotion) make(ctx, waiting context.Context) error {
+// make waits for the stage before, lowers the partition, and waits for the new stage.
+func (p *promotion) make(ctx context.Context) error {
 	rollout, err := p.read(ctx)
 	if err != nil {
 		return err
@@ -107,30 +99,22 @@ func (p *promotion) make(ctx, waiting context.Context) error {
 		return nil
 	}
 	p.template = rollout.TemplateHash()
-	if rollout, err = p.reach(ctx, waiting); err != nil || !rollout.Stage().Reached {
+	if rollout, err = p.reach(ctx); err != nil || !rollout.Stage().Reached {
 		return err
 	}
 	if lowered, err := p.lower(ctx, rollout); err != nil || !lowered {
 		return err
 	}
-	_, err = p.reach(ctx, waiting)
+	_, err = p.reach(ctx)
 	return err
 }
 
 // called is the workload in messages, as "deployment web".
 func (p *promotion) called() string { return strings.ToLower(p.kind.Workload.Name) + " " + p.key.Name }
 
-// say prints a line, unless it is the last one again.
-func (p *promotion) say(format string, arguments ...any) {
-	if line := fmt.Sprintf(format, arguments...); line != p.told {
-		p.told = line
-		fmt.Fprintln(p.out, line)
-	}
-}
-
 // reach reads the workload every second until the stage is reached, or cannot be.
-func (p *promotion) reach(ctx, waiting context.Context) (rollout engine.Rollout, err error) {
-	err = polling.PollUntilContextCancel(waiting, time.Second, true, func(context.Context) (bool, error) {
+func (p *promotion) reach(ctx context.Context) (rollout engine.Rollout, err error) {
+	err = polling.PollUntilContextTimeout(ctx, time.Second, time.Until(p.until), true, func(context.Context) (bool, error) {
 		if rollout, err = p.read(ctx); err != nil {
 			return false, err
 		}

@@ -139,19 +139,16 @@ func (f *restartFlags) annotate(ctx context.Context, writer client.Client, befor
 func (f *restartFlags) follow(ctx context.Context, s *status, before sight, out io.Writer) error {
 	ctx, stop := context.WithTimeout(ctx, f.timeout)
 	defer stop()
-	last := ""
-	var now sight
+	told, now := teller{out: out}, before
 	err := s.follow(ctx, func(seen sight) error {
-		if now = seen; now.update() != last {
-			last = now.update()
-			fmt.Fprintln(out, last)
-		}
+		now = seen
+		told.say("%s", now.update())
 		return nil
 	})
 	gone := before.goneIn(now)
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("not over after %s: %s%s", f.timeout, last, now.awaits())
+		return fmt.Errorf("not over after %s: %s%s", f.timeout, told.last, now.awaits())
 	case err != nil:
 		return err
 	case gone > 0:

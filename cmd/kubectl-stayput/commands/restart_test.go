@@ -96,7 +96,11 @@ func TestRestartOfAPod(t *testing.T) {
 			if !strings.Contains(said.out, test.out) || !strings.Contains(said.err, test.err) || (code == 0) != (test.err == "") {
 				t.Errorf("exit code %d, %q %q", code, said.out, said.err)
 			}
-			if request := s.objects[podPath].(*corev1.Pod).Annotations[inplace.AnnotationRestartContainers]; request != test.pending {
+			left := test.pending
+			if strings.Contains(test.err, "not over") { // its deadline ends it
+				left = test.container
+			}
+			if request := s.objects[podPath].(*corev1.Pod).Annotations[inplace.AnnotationRestartContainers]; request != left {
 				t.Errorf("the pod has request %q", request)
 			}
 		})

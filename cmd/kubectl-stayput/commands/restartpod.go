@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -35,7 +34,7 @@ func (f *restartFlags) restartPod(ctx context.Context, cluster *connection, name
 	if err != nil {
 		return err
 	}
-	r := &podRestart{Client: writer, flags: f, key: types.NamespacedName{Namespace: namespace, Name: name}, out: out}
+	r := &podRestart{Client: writer, flags: f, key: types.NamespacedName{Namespace: namespace, Name: name}, teller: teller{out: out}}
 	if err := r.ask(ctx); err != nil || !f.wait {
 		return err
 	}
@@ -47,11 +46,9 @@ type podRestart struct {
 	client.Client
 	flags *restartFlags
 	key   types.NamespacedName
-	out   io.Writer
+	teller
 	// before is the pod as it was before the request.
 	before corev1.Pod
-	// told is the last answer that was printed, before the request has ended.
-	told string
 }
 
 // ask writes the request, unless it is clear that it would be refused or not seen.
@@ -72,10 +69,10 @@ func (r *podRestart) ask(ctx context.Context) error {
 		return err
 	}
 	deadline := time.Now().Add(r.flags.timeout).UTC().Format(time.RFC3339)
-	err := r.annotate(ctx, map[string]any{inplace.AnnotationRestartContainers: strings.Join(r.flags.containers, ","),
+	err := r.annotate(ctx, map[string]string{inplace.AnnotationRestartContainers: strings.Join(r.flags.containers, ","),
 		inplace.AnnotationRestartDeadline: deadline})
 	if err == nil {
-		fmt.Fprintf(r.out, "pod/%s: restarts %s, until %s\n", r.key.Name, strings.Join(r.flags.containers, ", "), deadline)
+		r.say("pod/%s: restarts %s, until %s", r.key.Name, strings.Join(r.flags.containers, ", "), deadline)
 	}
 	return err
 }
@@ -92,8 +89,8 @@ func (r *podRestart) managed(ctx context.Context) error {
 	return nil
 }
 
-// annotate sets annotations of the pod that was read before; nil removes one.
-func (r *podRestart) annotate(ctx context.Context, annotations map[string]any) error {
+// annotate sets annotations of the pod that was read before.
+func (r *podRestart) annotate(ctx context.Context, annotations map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": r.before.UID, "annotations": annotations}})
 	if err != nil {
 		return err
@@ -103,12 +100,13 @@ func (r *podRestart) annotate(ctx context.Context, annotations map[string]any) e
 	return r.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
 }
 
-// follow waits until the containers have restarted and the pod is Ready. A request that is not met in time is withdrawn.
+// follow waits until the containers have restarted and the pod is Ready. What has not begun by then does not restart any more: the request
+// has a deadline.
 func (r *podRestart) follow(ctx context.Context) error {
-	look := func(context.Context) (bool, error) { return r.look(ctx) }
+	look := func(context.Context) (bool, error) { return r.look(ctx) } // a request may take longer
 	err := polling.PollUntilContextTimeout(ctx, time.Second, r.flags.timeout, true, look)
 	if polling.Interrupted(err) {
-		return r.withdraw(context.WithoutCancel(ctx))
+		return fmt.Errorf("pod/%s: not over after %s", r.key.Name, r.flags.timeout)
 	}
 	return err
 }
@@ -126,23 +124,17 @@ func (r *podRestart) look(ctx context.Context) (over bool, err error) {
 	result := pod.Annotations[inplace.AnnotationRestarted]
 	switch why, refused := strings.CutPrefix(result, "refused "); {
 	case waits:
-		r.tell(result)
+		if strings.HasPrefix(result, podstate.AnswersWaiting) {
+			r.say("pod/%s: %s", r.key.Name, result)
+		}
 		return false, nil
 	case refused:
 		return false, fmt.Errorf("pod/%s: refused: %s", r.key.Name, why)
 	case !apps.IsTrue(&pod, corev1.PodReady) || !r.restarted(&pod):
 		return false, nil
 	}
-	_, err = fmt.Fprintf(r.out, "pod/%s: %s\n", r.key.Name, result)
-	return true, err
-}
-
-// tell prints, once, what the request waits for.
-func (r *podRestart) tell(result string) {
-	if strings.HasPrefix(result, podstate.AnswersWaiting) && result != r.told {
-		fmt.Fprintf(r.out, "pod/%s: %s\n", r.key.Name, result)
-		r.told = result
-	}
+	r.say("pod/%s: %s", r.key.Name, result)
+	return true, nil
 }
 
 // restarted reports whether each of the containers is another one than before.
@@ -151,10 +143,4 @@ func (r *podRestart) restarted(pod *corev1.Pod) bool {
 		id := readiness.ContainerStatus(pod, name).ContainerID
 		return id == "" || id == readiness.ContainerStatus(&r.before, name).ContainerID
 	})
-}
-
-// withdraw removes what is left of the request, and returns that it was not met in time.
-func (r *podRestart) withdraw(ctx context.Context) error {
-	late := fmt.Errorf("pod/%s: not over after %s", r.key.Name, r.flags.timeout)
-	return errors.Join(late, r.annotate(ctx, map[string]any{inplace.AnnotationRestartContainers: nil, inplace.AnnotationRestartDeadline: nil}))
 }

@@ -62,8 +62,6 @@ type row struct {
 	Refused bool     `json:"refused,omitempty"`
 	// DecidedBy is empty if there was nothing to decide.
 	DecidedBy judge `json:"decidedBy,omitempty"`
-	// settings are the lines about settings in the table.
-	settings []string
 }
 
 type reason struct {
@@ -180,19 +178,11 @@ var words = map[decision]string{
 	inPlace: "in place", recreate: "recreate", created: "created", unchanged: "unchanged", skipped: "skipped", failed: "error",
 }
 
-// paints are the colours of the decisions; others are plain.
-var paints = map[decision]colour{inPlace: green, recreate: yellow, failed: red}
-
 func printTable(rows []row, out io.Writer) error {
-	painted := painterFor(out)
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(table, "NAMESPACE\tOBJECT\t%s\tDETAILS\n", painted.paint("PLAN", plain))
+	fmt.Fprintln(table, "NAMESPACE\tOBJECT\tPLAN\tDETAILS")
 	for _, r := range rows {
-		plan := painted.paint(words[r.Plan], cmp.Or(paints[r.Plan], plain))
-		fmt.Fprintf(table, "%s\t%s/%s\t%s\t%s\n", r.Namespace, strings.ToLower(r.Kind), r.Name, plan, r.Message)
-		for _, line := range r.settings {
-			fmt.Fprintf(table, "\t\t%s\t%s\n", painted.paint("", plain), line)
-		}
+		fmt.Fprintf(table, "%s\t%s/%s\t%s\t%s\n", r.Namespace, strings.ToLower(r.Kind), r.Name, words[r.Plan], r.Message)
 	}
 	return table.Flush()
 }

@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/engine"
-	"github.com/stayput/stayput/internal/observe"
 )
 
 func newSettings(cluster *connection, std streams) *cobra.Command {
@@ -53,24 +51,4 @@ func (s *status) printSettings(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", each.Name, oneLine(each.Value), each.From, cmp.Or(oneLine(each.InsteadOf), "-"))
 	}
 	return table.Flush()
-}
-
-// mostSettings is how many lines status and plan have about settings.
-const mostSettings = 3
-
-// aboutSettings returns the first settings in annotations that are not the default, a line each, for status and plan.
-func aboutSettings(kind observe.Kind, rollout engine.Rollout) []string {
-	if !rollout.Snapshot().Mode.Manages() {
-		return nil
-	}
-	var lines []string
-	for _, each := range rollout.Snapshot().Settings.Effects(kind.Workload.Name, rollout.Workload().GetAnnotations()) {
-		if each.From != inplace.ByDefault || each.InsteadOf != "" {
-			lines = append(lines, oneLine(each.String()))
-		}
-	}
-	if more := len(lines) - mostSettings; more > 0 {
-		lines = append(lines[:mostSettings-1], fmt.Sprintf("and %d more, with kubectl stayput settings", more+1))
-	}
-	return lines
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -33,9 +32,6 @@ func (s sight) print(out io.Writer) error {
 	workload := s.rollout.Workload()
 	fmt.Fprintf(out, "%s %s/%s\n", s.kind.Workload.Name, workload.GetNamespace(), workload.GetName())
 	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(s.rollout.Snapshot().Mode), string(inplace.ModeNative)))
-	if about := aboutSettings(s.kind, s.rollout); len(about) > 0 {
-		fmt.Fprintf(out, "Settings:   %s\n", strings.Join(about, "\n            "))
-	}
 	fmt.Fprintf(out, "Last edit:  %s\n", s.lastEdit())
 	fmt.Fprintf(out, "Update:     %s\n\n", s.update())
 	if err := s.printPods(out); err != nil {
@@ -110,17 +106,12 @@ func (s sight) are(phase podstate.PodPhase) int {
 	return count
 }
 
-// colours are those of the pods' phases; others are plain.
-var colours = map[podstate.PodPhase]colour{podstate.Updated: green, podstate.Updating: yellow}
-
 func (s sight) printPods(out io.Writer) error {
-	painted := painterFor(out)
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(table, "POD\tNODE\tREVISION\t%s\tWAITS FOR\n", painted.paint("STATE", plain))
+	fmt.Fprintln(table, "POD\tNODE\tREVISION\tSTATE\tWAITS FOR")
 	for _, each := range s.rollout.PodProgress() {
-		state := painted.paint(string(each.Phase), cmp.Or(colours[each.Phase], plain))
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n",
-			each.Pod.Name, cmp.Or(each.Pod.Spec.NodeName, "-"), cmp.Or(each.Revision, "-"), state, cmp.Or(each.Awaits, "-"))
+			each.Pod.Name, cmp.Or(each.Pod.Spec.NodeName, "-"), cmp.Or(each.Revision, "-"), each.Phase, cmp.Or(each.Awaits, "-"))
 	}
 	return table.Flush()
 }
@@ -148,29 +139,24 @@ func timeOf(e corev1.Event) time.Time {
 // watching returns how an update is shown while it runs: on a terminal by a bar, and at its end as a whole; otherwise as a whole whenever
 // something has changed.
 func watching(out io.Writer) func(sight) error {
-	if _, is := terminal(out); is {
-		return barOf(progress(out))
+	if line, is := progress(out); is {
+		return barOf(line, out)
 	}
-	last := ""
+	told := teller{out: out}
 	return func(now sight) error {
 		var text bytes.Buffer
-		if err := now.print(&text); err != nil {
-			return err
-		}
-		if text.String() != last {
-			fmt.Fprintln(out, text.String())
-		}
-		last = text.String()
-		return nil
+		err := now.print(&text)
+		told.say("%s", text.String())
+		return err
 	}
 }
 
 // barOf returns how a bar shows an update.
-func barOf(line progressLine) func(sight) error {
+func barOf(line progressLine, out io.Writer) func(sight) error {
 	return func(now sight) error {
 		if now.done {
 			line.clear()
-			return now.print(line.out)
+			return now.print(out)
 		}
 		line.show(now.are(podstate.Updated), len(now.rollout.PodProgress()), now.update()+now.awaits())
 		return nil

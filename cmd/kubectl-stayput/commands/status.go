@@ -12,8 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
+	polling "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,19 +60,11 @@ func runStatus(ctx context.Context, cluster *connection, workload []string, watc
 }
 
 func runOverview(ctx context.Context, cluster *connection, std streams) error {
-	config, err := cluster.config(rest.NoWarnings{})
+	from, err := cluster.client(rest.NoWarnings{})
 	if err != nil {
 		return err
 	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	objects, err := metadata.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	return overview{Interface: clients, metadata: objects, own: cluster.own, only: *cluster.Namespace, now: time.Now()}.print(ctx, std.Out)
+	return overview{Reader: from, own: cluster.own, only: *cluster.Namespace, now: time.Now()}.print(ctx, std.Out)
 }
 
 // workloadIn returns the kind and the name in arguments such as "deploy/web" or "deploy web".
@@ -120,31 +111,23 @@ func statusOf(cluster *connection, arguments []string) (*status, error) {
 		return nil, err
 	}
 	found, err := cluster.client(rest.NoWarnings{})
-	key, reader := types.NamespacedName{Namespace: namespace, Name: name}, cluster.reader(found, false)
+	key, reader := types.NamespacedName{Namespace: namespace, Name: name}, cluster.reader(found)
 	return &status{Client: found, kind: kind, key: key, source: kind.Source(reader), disruption: reader.Disruption}, err
 }
 
 // follow reads the status every second and has it shown, until the update is over.
 func (s *status) follow(ctx context.Context, show func(sight) error) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
+	err := polling.PollUntilContextCancel(ctx, time.Second, true, func(context.Context) (bool, error) {
 		now, err := s.look(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return exitFailed
-		case err != nil:
-			return err
+		if err != nil {
+			return false, err
 		}
-		if err := show(now); err != nil || now.done {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return exitFailed
-		case <-tick.C:
-		}
+		return now.done, show(now)
+	})
+	if ctx.Err() != nil {
+		return exitFailed
 	}
+	return err
 }
 
 // read reads the workload with its revisions and pods.
