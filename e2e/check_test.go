@@ -189,7 +189,7 @@ var breakages = map[string]breakage{
 		check.Finding{Level: check.Error, About: "managers", Problem: "is scaled to 0", Remedy: "scale deployment stayput --replicas=2"}},
 	"an image that is missing": {[]string{deployment}, func(c *checkup) {
 		c.kubectl("", "set", "image", inOwn, deployment, "manager="+registry+"stayput:missing")
-	}, check.Finding{Level: check.Warning, About: "managers", Problem: "ImagePull", Remedy: "describe pods"}},
+	}, check.Finding{Level: check.Warning, About: "managers", Problem: "is not ready", Remedy: "describe pods"}},
 	"managers that a policy refuses": {[]string{deployment}, patches(deployment,
 		`{"spec":{"template":{"spec":{"hostNetwork":true}}}}`),
 		check.Finding{Level: check.Warning, About: "managers", Problem: "violates PodSecurity", Remedy: "mend what this says"}},

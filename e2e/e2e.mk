@@ -13,7 +13,7 @@ SCENARIOS := $(shell expr 3 '*' $$(nproc))
 .PHONY: plugin
 plugin: ## build kubectl's plugin, and the program that completes its arguments, into .cluster/bin
 	@go build -o $(BIN)/kubectl-stayput ./cmd/kubectl-stayput
-	@install cmd/kubectl-stayput/commands/kubectl_complete-stayput $(BIN)/
+	@install cmd/kubectl-stayput/kubectl_complete-stayput $(BIN)/
 
 .PHONY: e2e
 e2e: cluster install plugin $(if $(SHORT),,devices-build) ## the end-to-end suite; RUN=undo/half for some scenarios, SHORT=1 without scenarios that take long

@@ -20,15 +20,6 @@ type Effect struct {
 	InsteadOf string
 }
 
-// String returns the effect as one line, as in "drain: 30s (workload, instead of 5s of the namespace)".
-func (e Effect) String() string {
-	line := e.Name + ": " + e.Value + " (" + e.From
-	if e.InsteadOf != "" {
-		line += ", instead of " + e.InsteadOf
-	}
-	return line + ")"
-}
-
 // Effects returns the settings in annotations that count on a workload of that kind, in the order of Annotations.
 func (s Settings) Effects(kind string, workload map[string]string) []Effect {
 	var all []Effect

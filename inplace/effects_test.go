@@ -30,7 +30,7 @@ func TestEffects(t *testing.T) {
 		}
 		effects := SettingsOf(of(test.namespace), of(test.workload)).Effects("Deployment", of(test.workload))
 		at := slices.IndexFunc(effects, func(e Effect) bool { return e.Name == "drain" })
-		if got := effects[at].String(); got != test.want {
+		if got := line(effects[at]); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
@@ -48,7 +48,7 @@ func TestLocks(t *testing.T) {
 		settings := SettingsOf(map[string]string{AnnotationDrain: "5s", AnnotationLocked: list}, workload)
 		effects := settings.Effects("Deployment", workload)
 		at := slices.IndexFunc(effects, func(e Effect) bool { return e.Name == "drain" })
-		if got := effects[at].String(); got != want {
+		if got := line(effects[at]); got != want {
 			t.Errorf("%q locked: %s, want %s", list, got, want)
 		}
 		if locked := strings.Contains(list, "drain"); locked != (settings.Drain == 5*time.Second) {
@@ -100,8 +100,17 @@ func TestLabelEffects(t *testing.T) {
 		}
 		effects := LabelEffects(test.kind, &metav1.ObjectMeta{Labels: labels(test.namespace), Annotations: locks},
 			&metav1.ObjectMeta{Labels: labels(test.workload)})
-		if effects[0].String() != test.update || effects[1].String() != test.kinds {
+		if line(effects[0]) != test.update || line(effects[1]) != test.kinds {
 			t.Errorf("%+v: %v", test, effects)
 		}
 	}
+}
+
+// line returns the effect as one line, as in "drain: 30s (workload, instead of 5s of the namespace)".
+func line(e Effect) string {
+	line := e.Name + ": " + e.Value + " (" + e.From
+	if e.InsteadOf != "" {
+		line += ", instead of " + e.InsteadOf
+	}
+	return line + ")"
 }

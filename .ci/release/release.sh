@@ -129,7 +129,7 @@ archive() {
 	local os=$1 arch=$2 folder=$work/plugin-$1-$2 name=kubectl-stayput_$1_$2.tar.gz binary=kubectl-stayput
 	[[ $os != windows ]] || binary+=.exe
 	mkdir "$folder"
-	cp "$LEGAL"/* cmd/kubectl-stayput/commands/kubectl_complete-stayput "$folder/"
+	cp "$LEGAL"/* cmd/kubectl-stayput/kubectl_complete-stayput "$folder/"
 	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "$LDFLAGS" -o "$folder/$binary" ./cmd/kubectl-stayput
 	tar --create --gzip --owner 0 --group 0 --numeric-owner --sort name --mtime "@$(git log -1 --format=%ct)" --file "$OUT/$name" --directory "$folder" .
 	echo "$name"

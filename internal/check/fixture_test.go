@@ -294,12 +294,6 @@ func labelled(name, mode string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{inplace.LabelUpdate: mode}}}
 }
 
-// waiting returns the status of a pod whose container waits.
-func waiting(reason, message string) corev1.PodStatus {
-	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
-		{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}}
-}
-
 // untrue returns the status of a pod with a condition that is false.
 func untrue(kind corev1.PodConditionType, message string) corev1.PodStatus {
 	return corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: kind, Status: corev1.ConditionFalse, Message: message}}}

@@ -49,7 +49,7 @@ func (r *run) managers(ctx context.Context) (string, error) {
 			level, then = Error, ". Until one is, every update is native"
 		}
 		r.add(level, fmt.Sprintf("%d of %d managers are up to date and available: %s%s", running, wanted, r.whyUnavailable(ctx), then),
-			"mend what this says, or wait a minute and check again. Events say more: kubectl -n "+r.Namespace+" describe pods")
+			"mend what this says, or what the pods' events say (kubectl -n "+r.Namespace+" describe pods), or wait a minute and check again")
 	}
 	if !r.managersRun() {
 		return "", nil // without one, none can lead
@@ -70,26 +70,11 @@ func (r *run) whyUnavailable(ctx context.Context) string {
 		return err.Error()
 	}
 	for _, pod := range pods.Items {
-		if why := r.whyNotReady(ctx, &pod); why != "" {
-			return "pod " + pod.Name + " says: " + why
+		if !apps.IsTrue(&pod, corev1.PodReady) {
+			return "pod " + pod.Name + " is not ready" + r.failing(ctx, &pod)
 		}
 	}
 	return "their pods have just started, or are about to be created"
-}
-
-// whyNotReady returns an empty string if the pod is ready.
-func (r *run) whyNotReady(ctx context.Context, pod *corev1.Pod) string {
-	for _, container := range pod.Status.ContainerStatuses {
-		if waiting := container.State.Waiting; waiting != nil {
-			return strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")
-		}
-	}
-	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReady} {
-		if condition := apps.Condition(pod, kind); condition != nil && condition.Status == corev1.ConditionFalse {
-			return condition.Message + r.failing(ctx, pod)
-		}
-	}
-	return ""
 }
 
 // failing has the API server ask the manager which of its readiness checks fail. It returns an empty string if it is not answered: a

@@ -21,9 +21,8 @@ import (
 )
 
 const (
-	proofPatience = 12 * time.Second // for the policy, and then for the answer
-	proofPause    = 300 * time.Millisecond
-	// proofName is the name of the Deployment, and the value of a label by which everything can be found that a killed proof has left.
+	proofPatience = 20 * time.Second // for the policy and the answer
+	// proofName is what names begin with, and the value of a label by which everything can be found that a killed proof has left.
 	proofName  = "stayput-prove"
 	proofLabel = "app.kubernetes.io/name"
 )
@@ -31,9 +30,9 @@ const (
 // created finds the user in what the policy says.
 var created = regexp.MustCompile(`created by "([^"]+)"`)
 
-// proof is a Deployment in a namespace of its own, where a policy refuses its ReplicaSet and names the user who has created it, which an
-// event of the Deployment controller repeats. So there is no pod, no node is needed, and no image. One flag gives all native controllers
-// users of their own, so one controller is enough.
+// proof are Deployments in a namespace of their own, where a policy refuses their ReplicaSets and names the user who has created them, which
+// an event of the Deployment controller repeats. They have no pods, so that no node is needed, and no image. One flag gives all native
+// controllers users of their own, so one controller is enough.
 type proof struct {
 	*run
 	name string
@@ -60,25 +59,39 @@ func (r *run) prove(ctx context.Context) (says string, err error) {
 	return fmt.Sprintf("proved: they are users of their own, so Kubernetes %s on this platform is right for updates in place", r.version), nil
 }
 
-// user returns the user that the Deployment controller is; empty if it has not answered.
+// user returns the user that the Deployment controller is; empty if it has not answered. It creates one Deployment after the other, because
+// each API server takes a moment to know the policy.
 func (p *proof) user(ctx context.Context) (user string, err error) {
-	if err = p.create(ctx, p.cluster()...); err == nil {
-		err = p.inForce(ctx)
-	}
-	if err == nil {
-		labels := map[string]string{proofLabel: proofName}
-		err = p.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: proofName},
-			Spec: appsv1.DeploymentSpec{Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: probe(labels)}})
-	}
-	if err != nil {
+	if err := p.create(ctx, p.cluster()...); err != nil {
 		return "", err
 	}
-	return p.answer(ctx)
+	err = polling.PollUntilContextTimeout(ctx, time.Second, proofPatience, true, func(ctx context.Context) (bool, error) {
+		if err := p.Create(ctx, p.probe()); err != nil {
+			return false, err
+		}
+		var events corev1.EventList
+		err := p.List(ctx, &events, client.InNamespace(p.name))
+		for _, event := range events.Items {
+			p.last = event.Message
+			if match := created.FindStringSubmatch(event.Message); match != nil {
+				user = match[1]
+			}
+		}
+		return user != "", err
+	})
+	if polling.Interrupted(err) {
+		return "", ctx.Err()
+	}
+	return user, err
 }
 
-func probe(labels map[string]string) corev1.PodTemplateSpec {
-	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "proof", Image: "none.invalid/none:1"}}}}
+// probe returns a Deployment without pods.
+func (p *proof) probe() *appsv1.Deployment {
+	labels := map[string]string{proofLabel: proofName}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, GenerateName: proofName + "-"}, Spec: appsv1.DeploymentSpec{
+		Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "proof", Image: "none.invalid/none:1"}}}}}}
 }
 
 // cluster returns the namespace, and the policy with its binding.
@@ -111,41 +124,6 @@ func (p *proof) create(ctx context.Context, objects ...client.Object) error {
 		}
 	}
 	return nil
-}
-
-// inForce waits until the policy refuses a ReplicaSet in a dry run, and a moment longer for further API servers.
-func (p *proof) inForce(ctx context.Context) error {
-	var last error
-	err := polling.PollUntilContextTimeout(ctx, proofPause, proofPatience, true, func(ctx context.Context) (bool, error) {
-		labels := map[string]string{proofLabel: proofName}
-		last = p.Create(ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: proofName},
-			Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: probe(labels)}}, client.DryRunAll)
-		return last != nil && created.MatchString(last.Error()), nil
-	})
-	if err != nil {
-		return fmt.Errorf("the policy refuses no ReplicaSet, and the last one got this answer: %w", errors.Join(last, err))
-	}
-	time.Sleep(4 * proofPause)
-	return nil
-}
-
-// answer reads the events until one names the user. If patience is over before, it returns none.
-func (p *proof) answer(ctx context.Context) (user string, err error) {
-	err = polling.PollUntilContextTimeout(ctx, proofPause, proofPatience, true, func(ctx context.Context) (bool, error) {
-		var events corev1.EventList
-		err := p.List(ctx, &events, client.InNamespace(p.name))
-		for _, event := range events.Items {
-			p.last = event.Message
-			if match := created.FindStringSubmatch(event.Message); match != nil {
-				user = match[1]
-			}
-		}
-		return user != "", err
-	})
-	if polling.Interrupted(err) {
-		return "", ctx.Err()
-	}
-	return user, err
 }
 
 // clean deletes what was created, also after an interrupt: first the namespace, so that nothing is created without the policy.

@@ -2,8 +2,6 @@ package commands
 
 import (
 	"context"
-	_ "embed"
-	"fmt"
 	"strings"
 	"time"
 
@@ -13,34 +11,6 @@ import (
 
 	"github.com/stayput/stayput/internal/observe"
 )
-
-// kubectlScript is what kubectl runs to complete the arguments of its plugin.
-//
-//go:embed kubectl_complete-stayput
-var kubectlScript string
-
-// addCompletion adds cobra's own command completion, and to that the script for kubectl.
-func addCompletion(plugin *cobra.Command) {
-	plugin.InitDefaultCompletionCmd()
-	completion, _, err := plugin.Find([]string{"completion"})
-	if err != nil {
-		panic(err) // it has just been added
-	}
-	completion.Short = "Print a completion script for kubectl or a shell"
-	completion.AddCommand(&cobra.Command{
-		Use:   "kubectl",
-		Short: "Print the program by which kubectl completes the arguments of kubectl stayput",
-		Long: "Print the program by which kubectl completes the arguments of kubectl stayput.\n" +
-			"It needs the name kubectl_complete-stayput, and a place on the PATH. kubectl's own completion has to be set up for the shell.",
-		Example: "  kubectl stayput completion kubectl > /usr/local/bin/kubectl_complete-stayput\n" +
-			"  chmod +x /usr/local/bin/kubectl_complete-stayput",
-		Args: cobra.NoArgs,
-		RunE: func(kubectl *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(kubectl.OutOrStdout(), kubectlScript)
-			return err
-		},
-	})
-}
 
 // patience is how long a completion waits for the API server.
 const patience = 3 * time.Second

@@ -30,18 +30,9 @@ func TestCompletion(t *testing.T) {
 		"-n shop status secret/":   "",
 		"-n shop status secret ":   "",
 		"-n elsewhere status ":     "",
-		"completion k":             "kubectl # Print the program by which kubectl completes the arguments of kubectl stayput",
 	} {
 		if got := strings.Join(s.complete(strings.Split(typed, " ")...), " "); got != want {
 			t.Errorf("%q: got %q, want %q", typed, got, want)
 		}
-	}
-}
-
-// TestCompletionForKubectl checks that kubectl's script, as it is printed, has the plugin complete.
-func TestCompletionForKubectl(t *testing.T) {
-	said, code := serve(t, nil).run("completion", "kubectl")
-	if code != 0 || !strings.HasPrefix(said.out, "#!/bin/sh\n") || !strings.HasSuffix(said.out, "\nexec kubectl-stayput __complete \"$@\"\n") {
-		t.Errorf("exit code %d: %s", code, said)
 	}
 }

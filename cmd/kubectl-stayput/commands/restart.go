@@ -11,14 +11,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -107,11 +105,7 @@ func (f *restartFlags) restartWorkload(ctx context.Context, cluster *connection,
 
 // annotate writes the template, after a dry run.
 func (f *restartFlags) annotate(ctx context.Context, writer client.Client, before sight, said *warnings) error {
-	workload, at := &unstructured.Unstructured{}, time.Now().UTC().Format(time.RFC3339)
-	workload.SetGroupVersionKind(apps.KindOf(before.kind.Workload.Object()))
-	stored := before.rollout.Workload()
-	workload.SetNamespace(stored.GetNamespace())
-	workload.SetName(stored.GetName())
+	at, stored := time.Now().UTC().Format(time.RFC3339), before.rollout.Workload()
 	annotations := map[string]string{}
 	for _, container := range f.containers {
 		annotations[inplace.AnnotationRestartPrefix+container] = at
@@ -121,7 +115,8 @@ func (f *restartFlags) annotate(ctx context.Context, writer client.Client, befor
 	if err != nil {
 		return err
 	}
-	err = writer.Patch(ctx, workload.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
+	workload := stored.DeepCopyObject().(client.Object)
+	err = writer.Patch(ctx, workload, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
 	switch reasons := refusalOf(err); {
 	case len(reasons) > 0:
 		return fmt.Errorf("pods would be replaced, which %s forbids: %s", inplace.ModeInPlaceOnly, reasons)

@@ -61,7 +61,6 @@ func New(std streams) *cobra.Command {
 	cluster := connect(plugin.PersistentFlags())
 	plugin.AddCommand(newPlan(cluster, std), newStatus(cluster, std), newSettings(cluster, std), newPromote(cluster, std),
 		newRestart(cluster, std), newAudit(cluster, std), newCheck(cluster, std), newVersion(std))
-	addCompletion(plugin)
 	return plugin
 }
 

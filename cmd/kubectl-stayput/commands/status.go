@@ -18,7 +18,6 @@ import (
 
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/disruption"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/internal/observe"
 )
@@ -94,9 +93,7 @@ type status struct {
 	client.Client
 	kind   observe.Kind
 	key    types.NamespacedName
-	source observe.Source
-	// disruption reads the PodDisruptionBudgets and the pods of a namespace.
-	disruption func(ctx context.Context, namespace string) (disruption.Seen, error)
+	reader observe.Reader
 	// nodes are the nodes, as they were first read; nil as long as they have not been.
 	nodes []*corev1.Node
 }
@@ -111,8 +108,8 @@ func statusOf(cluster *connection, arguments []string) (*status, error) {
 		return nil, err
 	}
 	found, err := cluster.client(rest.NoWarnings{})
-	key, reader := types.NamespacedName{Namespace: namespace, Name: name}, cluster.reader(found)
-	return &status{Client: found, kind: kind, key: key, source: kind.Source(reader), disruption: reader.Disruption}, err
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	return &status{Client: found, kind: kind, key: key, reader: cluster.reader(found)}, err
 }
 
 // follow reads the status every second and has it shown, until the update is over.
@@ -132,7 +129,7 @@ func (s *status) follow(ctx context.Context, show func(sight) error) error {
 
 // read reads the workload with its revisions and pods.
 func (s *status) read(ctx context.Context) (engine.Rollout, error) {
-	rollout, err := s.source(ctx, s.key)
+	rollout, err := s.kind.Source(s.reader)(ctx, s.key)
 	if err == nil && rollout == nil {
 		err = fmt.Errorf("there is no %s %s", s.kind.Workload.Name, s.key)
 	}
@@ -162,7 +159,7 @@ func (s *status) addDisruption(ctx context.Context, seen *engine.Snapshot) (err 
 	if !seen.Settings.DisruptionBudgets {
 		return nil
 	}
-	seen.Disruption, err = s.disruption(ctx, s.key.Namespace)
+	seen.Disruption, err = s.reader.Disruption(ctx, s.key.Namespace)
 	return utilerrors.FilterOut(err, apierrors.IsForbidden)
 }
 
