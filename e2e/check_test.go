@@ -35,12 +35,12 @@ type checkup struct {
 
 // The objects that are broken, as kubectl names them.
 const (
-	inOwn       = "-n=" + ownNamespace
-	mutating    = "mutatingwebhookconfiguration/" + ownName
-	validating  = "validatingwebhookconfiguration/" + ownName
-	deployment  = "deployment/" + ownName
-	service     = "service/stayput-webhook"
-	marks       = "stayput-marks"
+	inOwn      = "-n=" + ownNamespace
+	mutating   = "mutatingwebhookconfiguration/" + ownName
+	validating = "validatingwebhookconfiguration/" + ownName
+	deployment = "deployment/" + ownName
+	service    = "service/stayput-webhook"
+	marks      = "stayput-marks"
 )
 
 // checks breaks the installation in many ways. Of each it expects the sentence that mends it. Before and afterwards nothing may be wrong.

@@ -16,7 +16,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// requested tests requests of one pod that containers restart: kubectl stayput restart pod/NAME.
+// requested tests requests of one pod that containers restart.
 func requested(t *testing.T) {
 	scenarios, atNight := map[string]func(*testing.T){"waits": requestWaits}, map[string]func(*testing.T){
 		"of two pods": requestsOfTwoPods,
@@ -36,16 +36,24 @@ func requested(t *testing.T) {
 
 // requestOfOnePod checks that the containers of one pod restart in the order given, in a pod that keeps its revision, and that nothing
 // else happens.
-func requestOfOnePod(t *testing.T, of kindOfWorkload) {
-	s := of.scenario(t, labelled)
-	of.create(s, withSide)
-	before := s.pods(of.name)
+func requestOfOnePod(t *testing.T, made kindOfWorkload) {
+	s := made.scenario(t, labelled)
+	made.create(s, withSide)
+	before := s.pods(made.name)
 	one := firstOf(before)
 	s.begin("one pod", noUpdates)
-	s.answers("", 0, []string{"pod/" + one.Name + ": restarts side, app", "restarted side="},
-		"restart", "pod/"+one.Name, "-c", "side", "-c", "app", "--timeout=1m")
-	s.restartedAlone(of.name, before, one)
-	s.rollout("status", of.name, "--timeout=1m")
+	s.asks(one, "side,app")
+	s.wait("both containers to restart", of(made.name, func(now workload) error {
+		for _, pod := range now.pods {
+			after := pod.UID == one.UID && startOf(pod, "side").After(startOf(one, "side")) && startOf(pod, "app").After(startOf(one, "app"))
+			if after && ready(pod) {
+				return nil
+			}
+		}
+		return errors.New("they have not restarted, or the pod is not Ready")
+	}))
+	s.restartedAlone(made.name, before, one)
+	s.rollout("status", made.name, "--timeout=1m")
 }
 
 // restartedAlone checks that side and app of that pod have restarted once, in that order, that the pod says so, and that no container of

@@ -1,5 +1,5 @@
 // Command kubectl-stayput is kubectl's plugin for Stayput. Its commands promote and restart write the partition of a workload, and
-// annotations of a workload or pod; check --prove creates a namespace and deletes it. The others change nothing. Package commands describes
+// annotations of a workload; check --prove creates a namespace and deletes it. The others change nothing. Package commands describes
 // its commands.
 package main
 

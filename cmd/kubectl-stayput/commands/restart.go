@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,12 +31,11 @@ type restartFlags struct {
 func newRestart(cluster *connection, std streams) *cobra.Command {
 	var asked restartFlags
 	restart := &cobra.Command{
-		Use:   "restart (deployment/NAME | daemonset/NAME | statefulset/NAME | pod/NAME) -c CONTAINER",
-		Short: "Restart containers in the running pods of a workload, or in one pod",
-		Long: "Restart containers and sidecars in the running pods of a workload, or in one pod, under your own right to patch it.\n" +
-			"In one pod they restart in the order given. In a workload each pod restarts all of them at once.\n" +
-			"Nothing is written if pods would be replaced. The exit code is 1 if a container does not restart, or not in time.",
-		Example:           "  kubectl stayput restart deployment/web -c app\n  kubectl stayput restart pod/web-74f68d5644-b2vkl -c app -c side",
+		Use:   "restart (deployment/NAME | daemonset/NAME | statefulset/NAME) -c CONTAINER",
+		Short: "Restart containers in the running pods of a workload",
+		Long: "Restart containers and sidecars in the running pods of a workload, under your own right to patch it. Each pod restarts all of\n" +
+			"them at once. Nothing is written if pods would be replaced. The exit code is 1 if a container does not restart, or not in time.",
+		Example:           "  kubectl stayput restart deployment/web -c app",
 		ValidArgsFunction: cluster.completeWorkload(),
 		RunE: func(restart *cobra.Command, arguments []string) error {
 			return asked.run(restart.Context(), cluster, arguments, std)
@@ -43,19 +43,9 @@ func newRestart(cluster *connection, std streams) *cobra.Command {
 	}
 	flags := restart.Flags()
 	flags.StringArrayVarP(&asked.containers, "container", "c", nil, "`name` of a container or sidecar; several times for several")
-	flags.DurationVar(&asked.timeout, "timeout", 10*time.Minute, "how long to wait, and in one pod how long until a container may begin")
+	flags.DurationVar(&asked.timeout, "timeout", 10*time.Minute, "how long to wait")
 	flags.BoolVar(&asked.wait, "wait", true, "wait until the containers have restarted and the pods are available")
 	return restart
-}
-
-func (f *restartFlags) run(ctx context.Context, cluster *connection, arguments []string, std streams) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	if pod, is := podIn(arguments); is {
-		return f.restartPod(ctx, cluster, pod, std.Out)
-	}
-	return f.restartWorkload(ctx, cluster, arguments, std)
 }
 
 func (f *restartFlags) check() error {
@@ -70,15 +60,11 @@ func (f *restartFlags) check() error {
 	return nil
 }
 
-// podIn returns the name of the pod in arguments such as "pod/web-x" or "pod web-x", and whether they name one.
-func podIn(arguments []string) (string, bool) {
-	called, name, _ := strings.Cut(strings.Join(arguments, "/"), "/")
-	is := slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(called)) && name != "" && !strings.Contains(name, "/")
-	return name, is
-}
-
-// restartWorkload writes the annotations by which the containers restart into the workload's template, if that restarts them in place.
-func (f *restartFlags) restartWorkload(ctx context.Context, cluster *connection, arguments []string, std streams) error {
+// run writes the annotations by which the containers restart into the workload's template, if that restarts them in place.
+func (f *restartFlags) run(ctx context.Context, cluster *connection, arguments []string, std streams) error {
+	if err := f.check(); err != nil {
+		return err
+	}
 	s, err := statusOf(cluster, arguments)
 	if err != nil {
 		return err
@@ -140,7 +126,7 @@ func (f *restartFlags) follow(ctx context.Context, s *status, before sight, out 
 		told.say("%s", now.update())
 		return nil
 	})
-	gone := before.goneIn(now)
+	gone := before.pods().Difference(now.pods()).Len()
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("not over after %s: %s%s", f.timeout, told.last, now.awaits())
@@ -152,19 +138,13 @@ func (f *restartFlags) follow(ctx context.Context, s *status, before sight, out 
 	return nil
 }
 
-// goneIn counts the pods that are not there any more.
-func (s sight) goneIn(now sight) int {
-	there := map[types.UID]bool{}
-	for _, each := range now.rollout.PodProgress() {
-		there[each.Pod.UID] = true
-	}
-	gone := 0
+// pods returns the UIDs of the pods.
+func (s sight) pods() sets.Set[types.UID] {
+	all := sets.New[types.UID]()
 	for _, each := range s.rollout.PodProgress() {
-		if !there[each.Pod.UID] {
-			gone++
-		}
+		all.Insert(each.Pod.UID)
 	}
-	return gone
+	return all
 }
 
 // lastEvent returns why the last update fell back, after a colon; empty if no event says so.

@@ -50,7 +50,7 @@ func New(std streams) *cobra.Command {
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl stayput"},
 		Short:       "Plan and follow updates made in running pods, and restart their containers",
 		Long: "Plan and follow updates made in running pods, and restart their containers. Only promote and restart change anything: the\n" +
-			"partition of the workload that you name, and annotations of the workload or pod. check --prove creates a namespace, and\n" +
+			"partition of the workload that you name, and annotations of it. check --prove creates a namespace, and\n" +
 			"deletes it again. The other commands read, or ask the API server in dry runs.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
