@@ -11,30 +11,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// output is how a result is printed: as text for people if it is empty, otherwise for programs as one of outputs. It is the value of a
-// flag.
+// output is how a result is printed: as text for people if it is empty, otherwise for programs as one of outputs.
 type output string
 
 var outputs = []string{"json", "yaml"}
 
 // register adds the flag -o.
 func (o *output) register(command *cobra.Command) {
-	command.Flags().VarP(o, "output", "o", strings.Join(outputs, " or ")+"; text if empty")
-}
-
-// String implements pflag.Value.
-func (o *output) String() string { return string(*o) }
-
-// Type implements pflag.Value.
-func (o *output) Type() string { return "format" }
-
-// Set implements pflag.Value.
-func (o *output) Set(format string) error {
-	if format != "" && !slices.Contains(outputs, format) {
-		return fmt.Errorf("unknown output %q; it is %s", format, strings.Join(outputs, " or "))
-	}
-	*o = output(format)
-	return nil
+	command.Flags().FuncP("output", "o", "the `format`, "+strings.Join(outputs, " or ")+"; text if empty", func(format string) error {
+		if format != "" && !slices.Contains(outputs, format) {
+			return fmt.Errorf("unknown output %q; it is %s", format, strings.Join(outputs, " or "))
+		}
+		*o = output(format)
+		return nil
+	})
 }
 
 // print prints the result, or lets text print it.
