@@ -1,9 +1,9 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,17 +23,9 @@ type applier struct {
 	client.Client
 	// schemas say how lists are merged. They come from the API server, so that they have its newest fields.
 	schemas openapi3.Root
-	// serverSide, force and manager are flags of kubectl apply.
+	// serverSide, force and manager are flags of kubectl apply. Without a manager, it is kubectl's own.
 	serverSide, force bool
 	manager           string
-}
-
-// managerOf returns the field manager of the flags, or otherwise, which is kubectl's own, if the flags have none.
-func (a applier) managerOf(otherwise string) client.FieldOwner {
-	if a.manager != "" {
-		return client.FieldOwner(a.manager)
-	}
-	return client.FieldOwner(otherwise)
 }
 
 // apply returns the object as it is stored, nil if it does not exist yet, and as it would be stored.
@@ -55,22 +47,17 @@ func (a applier) apply(ctx context.Context, wanted *unstructured.Unstructured) (
 		return stored, nil, err
 	}
 	err = a.Patch(ctx, applied, client.RawPatch(types.StrategicMergePatchType, patch),
-		client.DryRunAll, a.managerOf("kubectl-client-side-apply"), strictly)
+		client.DryRunAll, client.FieldOwner(cmp.Or(a.manager, "kubectl-client-side-apply")), strictly)
 	return stored, applied, err
 }
 
 // strictly has the API server refuse fields that it does not know, as kubectl does.
 const strictly = client.FieldValidation(metav1.FieldValidationStrict)
 
-// create asks the API server about a new object. If the object's namespace is new as well, the API server answers "not found"; create
-// ignores that.
+// create asks the API server about a new object. What it does not find is a namespace that is new as well.
 func (a applier) create(ctx context.Context, wanted *unstructured.Unstructured) error {
-	err := a.Create(ctx, wanted.DeepCopy(), client.DryRunAll, a.managerOf("kubectl"), strictly)
-	var status apierrors.APIStatus
-	if apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces" {
-		return nil
-	}
-	return err
+	err := a.Create(ctx, wanted.DeepCopy(), client.DryRunAll, client.FieldOwner(cmp.Or(a.manager, "kubectl")), strictly)
+	return client.IgnoreNotFound(err)
 }
 
 func (a applier) applyServerSide(ctx context.Context, wanted, applied *unstructured.Unstructured) error {
@@ -78,7 +65,7 @@ func (a applier) applyServerSide(ctx context.Context, wanted, applied *unstructu
 	if err != nil {
 		return err
 	}
-	options := []client.PatchOption{client.DryRunAll, a.managerOf("kubectl"), strictly}
+	options := []client.PatchOption{client.DryRunAll, client.FieldOwner(cmp.Or(a.manager, "kubectl")), strictly}
 	if a.force {
 		options = append(options, client.ForceOwnership)
 	}

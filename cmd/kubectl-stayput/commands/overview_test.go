@@ -25,7 +25,8 @@ func told(t *testing.T, objects ...runtime.Object) string {
 	t.Helper()
 	var out bytes.Buffer
 	byReason := func(object client.Object) []string { return []string{object.(*corev1.Event).Reason} }
-	from := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithIndex(&corev1.Event{}, "reason", byReason).WithRuntimeObjects(objects...).Build()
+	from := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithIndex(&corev1.Event{}, "reason", byReason).
+		WithRuntimeObjects(objects...).Build()
 	if err := (overview{Reader: from, own: "stayput-system", now: now}).print(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
