@@ -155,7 +155,7 @@ func addComponents(
 	hold := observe.Hold{Reader: m.GetCache(), Namespace: o.namespace}
 	cached, live := o.reader(m.GetCache()), o.reader(m.GetAPIReader())
 	cached.Form, live.Form = keep, keep
-	cached.Stores, cached.Whole, cached.Hold, live.Hold = stores, observe.NewWhole(m.GetAPIReader()), hold, hold
+	cached.Stores, cached.Hold, live.Hold = stores, hold, hold
 	if cached.Waiter, err = waitImage(ctx, m.GetAPIReader(), o.namespace); err != nil {
 		return err
 	}

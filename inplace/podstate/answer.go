@@ -24,7 +24,7 @@ import (
 const (
 	answersRestarted = "restarted "
 	answersRefused   = "refused "
-	// AnswersWaiting begins the answer of a request that waits. The policy for Stayput's own power, and outlines in its cache, know it.
+	// AnswersWaiting begins the answer of a request that waits. The policy for Stayput's own power knows it.
 	AnswersWaiting = "waiting "
 )
 

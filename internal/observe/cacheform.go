@@ -11,21 +11,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // CacheForm decides what a cache keeps of the objects it watches. Its methods App, Pod and Namespace are the cache's
 // transforms (client-go/tools/cache, TransformFunc).
 //
 // A user may fill a namespace with objects. That must not fill the memory of the manager, which all namespaces share.
-// So the cache keeps workloads and their revisions whole only in namespaces where they may be managed, and keeps no
+// So the cache keeps workloads, their revisions and pods whole only in namespaces where they may be managed, and keeps no
 // large object whole. It keeps the other objects as outlines. A Reader with Stores reads from the API server what the
-// cache has as an outline. So what CacheForm knows of namespaces need not always be right.
+// cache has as an outline, and CacheForm remembers it. So what CacheForm knows of namespaces need not always be right.
 type CacheForm struct {
 	excluded Excluded
+	// live reads the API server itself.
+	live client.Reader
 
 	lock    sync.RWMutex
 	managed map[string]bool
-	// kept has, by namespace, the objects that are kept whole, and all is the size of all of them.
+	// kept has, by namespace, the objects that are in memory whole, and all is the size of all of them.
 	kept map[string]*share
 	all  int
 	// largest has, by namespace, the size as it was sent of the largest pod that was seen, if that was large.
@@ -33,24 +37,31 @@ type CacheForm struct {
 }
 
 const (
-	// mostKept bounds the total size of the objects of one namespace that are kept whole. It is several times the size of
+	// mostKept bounds the total size of the objects of one namespace that are in memory whole. It is several times the size of
 	// thousands of pods.
 	mostKept = 128 << 20
-	// mostOfAll bounds the size of the objects of all namespaces that are kept whole. A container has 1 GiB. Namespaces without
-	// the label get half of it together.
+	// mostOfAll bounds the size of the objects of all namespaces that are in memory whole. A container has 1 GiB.
 	mostOfAll = 384 << 20
 )
 
 // share is the part of the memory that one namespace has.
 type share struct {
 	size int // of all objects
-	of   map[types.UID]int
+	of   map[types.UID]held
+}
+
+// held is an object that is in memory whole.
+type held struct {
+	size int
+	// read is the object as the API server has sent it, if the cache has only its outline.
+	read client.Object
 }
 
 // NewCacheForm returns a CacheForm that knows which namespaces have Stayput's label now. Otherwise the cache would keep
 // only outlines of all objects that it lists before their namespace.
 func NewCacheForm(ctx context.Context, live Reader) (*CacheForm, error) {
-	k := &CacheForm{excluded: live.ExcludedNamespaces, managed: map[string]bool{}, kept: map[string]*share{}, largest: map[string]int{}}
+	k := &CacheForm{excluded: live.ExcludedNamespaces, live: live.Reader,
+		managed: map[string]bool{}, kept: map[string]*share{}, largest: map[string]int{}}
 	var list corev1.NamespaceList
 	if err := live.List(ctx, &list, client.HasLabels{inplace.LabelUpdate}); err != nil {
 		return nil, fmt.Errorf("list labelled namespaces: %w", err)
@@ -99,7 +110,8 @@ func (k *CacheForm) App(object any) (any, error) {
 	return k.keep(app, !foreign && k.manages(app.GetNamespace())), nil
 }
 
-// Pod transforms a pod. It keeps pods of all namespaces, because updates fall back where the label is removed.
+// Pod transforms a pod. It keeps pods whole on which Stayput has left something to do, in whatever namespace: updates fall back where the
+// label is removed.
 func (k *CacheForm) Pod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -110,7 +122,8 @@ func (k *CacheForm) Pod(object any) (any, error) {
 		k.forget(pod)
 		return outlineOfPod(pod, sizeOf(pod)), nil
 	}
-	return k.keep(pod, true), nil
+	touched := readiness.HasMarks(pod) || podstate.IsPrePullPod(pod) || podstate.MayAnswer(pod, inplace.ModeNone)
+	return k.keep(pod, touched || k.manages(pod.Namespace)), nil
 }
 
 // measure notes the size of a pod. A namespace that had a large pod is taken for one that has, as long as it exists.
@@ -134,35 +147,71 @@ func (k *CacheForm) largestPod(namespace string) int {
 	return k.largest[namespace]
 }
 
+// keep returns the object, or its outline. An outline stays one: client-go transforms twice what it lists as a stream.
 func (k *CacheForm) keep(object client.Object, wanted bool) client.Object {
+	if _, isOutline := outlineSize(object); isOutline {
+		return object
+	}
 	trim(object)
 	k.forget(object)
-	if size := sizeOf(object); !wanted || size > large || !k.fits(object, size) {
+	if size := sizeOf(object); !wanted || size > large || !k.hold(object, held{size: size}) {
 		return outlineOf(object, size)
 	}
 	return object
 }
 
-// fits reports whether the object can be kept whole beside the other objects of its namespace, and of all namespaces. If
-// so, it counts the object.
-func (k *CacheForm) fits(object client.Object, size int) bool {
+// recall returns the whole object for an outline; nil if it was not read, or if its version is not that of the outline.
+func (k *CacheForm) recall(outline client.Object) client.Object {
+	k.lock.RLock()
+	defer k.lock.RUnlock()
+	of := k.kept[outline.GetNamespace()]
+	if of == nil {
+		return nil
+	}
+	read := of.of[outline.GetUID()].read
+	if read == nil || read.GetResourceVersion() != outline.GetResourceVersion() {
+		return nil
+	}
+	return read
+}
+
+// remember holds an object of which the cache has only the outline, if it fits, until the cache gets another version.
+func (k *CacheForm) remember(read client.Object) {
+	k.forget(read)
+	k.hold(read, held{sizeOf(read), read})
+}
+
+// room returns how much more of the namespace can be in memory whole. The caller has the lock.
+func (k *CacheForm) room(namespace string) int {
+	used := 0
+	if of := k.kept[namespace]; of != nil {
+		used = of.size
+	}
+	return min(mostKept-used, mostOfAll-k.all)
+}
+
+// fits reports whether as much more of the namespace can be in memory whole.
+func (k *CacheForm) fits(namespace string, size int) bool {
+	k.lock.RLock()
+	defer k.lock.RUnlock()
+	return size <= k.room(namespace)
+}
+
+// hold counts the object, if it can be in memory whole beside the other objects of its namespace, and of all namespaces.
+func (k *CacheForm) hold(object client.Object, one held) bool {
 	k.lock.Lock()
 	defer k.lock.Unlock()
-	of := k.kept[object.GetNamespace()]
-	if of == nil {
-		of = &share{of: map[types.UID]int{}}
-		k.kept[object.GetNamespace()] = of
-	}
-	most := mostOfAll
-	if !k.managed[object.GetNamespace()] {
-		most /= 2
-	}
-	if of.size+size > mostKept || k.all+size > most {
+	if one.size > k.room(object.GetNamespace()) {
 		return false
 	}
-	of.of[object.GetUID()] = size
-	of.size += size
-	k.all += size
+	of := k.kept[object.GetNamespace()]
+	if of == nil {
+		of = &share{of: map[types.UID]held{}}
+		k.kept[object.GetNamespace()] = of
+	}
+	of.of[object.GetUID()] = one
+	of.size += one.size
+	k.all += one.size
 	return true
 }
 
@@ -174,7 +223,7 @@ func (k *CacheForm) forget(object client.Object) {
 	if of == nil {
 		return
 	}
-	size := of.of[object.GetUID()]
+	size := of.of[object.GetUID()].size
 	of.size -= size
 	k.all -= size
 	if delete(of.of, object.GetUID()); len(of.of) == 0 {
@@ -194,5 +243,9 @@ func (k *CacheForm) OnDelete(object any) {
 		k.lock.Lock()
 		defer k.lock.Unlock()
 		delete(k.largest, namespace.Name)
+		if left := k.kept[namespace.Name]; left != nil { // what was read while it was deleted
+			k.all -= left.size
+			delete(k.kept, namespace.Name)
+		}
 	}
 }

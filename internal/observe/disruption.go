@@ -61,11 +61,19 @@ func (r Reader) DisruptionBudgets(ctx context.Context, namespace string) ([]*pol
 	return budgets, nil
 }
 
-// NamespacePods returns all pods of the namespace. With Stores they are the cache's own objects, some of them outlines: an
-// outline has few labels, so such a pod may count as one that no PodDisruptionBudget selects.
+// NamespacePods returns all pods of the namespace. With Stores they are the cache's own objects. If they are too large together, some are
+// outlines: an outline has few labels, so such a pod may count as one that no PodDisruptionBudget selects.
 func (r Reader) NamespacePods(ctx context.Context, namespace string) ([]*corev1.Pod, error) {
 	if r.Stores.present() {
-		return r.Stores.pods.by(toolscache.NamespaceIndex, namespace)
+		pods, err := r.Stores.pods.by(toolscache.NamespaceIndex, namespace)
+		if err != nil {
+			return nil, err
+		}
+		whole, _, err := wholes(ctx, r, pods, func(live Reader) ([]*corev1.Pod, load, error) {
+			all, err := live.NamespacePods(ctx, namespace)
+			return all, load{}, err
+		})
+		return whole, err
 	}
 	pods, _, err := list(ctx, r, &corev1.PodList{}, func(*corev1.Pod) bool { return true }, client.InNamespace(namespace))
 	if err != nil {

@@ -8,12 +8,13 @@
 //
 // Every manager watches the whole cluster, and any user may fill a namespace. So the cache keeps little:
 //
-//   - It keeps outlines (outline.go) of workloads and revisions in namespaces without the label, of every object above
+//   - It keeps outlines (outline.go) of workloads, revisions and pods in namespaces without the label, of every object above
 //     64 KiB, of what exceeds a namespace's share of 128 MiB, and of what exceeds 384 MiB of all namespaces
-//     (cacheform.go). Sizes are those in memory (size.go). Whole reads what a plan needs of an
-//     outline from the API server, and remembers it as long as the outline stays the same (whole.go). So nothing depends
-//     on what the cache knew of a label when an object came.
-//   - It trims pods to about 5 KiB each (BenchmarkCachedPods in cmd/stayput): names of variables without their values, no
+//     (cacheform.go). Sizes are those in memory (size.go). What a plan needs of an outline is read from the API server,
+//     and remembered as long as the outline stays the same, within the same share (whole.go). So nothing depends
+//     on what the cache knew of a label when an object came. An outline of a pod takes 1.4 KiB (BenchmarkCachedPods in
+//     cmd/stayput): 1.2 KiB are the empty type.
+//   - It trims pods to about 2.7 KiB each, where templates are shared: names of variables without their values, no
 //     volumes but images and claims, no annotations that Stayput does not read, and of containers which ones run and since when.
 //     Maps and lists are copied to their exact size, and a text that all pods of a template share is there once. The pod
 //     that a dry run returns is trimmed in the same way (Compared).
@@ -31,7 +32,7 @@
 //     pod with more is never read;
 //   - at most 256 KiB and 20,000 elements of lists and objects in a template;
 //   - at most 250 revisions, and 8 MiB of them;
-//   - at most 8 MiB of pods of which the cache has only outlines (whole.go).
+//   - at most 8 MiB of pods that are large, or that have no room in the cache (whole.go).
 //
 // Webhooks stop listing where it is too much. Of EndpointSlices and Services no more than 50,000 endpoints are listed
 // (endpoints.go). In a namespace with more, containers restart as late as if the slices could not be read.

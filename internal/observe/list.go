@@ -71,6 +71,7 @@ func owned[T any, P object[T]](
 	if err != nil || len(controllers) == 0 {
 		return nil, load{}, err
 	}
+	every := func(r Reader) ([]P, load, error) { return owned[T, P](ctx, r, empty, of, controllers, options...) }
 	var found []P
 	var all load
 	for _, selection := range selections {
@@ -82,7 +83,7 @@ func owned[T any, P object[T]](
 		found, all = append(found, items...), listed
 	}
 	if r.Stores.present() {
-		return wholes[T](ctx, r, found)
+		return wholes(ctx, r, found, every)
 	}
 	return found, all, nil
 }
@@ -96,7 +97,7 @@ func (r Reader) podsOf(
 	if err != nil || !r.Stores.present() {
 		return pods, all, err
 	}
-	return wholes(ctx, r, pods)
+	return wholes(ctx, r, pods, func(live Reader) ([]*corev1.Pod, load, error) { return live.outlines(ctx, of, controllers) })
 }
 
 // LivePodsOf returns how many live pods the ReplicaSet controls.

@@ -10,25 +10,26 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/podstate"
-	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // An outline stands for an object that is too large to be kept, or of which Stayput probably needs no more than what it
 // belongs to. It has the object's identity, its controller, Stayput's marks, and the numbers of replicas.
 
+// annotationOutline is on each outline in the cache. Its value is the size of the object (sizeOf). No user can set it: each process has
+// another one. annotationCrowded is on the outline of a pod that is apps.Crowded. Its value says with what.
+var (
+	annotationOutline = "stayput.dev/outline-" + string(uuid.NewUUID())
+	annotationCrowded = annotationOutline + "-crowded"
+)
+
 const (
-	// annotationOutline is on each outline in the cache. Its value is the size of the object (sizeOf). No other object in the cache
-	// has it: trim deletes the annotation if a user has set it.
-	annotationOutline = "stayput.dev/outline"
-	// annotationCrowded is on the outline of a pod that is apps.Crowded. Its value says with what.
-	annotationCrowded = "stayput.dev/outline-crowded"
 	// large is the size above which an object is kept as an outline. Templates and trimmed pods take a few KiB.
 	large = 64 << 10
 	// longestReference bounds the text of an owner reference. The API server only requires that the text is not empty.
@@ -62,25 +63,15 @@ func outlineOf(object client.Object, size int) client.Object {
 	return object
 }
 
-// outlineOfPod returns an outline that says whether the pod is out of service, and whether its request waits for an answer.
-// If the pod is out of service, the outline has what is needed to put it back, but not before the pod itself may go back.
-// It has all conditions then, because patches address conditions by their index.
+// outlineOfPod returns an outline that also says where the pod is, and whether it has ended. Pods of a template share what is the same.
 func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	form := &corev1.Pod{ObjectMeta: outlineMeta(pod, size)}
 	if with := apps.Crowded(pod); with != "" {
 		form.Annotations[annotationCrowded] = with
 	}
-	if podstate.MayAnswer(pod, inplace.ModeNone) {
-		form.Annotations[inplace.AnnotationRestarted] = podstate.AnswersWaiting
-	}
-	form.Spec.NodeName, form.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
-	if readiness.Out(pod) && !isCrowded(pod) {
-		if mark, has := pod.Annotations[inplace.AnnotationMove]; has {
-			form.Annotations[inplace.AnnotationMove] = mark
-		}
-		form.Spec.ReadinessGates, form.Status.Conditions = pod.Spec.ReadinessGates, pod.Status.Conditions
-		form.Status.ObservedGeneration = pod.Status.ObservedGeneration
-	}
+	form.Namespace, form.Labels, form.Annotations = Shared(form.Namespace), sharedLabels(form.Labels), sharedLabels(form.Annotations)
+	form.OwnerReferences = sharedList(&ofOwners, form.OwnerReferences)
+	form.Spec.NodeName, form.Status.Phase = Shared(pod.Spec.NodeName), corev1.PodPhase(Shared(string(pod.Status.Phase)))
 	return form
 }
 
@@ -136,8 +127,6 @@ func Compared(pod *corev1.Pod) (*corev1.Pod, string) {
 // its index. It never turns an existing map or list into a missing one.
 func trim(object client.Object) {
 	object.SetManagedFields(nil)
-	delete(object.GetAnnotations(), annotationOutline)
-	delete(object.GetAnnotations(), annotationCrowded)
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.Labels = sharedLabels(entries(pod.Labels, func(string) bool { return true }))
 		pod.Annotations = entries(pod.Annotations, readsAnnotation)

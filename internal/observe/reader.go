@@ -28,10 +28,8 @@ type Reader struct {
 	// and CacheForm's methods must be the cache's transforms. A Reader of anything else has no Stores. It lists by the
 	// workload's label selector, because the API server has no index by controller.
 	Stores *Stores
-	// Whole reads the objects of which the cache has only outlines. It is required with Stores. Get and List are the
-	// cache's own methods, and return the outlines.
-	Whole *Whole
-	// Form knows how large pods are; it may be nil.
+	// Form has read the objects of which the cache has only outlines, and knows how large pods are. It is required with
+	// Stores. Get and List are the cache's own methods, and return the outlines.
 	Form *CacheForm
 	// Waiter is what pre-pull pods run.
 	Waiter prepull.WaitImage
@@ -152,5 +150,9 @@ func (r Reader) find(ctx context.Context, key types.NamespacedName, found client
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", kindOf(found), key, err)
 	}
-	return r.whole(ctx, found)
+	whole, err := r.whole(ctx, found)
+	if whole != nil && whole != found {
+		whole = copyOf(whole)
+	}
+	return whole, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,69 +14,31 @@ import (
 
 const (
 	// mostRead bounds the size of the revisions of one rollout. It also bounds the size of those of its pods that are read
-	// because the cache has only outlines of them.
+	// because the cache has only outlines of them, and which it has no room to remember.
 	mostRead = 8 << 20
 	// mostRevisions bounds how many revisions a rollout may have, because pods are read revision by revision.
 	mostRevisions = 250
-	// mostRemembered bounds the size of the objects that Whole remembers.
-	mostRemembered = 32 << 20
+	// mostOneByOne is how many objects are read one by one. More are listed, in pages.
+	mostOneByOne = 8
 )
 
-// Whole reads from the API server the objects of which a cache has only outlines. It remembers them, so that not every
-// plan reads them again.
-type Whole struct {
-	live client.Reader
-
-	lock  sync.Mutex
-	known map[types.UID]client.Object
-	size  int
-}
-
-// NewWhole returns a Whole for a reader of the API server itself.
-func NewWhole(live client.Reader) *Whole {
-	return &Whole{live: live, known: map[types.UID]client.Object{}}
-}
-
-// recall returns the remembered object. It returns nil if there is none, or if its version is not that of the outline.
-func (w *Whole) recall(form client.Object) client.Object {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	known := w.known[form.GetUID()]
-	if known == nil || known.GetResourceVersion() != form.GetResourceVersion() {
-		return nil
-	}
-	return known
-}
-
-// remember remembers the object. If that is too much, it forgets all other objects.
-func (w *Whole) remember(object client.Object, size int) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	if w.size += size; w.size > mostRemembered {
-		clear(w.known)
-		w.size = size
-	}
-	w.known[object.GetUID()] = object
-}
-
-// whole returns the whole object for an outline, and any other object itself. It returns nil if the whole object is
-// gone.
+// whole returns the whole object for an outline, and any other object itself. It returns nil if the whole object is gone. Callers must not
+// change the result.
 func (r Reader) whole(ctx context.Context, found client.Object) (client.Object, error) {
-	size, isOutline := outlineSize(found)
-	if !r.Stores.present() || !isOutline {
+	if _, isOutline := outlineSize(found); !isOutline || !r.Stores.present() {
 		return found, nil
 	}
-	if known := r.Whole.recall(found); known != nil {
-		return copyOf(known), nil
+	if known := r.Form.recall(found); known != nil {
+		return known, nil
 	}
-	live, empty := Reader{Reader: r.Whole.live}, reflect.New(reflect.TypeOf(found).Elem()).Interface().(client.Object)
+	live, empty := Reader{Reader: r.Form.live}, reflect.New(reflect.TypeOf(found).Elem()).Interface().(client.Object)
 	current, err := live.find(ctx, client.ObjectKeyFromObject(found), empty)
 	if current == nil || err != nil {
 		return nil, err
 	}
 	trim(current)
-	r.Whole.remember(current, size)
-	return copyOf(current), nil
+	r.Form.remember(current)
+	return current, nil
 }
 
 func copyOf(original client.Object) client.Object { return original.DeepCopyObject().(client.Object) }
@@ -85,7 +46,7 @@ func copyOf(original client.Object) client.Object { return original.DeepCopyObje
 // load is how many revisions and pods there are of one rollout, and how large they are. If it is too much, large
 // objects are kept as outlines, and the rollout is left to the native controller.
 type load struct {
-	// text is the size of all revisions, and of those pods that are large or outlines.
+	// text is the size of all revisions, and of those pods that are large or cannot be remembered.
 	text      int
 	revisions int
 	// crowded is a clause about a pod that is apps.Crowded; "" if there is no such pod.
@@ -93,13 +54,13 @@ type load struct {
 }
 
 // add counts an object of that size.
-func (l *load) add(object client.Object, size int, isOutline bool) {
+func (l *load) add(object client.Object, size int) {
 	l.crowded = cmp.Or(l.crowded, crowded(object))
 	_, isPod := object.(*corev1.Pod)
 	if !isPod {
 		l.revisions++
 	}
-	if !isPod || isOutline || size > large {
+	if !isPod || size > large {
 		l.text += size
 	}
 }
@@ -123,37 +84,39 @@ func (l load) unread() string {
 func take[T any, P object[T]](found P, all *load) P {
 	if pod, is := client.Object(found).(*corev1.Pod); is && isCrowded(pod) {
 		form := client.Object(outlineOfPod(pod, sizeOf(pod)))
-		all.add(form, sizeOf(pod), true)
+		all.add(form, sizeOf(pod))
 		outline, _ := form.(P) // it is of the same type
 		return outline
 	}
 	trim(found)
 	size := sizeOf(found)
-	all.add(found, size, false)
+	all.add(found, size)
 	if form, ok := outlineOf(found, size).(P); ok && size > large && all.unread() != "" {
 		return form
 	}
 	return found
 }
 
-// wholes returns the objects, with whole objects in place of outlines if that is not too much, and how much it is.
-func wholes[T any, P object[T]](ctx context.Context, r Reader, found []P) ([]P, load, error) {
-	var all load
-	outlines := false
-	for _, each := range found {
-		size, isOutline := outlineSize(each)
-		if _, isPod := client.Object(each).(*corev1.Pod); !isOutline && !isPod {
-			size = sizeOf(each)
-		}
-		all.add(each, size, isOutline)
-		outlines = outlines || isOutline
-	}
-	if !outlines || all.unread() != "" {
+// wholes returns the objects, with whole objects in place of outlines if that is not too much, and how much it is. Every lists the same
+// objects at the API server, in pages: where a namespace has just got its label, the cache has outlines of all.
+func wholes[T any, P object[T]](ctx context.Context, r Reader, found []P, every func(Reader) ([]P, load, error)) ([]P, load, error) {
+	all, unknown, outlines := measure(r, found)
+	if outlines == 0 || all.unread() != "" {
 		return found, all, nil
+	}
+	listed := map[types.UID]P{}
+	if unknown > mostOneByOne {
+		current, much, err := every(Reader{Reader: r.Form.live, Form: r.Form})
+		if err != nil || much.unread() != "" {
+			return found, much, err
+		}
+		for _, each := range current {
+			listed[each.GetUID()] = each
+		}
 	}
 	var read []P
 	for _, each := range found {
-		current, err := as[P](r.whole(ctx, each))
+		current, err := wholeOf(ctx, r, each, listed)
 		if err != nil {
 			return nil, all, err
 		}
@@ -162,6 +125,42 @@ func wholes[T any, P object[T]](ctx context.Context, r Reader, found []P) ([]P, 
 		}
 	}
 	return read, all, nil
+}
+
+// wholeOf returns the whole object, which may have been listed.
+func wholeOf[T any, P object[T]](ctx context.Context, r Reader, found P, listed map[types.UID]P) (P, error) {
+	current := listed[found.GetUID()]
+	if current == nil {
+		return as[P](r.whole(ctx, found))
+	}
+	if _, isOutline := outlineSize(found); isOutline {
+		r.Form.remember(current)
+	}
+	return current, nil
+}
+
+// measure returns how much these objects are. Of small ones only those count that have to be read, and that cannot be remembered. It also
+// returns how many outlines there are, and how many of these have to be read.
+func measure[T any, P object[T]](r Reader, found []P) (all load, unknown, outlines int) {
+	small := 0
+	for _, each := range found {
+		size, isOutline := outlineSize(each)
+		if _, isPod := client.Object(each).(*corev1.Pod); !isOutline && !isPod {
+			size = sizeOf(each)
+		}
+		all.add(each, size)
+		if !isOutline {
+			continue
+		}
+		if outlines++; r.Form.recall(each) == nil {
+			unknown++
+			small += min(size, large)
+		}
+	}
+	if unknown > 0 && !r.Form.fits(found[0].GetNamespace(), small) {
+		all.text += small
+	}
+	return all, unknown, outlines
 }
 
 // controllerOf returns the UID of the object's controller; "" if it has none.
