@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +57,9 @@ func (c *cluster) setBudget(change func(*policyv1.PodDisruptionBudget)) {
 }
 
 // TestReconcileRespectsBudgets: a PodDisruptionBudget that allows no disruption holds the update, and one that does lets it go on.
-func TestReconcileRespectsBudgets(t *testing.T) {
+func TestReconcileRespectsBudgets(t *testing.T) { synctest.Test(t, respectsBudgets) }
+
+func respectsBudgets(t *testing.T) {
 	c := protected(t, 3)
 	r := c.budgeting(c.Observer(), c.Observer())
 	c.start(r)
@@ -64,6 +68,10 @@ func TestReconcileRespectsBudgets(t *testing.T) {
 		t.Fatalf("%v are out of service, requeued after %s", c.outPods(), result.RequeueAfter)
 	}
 	c.setBudget(func(b *policyv1.PodDisruptionBudget) { b.Status.DesiredHealthy, b.Status.DisruptionsAllowed = 2, 1 })
+	if c.reconcile(r); len(c.outPods()) > 0 {
+		t.Fatalf("a new leader takes %v out of service", c.outPods())
+	}
+	time.Sleep(5 * time.Second)
 	if c.reconcile(r); len(c.outPods()) != 1 {
 		t.Fatalf("%v are out of service, want one", c.outPods())
 	}
@@ -73,7 +81,9 @@ func TestReconcileRespectsBudgets(t *testing.T) {
 }
 
 // TestEvictionBeforeAPodIsTaken: an eviction that was granted after the plan was made takes the allowance.
-func TestEvictionBeforeAPodIsTaken(t *testing.T) {
+func TestEvictionBeforeAPodIsTaken(t *testing.T) { synctest.Test(t, evictionBeforeAPodIsTaken) }
+
+func evictionBeforeAPodIsTaken(t *testing.T) {
 	c := protected(t, 2)
 	frozen, err := c.Observer().DisruptionBudgets(t.Context(), fixture.Web.Namespace)
 	if err != nil {
@@ -83,6 +93,7 @@ func TestEvictionBeforeAPodIsTaken(t *testing.T) {
 	r.broker = &allowance.Broker{Cached: behind{c.Observer(), frozen}, Live: c.Observer()}
 	c.start(r)
 	c.reconcile(r)
+	time.Sleep(5 * time.Second)
 	c.setBudget(func(b *policyv1.PodDisruptionBudget) {
 		b.Status.DisruptionsAllowed, b.Status.DisruptedPods = 0, map[string]metav1.Time{"web-old-2": metav1.Now()}
 	})

@@ -41,7 +41,7 @@ type Broker struct {
 	reserved reservations
 	line     line
 	// namespaces have locks of their own, which are taken first: counting takes long where pods and PodDisruptionBudgets are many.
-	namespaces map[string]*namespace
+	namespaces sync.Map
 }
 
 // See has the snapshot of a workload say what limits and PodDisruptionBudgets leave for it.
@@ -119,11 +119,9 @@ func (b *Broker) reserve(ctx context.Context, rollout engine.Rollout, todo []ste
 	if err != nil {
 		return nil, nil, err
 	}
-	there := b.lockOf(rollout.Workload().GetNamespace())
-	defer there.Unlock()
-	if err := b.catchUp(ctx, rollout, there, budgets); err != nil {
-		return nil, nil, err
-	}
+	there, _ := b.namespaces.LoadOrStore(rollout.Workload().GetNamespace(), &sync.Mutex{})
+	there.(*sync.Mutex).Lock()
+	defer there.(*sync.Mutex).Unlock()
 	seen, err := b.disruption(ctx, rollout, budgets)
 	if err != nil {
 		return nil, nil, err
@@ -135,29 +133,34 @@ func (b *Broker) reserve(ctx context.Context, rollout engine.Rollout, todo []ste
 	if err != nil {
 		return nil, nil, err
 	}
-	kept, before := b.take(rollout, todo, []engine.Reserver{share, allowed}, share != nil)
+	if b.reserved == nil {
+		b.reserved = reservations{}
+	}
+	young := time.Since(b.since) < doubtful && (share != nil || len(budgets) > 0)
+	kept, before := b.take(rollout, todo, []engine.Reserver{share, allowed}, young)
 	return kept, before, nil
 }
 
-// take reserves room for the pods, as far as those that count them leave room. The caller has the lock.
+// take reserves room for the pods, as far as those that count them leave room. A young leader leaves pods that serve alone. The caller has
+// the lock.
 func (b *Broker) take(
-	rollout engine.Rollout, todo []steps.Step, shared []engine.Reserver, limits bool,
+	rollout engine.Rollout, todo []steps.Step, shared []engine.Reserver, young bool,
 ) (kept []steps.Step, before reservations) {
 	nodes, now, before := readiness.NodesByName(rollout.Snapshot().Nodes), time.Now(), reservations{}
-	young := now.Sub(b.since) < doubtful
 	kept = slices.DeleteFunc(slices.Clone(todo), func(step steps.Step) bool {
 		pod := steps.Disrupted(step)
 		if pod == nil {
 			return false
 		}
-		node, limited := nodes[pod.Spec.NodeName], limits && concurrency.NeedsPermission(pod, now)
+		node, serves := nodes[pod.Spec.NodeName], concurrency.NeedsPermission(pod, now)
 		refuses := func(r engine.Reserver) bool { return r.Wait(pod, node, now) != nil }
-		if limited && young || slices.ContainsFunc(shared, refuses) {
+		if serves && young || slices.ContainsFunc(shared, refuses) {
 			return true
 		}
 		for _, each := range shared {
 			each.Reserve(pod, node, now)
 		}
+		limited := serves && len(b.Limits) > 0
 		if limited {
 			b.line.leave(rollout.Workload().GetUID())
 		}

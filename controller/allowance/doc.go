@@ -12,7 +12,6 @@
 //
 // # Memory
 //
-// A new leader does not know what the one before has written last. So under limits it takes no pod out of service at first. For
-// PodDisruptionBudgets it reads the pods of a namespace from the API server once. Pods of which its cache is older count as taken until it
-// is not.
+// A new leader does not know what the one before has written last, and its cache need not show it. So under limits or PodDisruptionBudgets
+// it takes no pod out of service that serves in the first five seconds.
 package allowance

@@ -3,21 +3,17 @@ package allowance
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace/concurrency"
-	"github.com/stayput/stayput/inplace/engine"
 )
 
 // doubtful is for how long the cache may not show what was written. A reservation counts so long of which it is not known whether the pod
-// was written, or whether the cache shows it. And a new leader reserves nothing under limits so long.
+// was written, or whether the cache shows it. And a new leader reserves nothing so long.
 const doubtful = 5 * time.Second
 
 // reservations are by the UID of the pod.
@@ -93,48 +89,4 @@ func (b *Broker) taken(ctx context.Context) (map[types.UID]bool, error) {
 		taken[uid] = true
 	}
 	return taken, err
-}
-
-// namespace is one where pods are counted for PodDisruptionBudgets. It is known after catchUp.
-type namespace struct {
-	sync.Mutex
-	known bool
-}
-
-// lockOf returns the namespace, and locks it.
-func (b *Broker) lockOf(name string) *namespace {
-	b.lock.Lock()
-	if b.namespaces == nil {
-		b.namespaces, b.reserved = map[string]*namespace{}, reservations{}
-	}
-	there := b.namespaces[name]
-	if there == nil {
-		there = &namespace{}
-		b.namespaces[name] = there
-	}
-	b.lock.Unlock()
-	there.Lock()
-	return there
-}
-
-// catchUp reads the pods of a namespace with PodDisruptionBudgets from the API server, once. Room counts as reserved for those of which the
-// cache is older: the leader before this one may have written them. The caller has the lock of the namespace.
-func (b *Broker) catchUp(ctx context.Context, rollout engine.Rollout, there *namespace, budgets []*policyv1.PodDisruptionBudget) error {
-	if there.known || len(budgets) == 0 {
-		return nil
-	}
-	current, err := b.Live.NamespacePods(ctx, rollout.Workload().GetNamespace())
-	if err != nil {
-		return err
-	}
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	for _, pod := range current {
-		if _, has := b.reserved[pod.UID]; !has {
-			reached := state{version: pod.ResourceVersion, until: time.Now().Add(doubtful)}
-			b.reserved[pod.UID] = reservation{state: reached, key: client.ObjectKeyFromObject(pod), pod: concurrency.Pod{UID: pod.UID}}
-		}
-	}
-	there.known = true
-	return b.reserved.forgetShown(ctx, b.Cached)
 }
