@@ -51,7 +51,7 @@ func TestUninstallRetriesAfterConflicts(t *testing.T) {
 
 func TestProcessShutdown(t *testing.T) {
 	c := newCluster(t)
-	if err := shutdown.OfProcess(t.Context(), c, observe.Reader{Reader: c}); err != nil {
+	if err := shutdown.OfProcess(t.Context(), c, c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
 	if c.ReplicaSet("web-new").Labels[inplace.LabelRenewed] == "" {

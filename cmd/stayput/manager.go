@@ -60,7 +60,8 @@ func manage(ctx context.Context, o options) error {
 		return err
 	}
 	leading := observe.Leadership{Reader: m.GetCache(), Namespace: o.namespace, Identity: identity}
-	if err := addComponents(ctx, m, keep, o, leading, certificate, tracer); err != nil {
+	cached, err := addComponents(ctx, m, keep, o, leading, certificate, tracer)
+	if err != nil {
 		return err
 	}
 	err = m.Start(ctx)
@@ -68,7 +69,7 @@ func manage(ctx context.Context, o options) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
 	defer cancel()
 	defer stop(ctx)
-	return errors.Join(err, shutdown.OfProcess(ctx, m.GetClient(), o.reader(m.GetAPIReader())))
+	return errors.Join(err, shutdown.OfProcess(ctx, m.GetClient(), m.GetAPIReader(), cached))
 }
 
 // shutdownPatience bounds what a process does after its webhooks no longer answer.
@@ -136,35 +137,35 @@ func newManager(
 	return m, keep, err
 }
 
-// addComponents adds controllers, webhooks and checks to the manager. Every replica fills its caches.
+// addComponents adds controllers, webhooks and checks to the manager, and returns what reads its cache. Every replica fills its caches.
 func addComponents(
 	ctx context.Context, m manager.Manager, keep *observe.CacheForm, o options, leading observe.Leadership,
 	certificate certs.Source, tracer *tracing.Tracer,
-) error {
+) (observe.Reader, error) {
+	cached, live := o.reader(m.GetCache()), o.reader(m.GetAPIReader())
 	filled, err := watch(ctx, m.GetCache(), o.namespace, keep)
 	if err != nil {
-		return err
+		return cached, err
 	}
 	if err := observe.Index(ctx, m.GetFieldIndexer()); err != nil {
-		return err
+		return cached, err
 	}
 	stores, err := observe.StoresOf(ctx, m.GetCache())
 	if err != nil {
-		return err
+		return cached, err
 	}
 	hold := observe.Hold{Reader: m.GetCache(), Namespace: o.namespace}
-	cached, live := o.reader(m.GetCache()), o.reader(m.GetAPIReader())
 	cached.Form, live.Form = keep, keep
 	cached.Stores, cached.Hold, live.Hold = stores, hold, hold
 	if cached.Waiter, err = waitImage(ctx, m.GetAPIReader(), o.namespace); err != nil {
-		return err
+		return cached, err
 	}
 	dog := &watchdog.Watchdog{}
 	if err := m.Add(dog); err != nil {
-		return err
+		return cached, err
 	}
 	if err := controller.Setup(m, cached, leading, dog, tracer, o.limits); err != nil {
-		return err
+		return cached, err
 	}
 	admission.Register(m.GetWebhookServer(), admission.Handlers{
 		Sources:  admission.Sources{Cached: cached, Live: live, Hold: hold, Log: m.GetLogger().WithName("admission")},
@@ -172,7 +173,7 @@ func addComponents(
 		Tracer:   tracer,
 	})
 	// The names say what is right. A failing answer has only the names, which internal/check reads.
-	return errors.Join(
+	return cached, errors.Join(
 		m.AddHealthzCheck("work-ends", dog.Check),
 		m.AddReadyzCheck("certificate-is-valid", certs.Loaded(certificate)),
 		m.AddReadyzCheck("webhook-port-answers", m.GetWebhookServer().StartedChecker()),

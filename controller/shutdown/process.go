@@ -7,7 +7,7 @@ import (
 
 	"github.com/stayput/stayput/controller/write"
 
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,46 +19,33 @@ import (
 // then, and perhaps no other manager is left to end these holds. So OfProcess nudges the native controllers of all
 // updates in progress.
 //
-// The live reader and the client talk to the API server itself. The context bounds everything. In a large cluster there
-// is little time. So OfProcess reads whole lists, begins with the namespaces that have marks of Stayput, and no step
-// waits for another.
-func OfProcess(ctx context.Context, c client.Client, live observe.Reader) error {
-	r := runner{writer: write.Writer{Client: c, Live: live}, reader: live}
-	namespaces, err := r.concerned(ctx)
-	return errors.Join(err, sideBySide(ctx, namespaces, r.nudgeNamespace))
-}
-
-// concerned returns the namespaces that have marks of Stayput, and then the others with Stayput's label.
-func (r runner) concerned(ctx context.Context) ([]string, error) {
-	first := sets.New[string]()
+// There is little time, and the context bounds everything. So OfProcess reads the manager's cache, which has been filled up to now. A nudge
+// that comes from an older object is refused, and no nudge is needed where another client has just written. Live and the client talk to the
+// API server itself.
+func OfProcess(ctx context.Context, c client.Client, live client.Reader, cached observe.Reader) error {
+	r := runner{writer: write.Writer{Client: c, Live: live}, reader: cached}
 	var failed []error
 	for _, kind := range observe.Kinds {
-		workloads, err := r.marked(ctx, kind)
-		failed = append(failed, err)
-		for workload := range workloads {
-			first.Insert(workload.Namespace)
-		}
+		workloads, err := r.updating(ctx, kind)
+		source := kind.Source(cached)
+		nudge := func(ctx context.Context, workload types.NamespacedName) error { return r.nudge(ctx, workload, source) }
+		failed = append(failed, err, sideBySide(ctx, workloads, nudge))
 	}
-	labelled, err := r.labelled(ctx)
-	rest := sets.New(labelled...).Difference(first)
-	return append(sets.List(first), sets.List(rest)...), errors.Join(append(failed, err)...)
+	return errors.Join(failed...)
 }
 
-func (r runner) nudgeNamespace(ctx context.Context, namespace string) error {
-	rollouts, err := r.reader.Nudgers(ctx, namespace)
-	if err != nil {
+// nudge nudges the native controllers of one workload, if it has an update in progress.
+func (r runner) nudge(ctx context.Context, workload types.NamespacedName, read observe.Source) error {
+	rollout, err := read(ctx, workload)
+	if err != nil || rollout == nil {
 		return err
 	}
-	var nudges []steps.Step
-	for _, rollout := range rollouts {
-		nudges = append(nudges, rollout.Nudge()...)
-	}
-	return sideBySide(ctx, nudges, func(ctx context.Context, step steps.Step) error {
+	return sideBySide(ctx, rollout.Nudge(), func(ctx context.Context, step steps.Step) error {
 		_, err := r.writer.Carry(ctx, step)
 		if err == nil || write.IsOutdated(err) {
 			return nil // another manager was faster, or the change that came first nudged the native controller
 		}
-		return fmt.Errorf("namespace %s: %s: %w", namespace, step.Describe(), err)
+		return fmt.Errorf("%s: %s: %w", workload, step.Describe(), err)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,7 +54,7 @@ func (r runner) fallBackKind(ctx context.Context, kind observe.Kind) (done bool,
 	}
 	done = true
 	var failed []error
-	for workload := range workloads {
+	for _, workload := range workloads {
 		outdated, err := r.fallBack(ctx, workload, kind.Source(r.reader))
 		if err != nil {
 			failed = append(failed, fmt.Errorf("fall back for %s %s: %w", kind.Workload.Name, workload, err))
@@ -65,45 +66,24 @@ func (r runner) fallBackKind(ctx context.Context, kind observe.Kind) (done bool,
 
 // updating returns the workloads that may have to fall back: those with a marked revision, and the unfinished ones in
 // labelled namespaces, whose native writes may be held although no revision is marked yet.
-func (r runner) updating(ctx context.Context, kind observe.Kind) (map[types.NamespacedName]bool, error) {
-	workloads, err := r.marked(ctx, kind)
-	if err != nil {
-		return nil, err
-	}
-	labelled, err := r.labelled(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, namespace := range labelled {
-		if err := observe.Each(ctx, r.reader, kind.Workload.List(), func(workload client.Object) {
-			if !kind.Finished(workload) {
-				workloads[client.ObjectKeyFromObject(workload)] = true
+func (r runner) updating(ctx context.Context, kind observe.Kind) ([]types.NamespacedName, error) {
+	workloads, labelled := sets.New[types.NamespacedName](), sets.New[string]()
+	err := errors.Join(
+		observe.Each(ctx, r.reader, kind.Revision.List(), func(revision client.Object) {
+			if name := kind.NameOf(revision); name != "" {
+				workloads.Insert(types.NamespacedName{Namespace: revision.GetNamespace(), Name: name})
 			}
-		}, client.InNamespace(namespace)); err != nil {
-			return nil, err
-		}
+		}, client.HasLabels{inplace.LabelUpdating}),
+		observe.Each(ctx, r.reader, &corev1.NamespaceList{}, func(namespace client.Object) { labelled.Insert(namespace.GetName()) },
+			client.HasLabels{inplace.LabelUpdate}))
+	for namespace := range labelled {
+		err = errors.Join(err, observe.Each(ctx, r.reader, kind.Workload.List(), func(workload client.Object) {
+			if !kind.Finished(workload) {
+				workloads.Insert(client.ObjectKeyFromObject(workload))
+			}
+		}, client.InNamespace(namespace)))
 	}
-	return workloads, nil
-}
-
-// marked returns the workloads with a marked revision.
-func (r runner) marked(ctx context.Context, kind observe.Kind) (map[types.NamespacedName]bool, error) {
-	workloads := map[types.NamespacedName]bool{}
-	err := observe.Each(ctx, r.reader, kind.Revision.List(), func(revision client.Object) {
-		if name := kind.NameOf(revision); name != "" {
-			workloads[types.NamespacedName{Namespace: revision.GetNamespace(), Name: name}] = true
-		}
-	}, client.HasLabels{inplace.LabelUpdating})
-	return workloads, err
-}
-
-// labelled returns the namespaces with Stayput's label.
-func (r runner) labelled(ctx context.Context) ([]string, error) {
-	var names []string
-	err := observe.Each(ctx, r.reader, &corev1.NamespaceList{}, func(namespace client.Object) {
-		names = append(names, namespace.GetName())
-	}, client.HasLabels{inplace.LabelUpdate})
-	return names, err
+	return workloads.UnsortedList(), err
 }
 
 // fallBack has the update of one workload fall back, if Stayput holds it or has left a mark on it.

@@ -11,28 +11,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/controllerrevisions"
-	"github.com/stayput/stayput/inplace/deployments"
 )
-
-func TestNudgers(t *testing.T) {
-	reader := Reader{Reader: builder(t, append(shop(), agents()[1:]...)...).Build()}
-	rollouts, err := reader.Nudgers(context.Background(), "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(rollouts) != 2 {
-		t.Fatalf("read %d rollouts", len(rollouts))
-	}
-	deployment, daemonSet := rollouts[0].(*deployments.Rollout), rollouts[1].(*controllerrevisions.Rollout)
-	expectNames(t, deployment.ReplicaSets, "web-1", "web-2")
-	expectNames(t, deployment.Seen.Pods, "web-1-a", "web-2-a")
-	expectNames(t, daemonSet.Revisions, "web-1", "web-2")
-	expectNames(t, daemonSet.Seen.Pods, "a", "b")
-	if empty, err := reader.Nudgers(context.Background(), "elsewhere"); err != nil || len(empty) > 0 {
-		t.Errorf("read %v, %v of an empty namespace", empty, err)
-	}
-}
 
 func TestWithoutNodes(t *testing.T) {
 	noNodes := interceptor.Funcs{
