@@ -53,9 +53,7 @@ func count(namespace, kind string, made decision) {
 	if made == failed {
 		namespace = bynamespace.Elsewhere
 	}
-	in, counted := namespaces.In(namespace)
-	defer counted()
-	decisions.WithLabelValues(in, kind, string(made)).Inc()
+	decisions.WithLabelValues(namespaces.In(namespace), kind, string(made)).Inc()
 	if made == held || made == createdEmpty {
 		holds.WithLabelValues(kind).Inc()
 	}

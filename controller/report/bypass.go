@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -25,8 +23,7 @@ import (
 func (n news) bypassed() {
 	known := n.current()
 	switch {
-	case known != nil && n.plan.Bypassed != "" && !known.told[EventBypassed]:
-		known.told[EventBypassed] = true
+	case known != nil && n.plan.Bypassed != "" && known.once(EventBypassed):
 		n.tellBypass(n.plan.Bypassed)
 	case n.guard():
 		n.tellBypass(n.plan.Decision.Reasons.String())
@@ -35,7 +32,7 @@ func (n news) bypassed() {
 
 func (n news) tellBypass(why string) {
 	n.metrics.bypassed.WithLabelValues(n.namespace, n.kind.Workload.Name).Inc()
-	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventBypassed,
+	n.tell(EventBypassed,
 		"A write of the "+n.kind.Workload.Name+" controller was not held, so the API server may not reach Stayput's webhooks: "+why+n.scaler())
 }
 

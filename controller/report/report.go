@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -143,9 +144,7 @@ func (r *Reporter) Report(rollout engine.Rollout, plan steps.Plan, writes []writ
 	defer r.lock.Unlock()
 	n := news{Reporter: r, key: client.ObjectKeyFromObject(rollout.Workload()), rollout: rollout, seen: rollout.Snapshot(),
 		plan: plan, writes: writes}
-	namespace, counted := r.metrics.Namespaces.In(n.key.Namespace)
-	defer counted()
-	n.namespace = namespace
+	n.namespace = r.metrics.Namespaces.In(n.key.Namespace)
 	n.begun()
 	n.moves()
 	n.bypassed()
@@ -171,9 +170,7 @@ func (n news) during(known *update) {
 func (r *Reporter) Gone(workload types.NamespacedName) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	namespace, counted := r.metrics.Namespaces.In(workload.Namespace)
-	defer counted()
-	r.failed(workload, namespace, failedDeleted)
+	r.failed(workload, r.metrics.Namespaces.In(workload.Namespace), failedDeleted)
 	delete(r.recreates, workload)
 	delete(r.guarded, workload)
 }
@@ -225,6 +222,27 @@ type news struct {
 
 func (n news) current() *update { return n.Updates[n.key] }
 
+// warnings are the events about workloads that are warnings.
+var warnings = sets.New(EventStalled, EventWaits, EventHookTimedOut, EventFellBack, EventPullFailed, EventBypassed)
+
+// tell records an event on the workload.
+func (n news) tell(reason, note string) {
+	kind := corev1.EventTypeNormal
+	if warnings.Has(reason) {
+		kind = corev1.EventTypeWarning
+	}
+	n.event(n.rollout.Workload(), kind, reason, note)
+}
+
+// once reports whether this is to be told now: it is something, and was not told of the update before.
+func (u *update) once(what string) bool {
+	if what == "" || u.told[what] {
+		return false
+	}
+	u.told[what] = true
+	return true
+}
+
 // begun notices an update whose update revision is marked. It is a new update if Stayput just wrote the mark, or if the
 // update revision has changed. Otherwise another leader began it.
 func (n news) begun() {
@@ -247,8 +265,7 @@ func (n news) begun() {
 		return
 	}
 	n.metrics.started.WithLabelValues(n.namespace, string(n.seen.Mode)).Inc()
-	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventStarted,
-		fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, updateRevision.GetName()))
+	n.tell(EventStarted, fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, updateRevision.GetName()))
 }
 
 // updateRevision returns the revision that all pods will have; nil as long as it has not been created.
@@ -290,7 +307,7 @@ func (n news) moves() {
 		images := imageChanges(step.Pod, w.After.(*corev1.Pod))
 		if step.Stops && step.TimedOut != "" {
 			n.metrics.hooksTimedOut.WithLabelValues(n.namespace).Inc()
-			n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventHookTimedOut, step.TimedOut)
+			n.tell(EventHookTimedOut, step.TimedOut)
 		}
 		if step.Asked != "" || step.Refuses != "" || step.Waits != "" {
 			n.onRequest(step, images)
@@ -310,12 +327,11 @@ func (n news) onRequest(step steps.PatchPod, images string) {
 	switch {
 	case step.Refuses != "":
 		n.event(step.Pod, corev1.EventTypeWarning, EventRestartRefused, step.Refuses)
-		return
 	case step.Waits != "":
 		n.event(step.Pod, corev1.EventTypeNormal, EventRestartWaits, step.Waits)
-		return
+	default:
+		n.event(step.Pod, corev1.EventTypeNormal, EventRestarts, images)
 	}
-	n.event(step.Pod, corev1.EventTypeNormal, EventRestarts, images)
 }
 
 // imageChanges returns the containers whose image differs, as in "app: web:1 -> web:2".
@@ -336,20 +352,16 @@ func imageChanges(before, after *corev1.Pod) string {
 // preparations records once for each image that the image cannot be pulled, once that images are not pulled before
 // containers stop, and once that it is unknown what admission makes of new pods.
 func (n news) preparations(known *update) {
-	if why := n.plan.NoDryRun; why != "" && !known.told[EventNoDryRun] {
-		known.told[EventNoDryRun] = true
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventNoDryRun, "What admission changes in new pods is unknown: "+why)
+	if why := n.plan.NoDryRun; why != "" && known.once(EventNoDryRun) {
+		n.tell(EventNoDryRun, "What admission changes in new pods is unknown: "+why)
 	}
-	if why := n.plan.NotPulled; why != "" && !known.told[EventNotPulled] {
-		known.told[EventNotPulled] = true
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventNotPulled,
-			"No pre-pull pods, so containers stop before the new images are pulled: "+why)
+	if why := n.plan.NotPulled; why != "" && known.once(EventNotPulled) {
+		n.tell(EventNotPulled, "No pre-pull pods, so containers stop before the new images are pulled: "+why)
 	}
 	for _, failure := range n.plan.PullFailures {
-		if !known.told[failure] {
-			known.told[failure] = true
+		if known.once(failure) {
 			n.metrics.pullsFailed.WithLabelValues(n.namespace).Inc()
-			n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventPullFailed, failure)
+			n.tell(EventPullFailed, failure)
 		}
 	}
 }
@@ -377,19 +389,14 @@ func (n news) mayBeCause(pod *corev1.Pod) bool {
 // stages records, once for each value of the partition and each opening of the window, that the update waits for it. How many pods that are
 // may change later, when the workload is scaled.
 func (n news) stages(known *update) {
-	told := n.stage()
-	if told == "" || known.told[told] {
-		return
+	if stage := n.stage(); known.once(stage) {
+		reason, _, _ := strings.Cut(stage, " ")
+		n.tell(reason, n.plan.Message)
 	}
-	known.told[told] = true
-	if n.plan.Phase == steps.PhaseWindow {
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventWindow, n.plan.Message)
-		return
-	}
-	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventPartition, n.plan.Message)
 }
 
-// stage returns what is told once of an update that waits at its partition or for its window; empty for another update.
+// stage returns what is told once of an update that waits at its partition or for its window, which begins with the event's reason; empty
+// for another update.
 func (n news) stage() string {
 	switch partition := n.seen.Settings.Partition; n.plan.Phase {
 	case steps.PhaseWindow:
@@ -427,24 +434,15 @@ func (n news) awaits(known *update) {
 			continue
 		}
 		known.refused = known.refused || wait.Filter == steps.FilterBudget
-		if !known.told[told] {
-			known.told[told] = true
-			n.tell(wait.Filter, n.plan.Progress.String()+"; "+wait.String())
+		if reason := waitedFor[wait.Filter]; reason != "" && known.once(told) {
+			n.tell(reason, n.plan.Progress.String()+"; "+wait.String())
 		}
 	}
 }
 
-// tell records what pods wait for, if users are told of that filter.
-func (n news) tell(filter, note string) {
-	switch filter {
-	case steps.FilterBudget:
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsBudget, note)
-	case steps.FilterLimit:
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsLimit, note)
-	case steps.FilterHooks:
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventAwaitsHook, note)
-	}
-}
+// waitedFor has the events of the filters for which pods wait, where users are told of that.
+var waitedFor = map[string]string{
+	steps.FilterBudget: EventAwaitsBudget, steps.FilterLimit: EventAwaitsLimit, steps.FilterHooks: EventAwaitsHook}
 
 // waitsAgain is when it is told again that an update waits instead of falling back: events are kept for an hour, and it may wait for days.
 const waitsAgain = 30 * time.Minute
@@ -460,7 +458,7 @@ func (n news) waits(known *update) {
 	if !obstacle.Stalls {
 		note += " " + n.seen.Settings.Partition.Where()
 	}
-	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventWaits, note+"; "+obstacle.String())
+	n.tell(EventWaits, note+"; "+obstacle.String())
 }
 
 // stalled notices when an update stalls and when it goes on. It records once that the update makes no progress, unless waits tells that.
@@ -472,7 +470,7 @@ func (n news) stalled(known *update) {
 	}
 	known.stalled = true
 	if !waits {
-		n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventStalled, n.plan.Message)
+		n.tell(EventStalled, n.plan.Message)
 	}
 }
 
@@ -482,18 +480,13 @@ func (n news) fellBack(known *update) {
 		return
 	}
 	reasons := n.plan.Decision.Reasons
-	note := cmp.Or(n.plan.Message, reasons.String())
-	n.event(n.rollout.Workload(), corev1.EventTypeWarning, EventFellBack, n.left(reasons)+note)
+	left := "Left to the " + n.kind.Workload.Name + " controller: "
+	if keepRevision(reasons) {
+		left = podsKeep
+	}
+	n.tell(EventFellBack, left+cmp.Or(n.plan.Message, reasons.String()))
 	n.failed(n.key, n.namespace, firstCode(reasons, inplace.CodeFellBack))
 	n.recreates[n.key] = known.updateRevision
-}
-
-// left says what becomes of the rest of an update that fell back.
-func (n news) left(reasons inplace.Reasons) string {
-	if keepRevision(reasons) {
-		return podsKeep
-	}
-	return "Left to the " + n.kind.Workload.Name + " controller: "
 }
 
 // justFellBack reports whether one of the writes persisted a fallback, or removed the mark of an update that is left to the native
@@ -541,7 +534,7 @@ func recreation(reasons inplace.Reasons) string {
 func (n news) recreated() {
 	updateRevision, reasons := n.updateRevision(), n.plan.Decision.Reasons
 	if updateRevision == nil && n.justFellBack() {
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventRecreated, recreation(reasons))
+		n.tell(EventRecreated, recreation(reasons))
 	}
 	if updateRevision == nil || !n.plan.Decision.Native() || n.recreates[n.key] == updateRevision.GetUID() {
 		return
@@ -551,7 +544,7 @@ func (n news) recreated() {
 	n.recreates[n.key] = updateRevision.GetUID()
 	isNews := begun || n.rollout.Fresh() || reasons[0].Code == inplace.CodeNativeRollout
 	if isNews && n.seen.Mode.Manages() && reasons[0].Code != inplace.CodeFellBack {
-		n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventRecreated, recreation(reasons))
+		n.tell(EventRecreated, recreation(reasons))
 	}
 }
 
@@ -565,8 +558,7 @@ func (n news) completed() {
 	took := n.seen.Now.Sub(known.started)
 	n.metrics.completed.WithLabelValues(n.namespace, string(known.mode)).Inc()
 	n.metrics.duration.WithLabelValues(n.namespace).Observe(took.Seconds())
-	n.event(n.rollout.Workload(), corev1.EventTypeNormal, EventCompleted,
-		"Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
+	n.tell(EventCompleted, "Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
 	delete(n.Updates, n.key)
 }
 

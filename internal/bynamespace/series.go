@@ -39,13 +39,14 @@ func New(begin func(namespace string), vectors ...Vector) *Series {
 	return &Series{vectors: vectors, begin: begin, labelled: sets.New[string]()}
 }
 
-// In returns the value of Label for what happens in a namespace. No series is deleted until the caller has counted and calls counted.
-func (s *Series) In(namespace string) (value string, counted func()) {
+// In returns the value of Label for what happens in a namespace.
+func (s *Series) In(namespace string) string {
 	s.lock.Lock()
+	defer s.lock.Unlock()
 	if !s.labelled.Has(namespace) {
-		namespace = Elsewhere
+		return Elsewhere
 	}
-	return namespace, s.lock.Unlock
+	return namespace
 }
 
 // Begin creates the series that namespaces have from the start, now and for each namespace that gets its label later. Prometheus does not
