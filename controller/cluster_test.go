@@ -47,7 +47,6 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 		namespaces: live,
 		leadership: c.leadership(),
 		hold:       c.hold(),
-		gone:       func(ctx context.Context) ([]types.UID, error) { return live.Hold.FallbacksOfGone(ctx, live) },
 		writer:     c.writer(),
 		Reporter:   report.New(observe.Deployments, c.Recorder, c.metrics),
 	}

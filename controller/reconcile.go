@@ -38,10 +38,7 @@ type Reconciler struct {
 	namespaces observe.Reader
 	leadership observe.Leadership
 	// hold reads the cache.
-	hold observe.Hold
-	// gone returns the workloads with a persisted fallback that the cache does not have. When a fallback is persisted, the
-	// cache already has its workload. So these workloads are deleted.
-	gone     func(context.Context) ([]types.UID, error)
+	hold     observe.Hold
 	memories memories
 	writer   write.Writer
 	Reporter *report.Reporter
@@ -61,7 +58,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if rollout == nil {
 		r.forget(request.NamespacedName)
-		return reconcile.Result{}, r.forgetFallbacks(ctx)
+		return reconcile.Result{}, nil
 	}
 	result, err := r.look(ctx, request.NamespacedName, rollout)
 	if err == nil {
@@ -70,20 +67,11 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	return result, err
 }
 
-// forget drops what is known of a workload that is gone.
+// forget drops what is known of a workload that is gone. A persisted fallback stays until newer ones push it out: no other workload gets
+// the same UID.
 func (r *Reconciler) forget(workload types.NamespacedName) {
 	r.memories.forget(workload)
 	r.Reporter.Gone(workload)
-}
-
-// forgetFallbacks deletes the persisted fallbacks of workloads that are gone. They are persisted by UID, and a request
-// has only a name. So it looks for all workloads that are gone.
-func (r *Reconciler) forgetFallbacks(ctx context.Context) error {
-	gone, err := r.gone(ctx)
-	if err != nil {
-		return err
-	}
-	return r.writer.Forget(ctx, gone)
 }
 
 // look carries out the steps that are due. An update that has failed for too long falls back.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -67,52 +68,47 @@ func Setup(
 	m manager.Manager, cached observe.Reader, leading observe.Leadership, dog *watchdog.Watchdog, tracer *tracing.Tracer,
 	limits concurrency.Limits,
 ) error {
-	writer := newWriter(m, cached)
-	if err := setupOrphans(m, cached, writer, dog); err != nil {
-		return err
-	}
-	seen := &drain.Listings{Cache: m.GetCache()}
-	if err := m.Add(seen); err != nil {
-		return err
-	}
-	return setupKinds(m, cached, writer, leading, seen, dog, tracer, limits)
-}
-
-// setupKinds adds the controllers of all kinds of workloads and their metrics, on the leader.
-func setupKinds(
-	m manager.Manager, cached observe.Reader, writer write.Writer, leading observe.Leadership, seen *drain.Listings,
-	dog *watchdog.Watchdog, tracer *tracing.Tracer, limits concurrency.Limits,
-) error {
-	metrics := report.NewMetrics(ctrlmetrics.Registry)
-	if err := metrics.Setup(m, cached.ExcludedNamespaces.Manages); err != nil {
-		return err
-	}
+	live := cached // the API server itself, with the same settings
+	live.Reader, live.Stores = m.GetAPIReader(), nil
+	fallbacks := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Fallbacks}
+	writer := write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Fallbacks: fallbacks, Turns: &write.Turns{}}
+	metrics, seen := report.NewMetrics(ctrlmetrics.Registry), &drain.Listings{Cache: m.GetCache()}
+	failed := []error{metrics.Setup(m, cached.ExcludedNamespaces.Manages), m.Add(seen),
+		setupOrphans(m, &orphans{cached: cached, live: live, writer: writer}, dog)}
 	if len(limits) > 0 {
-		if err := cached.Stores.IndexRestarting(); err != nil {
-			return err
-		}
+		failed = append(failed, cached.Stores.IndexRestarting())
 	}
-	broker := &allowance.Broker{Limits: limits, Cached: cached, Live: live(m, cached)}
+	broker := &allowance.Broker{Limits: limits, Cached: cached, Live: live}
 	for _, kind := range observe.Kinds {
-		updates := newReconciler(m, kind, cached, leading, seen, metrics)
-		updates.writer, updates.tracer, updates.broker = writer, tracer, broker
-		if err := setupUpdates(m, kind, cached, updates, dog); err != nil {
-			return err
-		}
+		failed = append(failed, setupUpdates(m, cached, dog, &Reconciler{
+			kind:       kind,
+			cached:     kind.Source(cached),
+			live:       kind.Source(live.WithoutNodes()),
+			drains:     &drain.Drains{Cached: cached, Live: live, Seen: seen},
+			broker:     broker,
+			woken:      make(chan event.GenericEvent, mostWoken),
+			namespaces: live,
+			leadership: leading,
+			hold:       cached.Hold,
+			writer:     writer,
+			Reporter:   report.New(kind, m.GetEventRecorder(report.RecorderName), metrics),
+			tracer:     tracer,
+		}))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // setupOrphans adds the controller for orphans, on the leader.
-func setupOrphans(m manager.Manager, cached observe.Reader, writer write.Writer, dog *watchdog.Watchdog) error {
+func setupOrphans(m manager.Manager, orphans reconcile.Reconciler, dog *watchdog.Watchdog) error {
 	return builder.ControllerManagedBy(m).Named("orphans").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(mayBeOrphan))).
 		WithOptions(options()).
-		Complete(watched{&orphans{cached: cached, live: live(m, cached), writer: writer}, dog, "pod"})
+		Complete(watched{orphans, dog, "pod"})
 }
 
 // setupUpdates adds the controller for the workloads of one kind, on the leader.
-func setupUpdates(m manager.Manager, kind observe.Kind, cached observe.Reader, updates *Reconciler, dog *watchdog.Watchdog) error {
+func setupUpdates(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog, updates *Reconciler) error {
+	kind := updates.kind
 	route := router{reader: cached, kind: kind}
 	return builder.ControllerManagedBy(m).Named(strings.ToLower(kind.Workload.Name)+"-updates").
 		Watches(kind.Workload.Object(), handler.EnqueueRequestsFromMapFunc(route.workload)).
@@ -120,40 +116,11 @@ func setupUpdates(m manager.Manager, kind observe.Kind, cached observe.Reader, u
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(route.pod)).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints)).
 		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(route.budget)).
-		Watches(&corev1.Node{}, gathered(route.node), builder.WithPredicates(nodesOf(kind))).
+		Watches(&corev1.Node{}, gathered(route.node), builder.WithPredicates(nodeMatters)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WatchesRawSource(source.Channel(updates.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(options()).
 		Complete(watched{updates, dog, kind.Workload.Name})
-}
-
-// live returns a Reader of the API server itself with the settings of the cached reader.
-func live(m manager.Manager, cached observe.Reader) observe.Reader {
-	cached.Reader, cached.Stores = m.GetAPIReader(), nil
-	return cached
-}
-
-// newWriter returns the Writer of all controllers, which take turns.
-func newWriter(m manager.Manager, cached observe.Reader) write.Writer {
-	fallbacks := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Fallbacks}
-	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Fallbacks: fallbacks, Turns: &write.Turns{}}
-}
-
-func newReconciler(
-	m manager.Manager, kind observe.Kind, cached observe.Reader, leading observe.Leadership, seen *drain.Listings, metrics *report.Metrics,
-) *Reconciler {
-	return &Reconciler{
-		kind:       kind,
-		woken:      make(chan event.GenericEvent, mostWoken),
-		cached:     kind.Source(cached),
-		live:       kind.Source(live(m, cached).WithoutNodes()),
-		drains:     &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},
-		namespaces: live(m, cached),
-		leadership: leading,
-		hold:       cached.Hold,
-		gone:       func(ctx context.Context) ([]types.UID, error) { return cached.Hold.FallbacksOfGone(ctx, cached) },
-		Reporter:   report.New(kind, m.GetEventRecorder(report.RecorderName), metrics),
-	}
 }
 
 func options() controller.Options {

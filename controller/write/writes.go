@@ -193,15 +193,6 @@ func (w Writer) patchPod(ctx context.Context, s steps.PatchPod) (Done, error) {
 	return done, err
 }
 
-// Forget deletes the persisted fallbacks of workloads that no longer exist.
-func (w Writer) Forget(ctx context.Context, workloads []types.UID) error {
-	if len(workloads) == 0 {
-		return nil
-	}
-	_, err := w.updateFallbacks(ctx, func(fallbacks revisions.Fallbacks) { fallbacks.Remove(workloads...) })
-	return err
-}
-
 // updateFallbacks changes the persisted fallbacks. It retries on conflict, because several workloads may fall back at
 // the same time.
 func (w Writer) updateFallbacks(ctx context.Context, change func(revisions.Fallbacks)) (*corev1.ConfigMap, error) {

@@ -64,9 +64,5 @@ func (r Fallbacks) first() string {
 	})
 }
 
-// Remove removes the persisted fallbacks of workloads.
-func (r Fallbacks) Remove(workloads ...types.UID) {
-	for _, workload := range workloads {
-		delete(r, string(workload))
-	}
-}
+// Remove removes the persisted fallback of a workload.
+func (r Fallbacks) Remove(workload types.UID) { delete(r, string(workload)) }

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -83,28 +82,6 @@ func (h Hold) Fallbacks(ctx context.Context) (revisions.Fallbacks, error) {
 		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
 	return fallbacks.Data, nil
-}
-
-// FallbacksOfGone returns the workloads with a persisted fallback that the reader of workloads no longer has.
-func (h Hold) FallbacksOfGone(ctx context.Context, workloads client.Reader) ([]types.UID, error) {
-	fallbacks, err := h.Fallbacks(ctx)
-	if len(fallbacks) == 0 || err != nil {
-		return nil, err
-	}
-	there := sets.New[types.UID]()
-	for _, kind := range Kinds {
-		insert := func(workload client.Object) { there.Insert(workload.GetUID()) }
-		if err := Each(ctx, workloads, kind.Workload.List(), insert, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, err
-		}
-	}
-	var gone []types.UID
-	for workload := range fallbacks {
-		if !there.Has(types.UID(workload)) {
-			gone = append(gone, types.UID(workload))
-		}
-	}
-	return gone, nil
 }
 
 // renewed reports whether the Lease was renewed within inplace.LeaderPatience, and if not, why. It looks at the time only, not at
