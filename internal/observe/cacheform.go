@@ -120,7 +120,7 @@ func (k *CacheForm) Pod(object any) (any, error) {
 	k.measure(pod)
 	if isCrowded(pod) {
 		k.forget(pod)
-		return outlineOfPod(pod, sizeOf(pod)), nil
+		return outlineOfPod(pod, 0), nil
 	}
 	touched := readiness.HasMarks(pod) || podstate.IsPrePullPod(pod) || podstate.MayAnswer(pod, inplace.ModeNone)
 	return k.keep(pod, touched || k.manages(pod.Namespace)), nil

@@ -23,11 +23,8 @@ import (
 // belongs to. It has the object's identity, its controller, Stayput's marks, and the numbers of replicas.
 
 // annotationOutline is on each outline in the cache. Its value is the size of the object (sizeOf). No user can set it: each process has
-// another one. annotationCrowded is on the outline of a pod that is apps.Crowded. Its value says with what.
-var (
-	annotationOutline = "stayput.dev/outline-" + string(uuid.NewUUID())
-	annotationCrowded = annotationOutline + "-crowded"
-)
+// another one.
+var annotationOutline = "stayput.dev/outline-" + string(uuid.NewUUID())
 
 const (
 	// large is the size above which an object is kept as an outline. Templates and trimmed pods take a few KiB.
@@ -63,12 +60,13 @@ func outlineOf(object client.Object, size int) client.Object {
 	return object
 }
 
-// outlineOfPod returns an outline that also says where the pod is, and whether it has ended. Pods of a template share what is the same.
+// outlineOfPod returns an outline that also says where the pod is, and whether it has ended. Pods of a template share what is the same. A
+// crowded pod counts as larger than may be read.
 func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
-	form := &corev1.Pod{ObjectMeta: outlineMeta(pod, size)}
-	if with := apps.Crowded(pod); with != "" {
-		form.Annotations[annotationCrowded] = with
+	if isCrowded(pod) {
+		size = mostRead + 1
 	}
+	form := &corev1.Pod{ObjectMeta: outlineMeta(pod, size)}
 	form.Namespace, form.Labels, form.Annotations = Shared(form.Namespace), sharedLabels(form.Labels), sharedLabels(form.Annotations)
 	form.OwnerReferences = sharedList(&ofOwners, form.OwnerReferences)
 	form.Spec.NodeName, form.Status.Phase = Shared(pod.Spec.NodeName), corev1.PodPhase(Shared(string(pod.Status.Phase)))
@@ -77,15 +75,6 @@ func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 
 // isCrowded reports whether the pod is apps.Crowded. Such a pod is never trimmed: it is always an outline.
 func isCrowded(pod *corev1.Pod) bool { return apps.Crowded(pod) != "" }
-
-// crowded returns a clause that says with what the pod is crowded, if the object is the outline of such a pod; "" if not.
-func crowded(form client.Object) string {
-	with, is := form.GetAnnotations()[annotationCrowded]
-	if !is {
-		return ""
-	}
-	return fmt.Sprintf("pod %s has %s", form.GetName(), with)
-}
 
 func outlineMeta(object metav1.Object, size int) metav1.ObjectMeta {
 	form := metav1.ObjectMeta{

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -10,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 const (
@@ -49,13 +50,10 @@ type load struct {
 	// text is the size of all revisions, and of those pods that are large or cannot be remembered.
 	text      int
 	revisions int
-	// crowded is a clause about a pod that is apps.Crowded; "" if there is no such pod.
-	crowded string
 }
 
 // add counts an object of that size.
 func (l *load) add(object client.Object, size int) {
-	l.crowded = cmp.Or(l.crowded, crowded(object))
 	_, isPod := object.(*corev1.Pod)
 	if !isPod {
 		l.revisions++
@@ -68,14 +66,11 @@ func (l *load) add(object client.Object, size int) {
 // unread returns a clause that says why not everything was read; "" if everything was read.
 func (l load) unread() string {
 	switch {
-	case l.crowded != "":
-		return l.crowded
 	case l.revisions > mostRevisions:
 		return fmt.Sprintf("it has more than %d revisions, as many as revisionHistoryLimit lets it", mostRevisions)
 	case l.text > mostRead:
-		return fmt.Sprintf(
-			"what belongs to it is too large to be read: its revisions, or its pods that the cache has not, make more than %d MiB together",
-			mostRead>>20)
+		return fmt.Sprintf("what belongs to it is too large to be read: its revisions, or its pods that the cache has not, make more than %d MiB "+
+			"together, or a pod has more than %d containers, readiness gates or conditions", mostRead>>20, apps.MostContainers)
 	}
 	return ""
 }
@@ -83,9 +78,8 @@ func (l load) unread() string {
 // take counts an object that the API server returned, and returns it trimmed, or its outline.
 func take[T any, P object[T]](found P, all *load) P {
 	if pod, is := client.Object(found).(*corev1.Pod); is && isCrowded(pod) {
-		form := client.Object(outlineOfPod(pod, sizeOf(pod)))
-		all.add(form, sizeOf(pod))
-		outline, _ := form.(P) // it is of the same type
+		all.add(pod, mostRead+1)
+		outline, _ := client.Object(outlineOfPod(pod, 0)).(P) // it is of the same type
 		return outline
 	}
 	trim(found)
