@@ -72,8 +72,8 @@ func Setup(
 	live.Reader, live.Stores = m.GetAPIReader(), nil
 	fallbacks := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Fallbacks}
 	writer := write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Fallbacks: fallbacks, Turns: &write.Turns{}}
-	metrics, seen := report.NewMetrics(ctrlmetrics.Registry), &drain.Listings{Cache: m.GetCache()}
-	failed := []error{metrics.Setup(m, cached.ExcludedNamespaces.Manages), m.Add(seen),
+	metrics := report.NewMetrics(ctrlmetrics.Registry)
+	failed := []error{metrics.Setup(m, cached.ExcludedNamespaces.Manages),
 		setupOrphans(m, &orphans{cached: cached, live: live, writer: writer}, dog)}
 	if len(limits) > 0 {
 		failed = append(failed, cached.Stores.IndexRestarting())
@@ -84,7 +84,7 @@ func Setup(
 			kind:       kind,
 			cached:     kind.Source(cached),
 			live:       kind.Source(live.WithoutNodes()),
-			drains:     &drain.Drains{Cached: cached, Live: live, Seen: seen},
+			drains:     &drain.Drains{Cached: cached, Live: live},
 			broker:     broker,
 			woken:      make(chan event.GenericEvent, mostWoken),
 			namespaces: live,

@@ -5,10 +5,8 @@
 // before the patch the API server is asked again (Drains). The patch names the pod's resourceVersion, so it is the pod that was taken out
 // of service. OpenKruise's issue 2276 (https://github.com/openkruise/kruise/issues/2276) is what happens otherwise.
 //
-// A pod to which no client is sent does not wait. That is believed only if three agree: the cache, the API server right before the patch,
-// and what this manager has seen in its watches for as long as the drain (Listings). A Service that was deleted a moment ago may still be
-// in some proxy. So all pods drain in the first seconds of a manager, and where more has left the slices of a namespace than Listings
-// remembers.
+// A pod to which no client is sent does not wait. That is believed only if the cache and the API server, right before the patch, agree. A
+// Service that was deleted a moment ago may still be in some proxy. It is not waited for, as natively.
 //
 // A pod that serves as the last endpoint of a Service is not taken out of service. For that the cache suffices.
 //

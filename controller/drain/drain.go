@@ -27,9 +27,6 @@ type endpointsReader interface {
 // API server twice, when the wait begins and when it ends. After a restart the wait begins anew, which is safe.
 type Drains struct {
 	Cached, Live endpointsReader
-	// Seen knows whether clients were sent to a pod lately, for pods to which none are sent now. If Seen is nil, every pod
-	// counts as one to which clients were sent lately.
-	Seen *Listings
 }
 
 // Endpoints returns what a plan has to know of endpoints: whether a pod that serves is the last one of a Service, and since when pods that
@@ -48,7 +45,6 @@ func (d *Drains) Endpoints(ctx context.Context, remembered *engine.Memory, rollo
 		remembered.Drains = nil
 		return endpoints, nil
 	}
-	d.doubt(seen, endpoints)
 	left, known := remembered.Drains.Complete(endpoints)
 	if remembered.Drains = left; !known {
 		maps.Copy(endpoints, d.ask(ctx, remembered, rollout))
@@ -100,19 +96,6 @@ func (d *Drains) ask(ctx context.Context, remembered *engine.Memory, rollout eng
 			"workload", client.ObjectKeyFromObject(rollout.Workload()))
 		return nil
 	}
-	d.doubt(seen, current)
 	remembered.Drains, _ = remembered.Drains.Noted(current, time.Now()).Complete(current)
 	return current
-}
-
-// doubt resets NoClientSent of a pod unless it has been true during the whole drain. A Service or an endpoint that sent
-// clients to the pod may have gone a moment ago.
-func (d *Drains) doubt(seen *engine.Snapshot, endpoints podstate.Endpoints) {
-	now := time.Now()
-	for _, pod := range seen.Pods {
-		if endpoint := endpoints[pod.UID]; endpoint.NoClientSent && !d.Seen.noClientSent(pod, seen.Settings.Drain, now) {
-			endpoint.NoClientSent = false
-			endpoints[pod.UID] = endpoint
-		}
-	}
 }

@@ -203,3 +203,51 @@ func TestConfirmAsksNothingWithoutNeed(t *testing.T) {
 		t.Error("there is a wait although there is no drain")
 	}
 }
+
+// TestDrainWhereNoClientIsSent has pods that no Service selects and no slice lists.
+func TestDrainWhereNoClientIsSent(t *testing.T) {
+	inTheCache := func(noClientSent bool) fixture.Stopped {
+		return fixture.Stopped{At: podstate.Endpoints{"web-old-0": {NoClientSent: noClientSent}}}
+	}
+	for name, test := range map[string]struct {
+		cached             fixture.Stopped
+		listed             bool // by the API server
+		planned, confirmed bool
+	}{
+		"both agree":                   {inTheCache(true), false, true, true},
+		"only the API server lists it": {inTheCache(true), true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.TakeOut("web-old-0", time.Now())
+			if test.listed {
+				c.Serving("web-old-0")
+			}
+			d := &Drains{Cached: test.cached, Live: observe.Reader{Reader: c}}
+			if e := c.endpoint(d, &engine.Memory{}); e.NoClientSent != test.planned {
+				t.Errorf("planned on %+v", e)
+			}
+			seen := c.draining()
+			_, confirmed := d.Confirm(t.Context(), &engine.Memory{}, seen, []steps.Step{restart(seen.Snapshot().Pods[0])})
+			if confirmed != test.confirmed {
+				t.Errorf("confirmed is %t", confirmed)
+			}
+		})
+	}
+}
+
+// TestPreStopIsConfirmed checks that the wait is shorter by the time for which the container goes on serving after the
+// patch.
+func TestPreStopIsConfirmed(t *testing.T) {
+	c := &cluster{fixture.Draining(t)}
+	c.Serving("web-old-0")
+	d := &Drains{Live: observe.Reader{Reader: c}}
+	seen := c.draining()
+	step := restart(seen.Snapshot().Pods[0])
+	for servesOn, want := range map[time.Duration]bool{0: false, drain / 2: false, drain: true} {
+		step.ServesOn = servesOn
+		if _, confirmed := d.Confirm(t.Context(), &engine.Memory{}, seen, []steps.Step{step}); confirmed != want {
+			t.Errorf("it goes on serving for %s: confirmed is %t", servesOn, confirmed)
+		}
+	}
+}

@@ -3,13 +3,13 @@ package podstate
 import (
 	"cmp"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
@@ -76,17 +76,18 @@ func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, service
 // SentTo reports whether clients may be sent to the pod: a Service selects it, or an EndpointSlice of any controller lists it,
 // ready or not.
 func SentTo(pod *corev1.Pod, all []discoveryv1.EndpointSlice, services []corev1.Service) bool {
-	for i := range services {
-		if ServiceSelects(&services[i], pod) {
-			return true
-		}
+	selects := func(service corev1.Service) bool { return ServiceSelects(&service, pod) }
+	return slices.ContainsFunc(services, selects) || slices.ContainsFunc(all, func(slice discoveryv1.EndpointSlice) bool {
+		return slices.ContainsFunc(slice.Endpoints, func(endpoint discoveryv1.Endpoint) bool { return isOf(endpoint, pod) })
+	})
+}
+
+// isOf reports whether the endpoint is the pod, as its target or its address says.
+func isOf(endpoint discoveryv1.Endpoint, pod *corev1.Pod) bool {
+	if target := endpoint.TargetRef; isPod(target) {
+		return target.UID == pod.UID || target.UID == "" && target.Name == pod.Name
 	}
-	for i := range all {
-		if SliceLists(&all[i], pod) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool { return slices.Contains(endpoint.Addresses, ip.IP) })
 }
 
 const (
@@ -107,66 +108,12 @@ func BoundedSelector(selector map[string]string) map[string]string {
 
 // ServiceSelects reports whether the Service selects the pod. A Service without a selector selects nothing.
 func ServiceSelects(service *corev1.Service, pod *corev1.Pod) bool {
-	if _, every := service.Spec.Selector[anyPod]; every {
-		return true
-	}
-	for key, value := range service.Spec.Selector {
-		if has, labelled := pod.Labels[key]; !labelled || has != value {
-			return false
-		}
-	}
-	return len(service.Spec.Selector) > 0
-}
-
-// SliceLists reports whether the pod is among the endpoints. Which pods a host name stands for is unknown, so a slice of host names
-// lists every pod.
-func SliceLists(slice *discoveryv1.EndpointSlice, pod *corev1.Pod) bool {
-	for i := range slice.Endpoints {
-		switch endpoint := &slice.Endpoints[i]; {
-		case isPod(endpoint.TargetRef):
-			target := endpoint.TargetRef
-			if target.UID == pod.UID || target.UID == "" && target.Name == pod.Name {
-				return true
-			}
-		case slice.AddressType == discoveryv1.AddressTypeFQDN, hasAddress(pod, endpoint.Addresses):
-			return true
-		}
-	}
-	return false
-}
-
-// SliceUnlisted returns the endpoints that the slice had before the change and does not have after it. A slice that does not exist is
-// nil.
-func SliceUnlisted(before, after *discoveryv1.EndpointSlice) []discoveryv1.Endpoint {
-	still := map[string]bool{}
-	if after != nil {
-		for _, endpoint := range after.Endpoints {
-			still[identity(endpoint)] = true
-		}
-	}
-	var left []discoveryv1.Endpoint
-	for _, endpoint := range before.Endpoints {
-		if !still[identity(endpoint)] {
-			left = append(left, discoveryv1.Endpoint{TargetRef: endpoint.TargetRef, Addresses: endpoint.Addresses})
-		}
-	}
-	return left
+	selector := service.Spec.Selector
+	_, every := selector[anyPod]
+	return every || len(selector) > 0 && labels.ValidatedSetSelector(selector).Matches(labels.Set(pod.Labels))
 }
 
 func isPod(target *corev1.ObjectReference) bool { return target != nil && target.Kind == "Pod" }
-
-func hasAddress(pod *corev1.Pod, addresses []string) bool {
-	return slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool {
-		return slices.ContainsFunc(addresses, func(address string) bool { return sameAddress(address, ip.IP) })
-	})
-}
-
-// sameAddress reports whether both addresses are the same, in any spelling.
-func sameAddress(a, b string) bool {
-	one, err := netip.ParseAddr(a)
-	other, otherErr := netip.ParseAddr(b)
-	return a == b || err == nil && otherErr == nil && one.Unmap() == other.Unmap()
-}
 
 // endpointOf returns what the Services offer of the pod, one of those pods, and whether it is an endpoint of any. LastOf is the first of
 // the Services of which the pod is the last endpoint. A Ready pod counts as listed: if it is not listed yet, it may be in a moment.
