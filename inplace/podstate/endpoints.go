@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -58,13 +59,13 @@ type Endpoint struct {
 // pod is Ready and not terminating. The EndpointSlices of a Service that publishes addresses that are not ready say nothing about
 // readiness.
 func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, services []corev1.Service) Endpoints {
-	endpoints, offers := Endpoints{}, offersOf(slices, services, notReady(pods))
+	endpoints, offers := Endpoints{}, offersOf(slices, services, pods)
 	for _, pod := range pods {
 		out := readiness.Out(pod)
 		if !out && !apps.IsTrue(pod, corev1.PodReady) {
 			continue
 		}
-		endpoint, offered := endpointOf(pod, pods, offers)
+		endpoint, offered := endpointOf(pod, offers)
 		endpoint.NoClientSent = out && !SentTo(pod, slices, services)
 		if out || offered {
 			endpoints[pod.UID] = endpoint
@@ -115,18 +116,18 @@ func ServiceSelects(service *corev1.Service, pod *corev1.Pod) bool {
 
 func isPod(target *corev1.ObjectReference) bool { return target != nil && target.Kind == "Pod" }
 
-// endpointOf returns what the Services offer of the pod, one of those pods, and whether it is an endpoint of any. LastOf is the first of
-// the Services of which the pod is the last endpoint. A Ready pod counts as listed: if it is not listed yet, it may be in a moment.
-func endpointOf(pod *corev1.Pod, pods []*corev1.Pod, offers []*offer) (endpoint Endpoint, offered bool) {
+// endpointOf returns what the Services offer of the pod, and whether it is an endpoint of any. LastOf is the first of the Services of which
+// the pod is the last endpoint. A Ready pod counts as listed: if it is not listed yet, it may be in a moment.
+func endpointOf(pod *corev1.Pod, offers []*offer) (endpoint Endpoint, offered bool) {
 	endpoint = Endpoint{Listed: apps.IsTrue(pod, corev1.PodReady)}
 	for _, o := range offers {
-		known, ready := o.own(pod)
+		ready, known := o.listed[string(pod.UID)]
 		if !known {
 			continue
 		}
 		offered = true
-		endpoint.Listed = endpoint.Listed || ready > 0
-		if o.others(pod, ready) == 0 && !slices.ContainsFunc(pods, func(other *corev1.Pod) bool { return o.replaces(other, pod) }) {
+		endpoint.Listed = endpoint.Listed || ready
+		if o.others(pod) == 0 {
 			endpoint.LastOf = cmp.Or(endpoint.LastOf, o.service)
 		}
 	}
@@ -138,22 +139,23 @@ type offer struct {
 	service string
 	// of is the Service; nil if it was not read.
 	of *corev1.Service
-	// local says that the Service keeps traffic on the node where it arrives.
-	local bool
-	// ready has every endpoint, by identity, and whether it is ready. total and onNode count the ready ones whose pods are not known to have
-	// left since.
-	ready  map[string]bool
-	total  int
-	onNode map[string]int
+	// listed has every endpoint of the slices, by identity, and whether it is ready.
+	listed map[string]bool
+	// serving has the nodes of the endpoints that serve, by identity, and onNode counts them. The slices may not show yet that one of the pods
+	// serves, or no longer does.
+	serving map[string]string
+	onNode  map[string]int
 }
 
 // offersOf returns the Services whose EndpointSlices follow the readiness of pods, sorted by name. A Service that was not read
-// counts as well: the wait for it is bounded. The argument left has the endpoints whose pods are not Ready, by identity: the slices may not
-// show that yet.
-func offersOf(all []discoveryv1.EndpointSlice, services []corev1.Service, left map[string]bool) []*offer {
-	byName, offers := map[string]*corev1.Service{}, map[string]*offer{}
+// counts as well: the wait for it is bounded.
+func offersOf(all []discoveryv1.EndpointSlice, services []corev1.Service, pods []*corev1.Pod) []*offer {
+	byName, offers, uids := map[string]*corev1.Service{}, map[string]*offer{}, map[string]string{}
 	for i := range services {
 		byName[services[i].Name] = &services[i]
+	}
+	for _, pod := range pods {
+		uids[pod.Name] = string(pod.UID)
 	}
 	for i := range all {
 		name := all[i].Labels[discoveryv1.LabelServiceName]
@@ -162,13 +164,17 @@ func offersOf(all []discoveryv1.EndpointSlice, services []corev1.Service, left m
 			continue
 		}
 		if offers[name] == nil {
-			offers[name] = &offer{service: name, of: service, local: isLocal(service), ready: map[string]bool{}, onNode: map[string]int{}}
+			offers[name] = &offer{service: name, of: service, listed: map[string]bool{}, serving: map[string]string{}, onNode: map[string]int{}}
 		}
 		for _, endpoint := range all[i].Endpoints {
-			offers[name].add(endpoint, left)
+			offers[name].add(endpoint, uids)
 		}
 	}
-	return slices.SortedFunc(maps.Values(offers), func(a, b *offer) int { return strings.Compare(a.service, b.service) })
+	sorted := slices.SortedFunc(maps.Values(offers), func(a, b *offer) int { return strings.Compare(a.service, b.service) })
+	for _, o := range sorted {
+		o.observe(pods)
+	}
+	return sorted
 }
 
 // SliceFollowsPods reports whether the native controller maintains the slice.
@@ -176,84 +182,46 @@ func SliceFollowsPods(slice *discoveryv1.EndpointSlice) bool {
 	return slice.Labels[discoveryv1.LabelManagedBy] == SliceController
 }
 
-// isLocal reports whether the Service keeps any of its traffic on the node where it arrives.
-func isLocal(service *corev1.Service) bool {
-	return service != nil && (service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal ||
-		service.Spec.InternalTrafficPolicy != nil && *service.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal)
-}
-
-// notReady returns the pods that are not Ready, by the identities of their endpoints.
-func notReady(pods []*corev1.Pod) map[string]bool {
-	all := map[string]bool{}
-	for _, pod := range pods {
-		if apps.IsTrue(pod, corev1.PodReady) {
-			continue
-		}
-		for _, key := range identitiesOf(pod) {
-			all[key] = true
-		}
+// add adds an endpoint. Its identity is the pod's UID if that is known, because another pod may have the same name.
+func (o *offer) add(endpoint discoveryv1.Endpoint, uids map[string]string) {
+	key := "address " + strings.Join(endpoint.Addresses, " ")
+	if target := endpoint.TargetRef; isPod(target) {
+		key = cmp.Or(string(target.UID), uids[target.Name], "name "+target.Name)
 	}
-	return all
-}
-
-func (o *offer) add(endpoint discoveryv1.Endpoint, left map[string]bool) {
 	// An absent condition means true: EndpointConditions in k8s.io/api/discovery/v1.
-	ready := endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready
-	key := identity(endpoint)
-	if ready && !o.ready[key] && !left[key] {
-		o.total++
-		if endpoint.NodeName != nil {
-			o.onNode[*endpoint.NodeName]++
+	ready := ptr.Deref(endpoint.Conditions.Ready, true)
+	if o.listed[key] = o.listed[key] || ready; ready {
+		o.serving[key] = ptr.Deref(endpoint.NodeName, "")
+	}
+}
+
+// observe takes what is known of the pods in place of what the slices say, and counts.
+func (o *offer) observe(pods []*corev1.Pod) {
+	for _, pod := range pods {
+		switch ready := apps.IsTrue(pod, corev1.PodReady); {
+		case !ready:
+			delete(o.serving, string(pod.UID))
+		case o.of != nil && ServiceSelects(o.of, pod):
+			o.serving[string(pod.UID)] = pod.Spec.NodeName
 		}
 	}
-	o.ready[key] = o.ready[key] || ready
-}
-
-// identity returns a key for the endpoint. It is the pod's UID if that is known, because another pod may have the same name.
-func identity(endpoint discoveryv1.Endpoint) string {
-	switch target := endpoint.TargetRef; {
-	case !isPod(target):
-		return "address " + strings.Join(endpoint.Addresses, " ")
-	case target.UID != "":
-		return string(target.UID)
-	default:
-		return byName(target.Name)
+	for _, node := range o.serving {
+		o.onNode[node]++
 	}
 }
 
-// identitiesOf returns the keys that endpoints of the pod may have.
-func identitiesOf(pod *corev1.Pod) []string { return []string{string(pod.UID), byName(pod.Name)} }
-
-func byName(pod string) string { return "name " + pod }
-
-// own reports whether the pod is an endpoint, and how many ready ones it is.
-func (o *offer) own(pod *corev1.Pod) (known bool, ready int) {
-	for _, key := range identitiesOf(pod) {
-		isReady, has := o.ready[key]
-		known = known || has
-		if isReady {
-			ready++
-		}
+// others returns the number of endpoints that can replace the pod: all, or those on its node if the Service keeps any of its traffic on the
+// node where it arrives.
+func (o *offer) others(pod *corev1.Pod) int {
+	others := len(o.serving)
+	if spec := ptr.Deref(o.of, corev1.Service{}).Spec; spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal ||
+		ptr.Deref(spec.InternalTrafficPolicy, "") == corev1.ServiceInternalTrafficPolicyLocal {
+		others = o.onNode[pod.Spec.NodeName]
 	}
-	return known, ready
-}
-
-// replaces reports whether the other pod is Ready and can replace the pod, whether the slice, which may be older, lists it or not.
-func (o *offer) replaces(other, pod *corev1.Pod) bool {
-	selected := other.UID != pod.UID && o.of != nil && ServiceSelects(o.of, other)
-	return selected && apps.IsTrue(other, corev1.PodReady) && (!o.local || other.Spec.NodeName == pod.Spec.NodeName)
-}
-
-// others returns the number of ready endpoints that can replace the pod, which has that many itself. A pod that is not Ready is counted in
-// none.
-func (o *offer) others(pod *corev1.Pod, own int) int {
-	if !apps.IsTrue(pod, corev1.PodReady) {
-		own = 0
+	if _, serves := o.serving[string(pod.UID)]; serves {
+		others--
 	}
-	if o.local {
-		return o.onNode[pod.Spec.NodeName] - own
-	}
-	return o.total - own
+	return others
 }
 
 // Drained reports whether the containers of a pod may stop: it is out of service, and no EndpointSlice has offered it for as long as
