@@ -26,14 +26,11 @@ const (
 	ModeNotOptedIn Mode = "not-opted-in"
 )
 
-// Modes are the values that LabelUpdate may have on one kind of object.
+// Modes are several modes.
 type Modes []Mode
 
-// NamespaceModes and WorkloadModes are the values that LabelUpdate may have on namespaces and on workloads.
-var (
-	NamespaceModes = Modes{ModeInPlace, ModeInPlaceOnly}
-	WorkloadModes  = Modes{ModeInPlace, ModeInPlaceOnly, ModeNative}
-)
+// NamespaceModes are the values that LabelUpdate may have on namespaces. On workloads, ModeNative is another one.
+var NamespaceModes = Modes{ModeInPlace, ModeInPlaceOnly}
 
 // Has reports whether the value is one of the modes.
 func (m Modes) Has(value string) bool { return slices.Contains(m, Mode(value)) }
@@ -58,7 +55,7 @@ func ModeOf(kind string, namespace metav1.Object, workloadLabels map[string]stri
 	switch {
 	case !NamespaceModes.Has(mode):
 		return ModeNone
-	case overrides && WorkloadModes.Has(workload):
+	case overrides && Mode(workload).Manages():
 		return Mode(workload)
 	case overrides:
 		return ModeNative
@@ -80,9 +77,6 @@ func namesKind(namespaceLabels map[string]string, kind string) bool {
 // Manages reports whether Stayput manages the workload's updates.
 func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 
-// NotManagedPrefix is the prefix of what Mode.Reason says.
-const NotManagedPrefix = "not updated in place: "
-
 // Reason returns the reason that Stayput does not manage workloads with this mode.
 func (m Mode) Reason() *Reason {
 	message := fmt.Sprintf("label %s is %q", LabelUpdate, m)
@@ -92,5 +86,5 @@ func (m Mode) Reason() *Reason {
 	if m == ModeNone {
 		message = "the namespace has no label " + LabelUpdate + ", or its value is not known"
 	}
-	return &Reason{Code: CodeMode, Message: NotManagedPrefix + message}
+	return &Reason{Code: CodeMode, Message: "not updated in place: " + message}
 }

@@ -90,7 +90,7 @@ func TestModeManages(t *testing.T) {
 }
 
 func TestModesAreListed(t *testing.T) {
-	if got, want := WorkloadModes.String(), "in-place, in-place-only, native"; got != want {
+	if got, want := NamespaceModes.String(), "in-place, in-place-only"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -84,10 +84,6 @@ func (r Reasons) Codes() []string {
 	return slices.Compact(codes)
 }
 
-// Persisted reports whether an update that falls back for this reason gets a persisted fallback. Not where Stayput is uninstalled: the
-// ConfigMap goes with it.
-func (r Reason) Persisted() bool { return r.Code != CodeUninstalled }
-
 // The codes of the other reasons for which a whole update is native.
 const (
 	CodeMode           = "Mode"           // the workload is not updated in place, or no longer

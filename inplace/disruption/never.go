@@ -5,8 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-
-	"github.com/stayput/stayput/inplace/steps"
 )
 
 // Never returns one line about the first PodDisruptionBudget that can never allow a pod with these labels to be taken out of service, even
@@ -21,7 +19,7 @@ func Never(budgets []*policyv1.PodDisruptionBudget, labels map[string]string, su
 			continue
 		}
 		if why := one.never(surge); why != "" {
-			return fmt.Sprintf(steps.BudgetPrefix+"%s: %s, so the update waits until that changes", of.Name, why)
+			return fmt.Sprintf("PodDisruptionBudget %s: %s, so the update waits until that changes", of.Name, why)
 		}
 	}
 	return ""

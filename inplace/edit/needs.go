@@ -46,7 +46,8 @@ func (c ContainerChanges) Renaming(pod *corev1.Pod, containers []corev1.Containe
 		}
 		if change.Image = renaming(have, have.Image, runs(have.Name)); change.NewImage() {
 			change.Restart = true
-			c = c.with(change)
+			others := slices.DeleteFunc(slices.Clone(c), func(other ContainerChange) bool { return other.Container == change.Container })
+			c = append(others, change)
 		}
 	}
 	return c
@@ -65,12 +66,6 @@ func RestartOf(pod *corev1.Pod, template []corev1.Container, container string, r
 	return ContainerChange{Container: container, Image: renaming(have, image, running), Restart: true}
 }
 
-// with returns the changes with this one in place of that of the same container.
-func (c ContainerChanges) with(change ContainerChange) ContainerChanges {
-	others := slices.DeleteFunc(slices.Clone(c), func(other ContainerChange) bool { return other.Container == change.Container })
-	return append(others, change)
-}
-
 // of returns the change of the container.
 func (c ContainerChanges) of(container string) ContainerChange {
 	for _, change := range c {
@@ -79,6 +74,18 @@ func (c ContainerChanges) of(container string) ContainerChange {
 		}
 	}
 	return ContainerChange{Container: container}
+}
+
+// edited returns the changes of these containers after the edit of each.
+func (c ContainerChanges) edited(containers []corev1.Container, edit func(*ContainerChange, corev1.Container)) ContainerChanges {
+	var all ContainerChanges
+	for _, container := range containers {
+		change := c.of(container.Name)
+		if edit(&change, container); change.Left() {
+			all = append(all, change)
+		}
+	}
+	return all
 }
 
 // WithoutRestart returns what remains of the changes for a pod whose containers have already been restarted for them.

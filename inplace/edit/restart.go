@@ -11,21 +11,19 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// asksForRestart reports whether an annotation that changes in place is one whose change restarts containers.
-func asksForRestart(annotations []patches.EntryChange, rules inplace.Rules) bool {
-	return slices.ContainsFunc(annotations, func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
-}
-
 // addRestarts adds the restarts that annotations ask for, and those of containers whose variables read what changes. It returns why
 // containers of running pods cannot be restarted like that. The change has labels and annotations already.
 func (c *Change) addRestarts(spec *corev1.PodSpec, rules inplace.Rules) inplace.Reasons {
-	c.AsNew = asksForRestart(c.Annotations, rules)
-	c.Containers = restarted(c.Containers, spec, func(container string) bool {
-		return c.AsNew || slices.ContainsFunc(c.Annotations, func(change patches.EntryChange) bool {
-			return inplace.ContainerToRestart(change.Key) == container
+	c.AsNew = slices.ContainsFunc(c.Annotations, func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
+	c.Containers = c.Containers.edited(Living(spec), func(change *ContainerChange, _ corev1.Container) {
+		asked := c.AsNew || slices.ContainsFunc(c.Annotations, func(entry patches.EntryChange) bool {
+			return inplace.ContainerToRestart(entry.Key) == change.Container
 		})
+		if asked { // exactly once: one that gets another image restarts for that, unless a pod has the image already
+			change.Restart = change.NewImage() || !change.Restarts()
+		}
 	})
-	c.Read = readKeys(spec, keysOf(c.Labels), keysOf(c.Annotations))
+	c.Read = ReadKeys{keysOf(c.Labels), keysOf(c.Annotations)}.Of(Living(spec))
 	c.Containers = c.Containers.Reading(Living(spec), c.Read)
 	var reasons inplace.Reasons
 	switch {
@@ -50,22 +48,6 @@ func nativeForInit(spec *corev1.PodSpec, rules inplace.Rules) inplace.Reasons {
 func restartable(spec *corev1.PodSpec, annotation string) bool {
 	container := inplace.ContainerToRestart(annotation)
 	return container != "" && Named(spec, container) != nil
-}
-
-// restarted returns changes by which each of these living containers of the template restarts exactly once. A container that gets another
-// image restarts for that, unless a pod has the image already.
-func restarted(changes ContainerChanges, spec *corev1.PodSpec, asked func(container string) bool) ContainerChanges {
-	var all ContainerChanges
-	for container := range EachLiving(spec) {
-		change := changes.of(container.Name)
-		if asked(container.Name) {
-			change.Restart = change.NewImage() || !change.Restarts()
-		}
-		if change.Left() {
-			all = append(all, change)
-		}
-	}
-	return all
 }
 
 // namelessReasons returns a reason for each container that is to restart with the image it has, and has no other name for it. If the
@@ -101,9 +83,6 @@ func ForbidsRestart(spec *corev1.PodSpec, container string, rules inplace.Rules)
 	return WhyNotRestarted(spec, container).And(nativeForInit(spec, rules)...)
 }
 
-// AboutInitContainers is the prefix of Change.InitContainersNotRerun.
-const AboutInitContainers = "init container"
-
 func notAgain(containers []corev1.Container) string {
 	var ended []string
 	for i := range containers {
@@ -115,9 +94,9 @@ func notAgain(containers []corev1.Container) string {
 	case 0:
 		return ""
 	case 1:
-		return AboutInitContainers + " " + ended[0] + " does not run again"
+		return "init container " + ended[0] + " does not run again"
 	}
-	return AboutInitContainers + "s " + inplace.FirstOf(ended, ", ") + " do not run again"
+	return "init containers " + inplace.FirstOf(ended, ", ") + " do not run again"
 }
 
 func whyNameless(container *corev1.Container) string {

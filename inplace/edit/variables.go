@@ -56,25 +56,14 @@ func (r ReadKeys) Of(containers []corev1.Container) ReadKeys {
 	return ReadKeys{slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(annotations))}
 }
 
-// readKeys returns those of the changed labels and annotations that variables of living containers read.
-func readKeys(spec *corev1.PodSpec, labels, annotations []string) ReadKeys {
-	return ReadKeys{labels, annotations}.Of(Living(spec))
-}
-
 // Reading returns the changes by which the containers of the template whose variables read these keys restart as well.
 func (c ContainerChanges) Reading(template []corev1.Container, keys ReadKeys) ContainerChanges {
 	if keys.None() {
 		return c
 	}
-	var all ContainerChanges
-	for i := range template {
-		change := c.of(template[i].Name)
-		change.Restart = change.Restart || !keys.Of(template[i:i+1]).None()
-		if change.Left() {
-			all = append(all, change)
-		}
-	}
-	return all
+	return c.edited(template, func(change *ContainerChange, container corev1.Container) {
+		change.Restart = change.Restart || !keys.Of([]corev1.Container{container}).None()
+	})
 }
 
 // WithEntries returns the change with those labels and annotations, which variables read, unless it has others for the same keys.
@@ -105,13 +94,10 @@ func tooManyRead(read ReadKeys) inplace.Reasons {
 		Message: fmt.Sprintf("%d labels and annotations that variables read change, more than %d", count, mostRead)}}
 }
 
-// AboutVariables is the prefix of Change.VariablesRead.
-const AboutVariables = "variables read "
-
 // aboutVariables says which variables read what changes.
 func aboutVariables(spec *corev1.PodSpec, read ReadKeys) string {
 	var all []string
-	for container := range EachLiving(spec) {
+	for _, container := range living(spec) {
 		of := read.Of([]corev1.Container{*container})
 		for _, key := range of.Labels {
 			all = append(all, fmt.Sprintf("label %s (%s)", key, container.Name))
@@ -123,5 +109,5 @@ func aboutVariables(spec *corev1.PodSpec, read ReadKeys) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return AboutVariables + inplace.FirstOf(all, ", ")
+	return "variables read " + inplace.FirstOf(all, ", ")
 }

@@ -41,7 +41,7 @@ func (s Snapshot) AboutDuration(preview steps.Preview, left int, restarting []st
 	if s.Settings.Drain > 0 {
 		besides += " and drains (" + s.Settings.Drain.String() + " behind a Service)"
 	}
-	return fmt.Sprintf(steps.DurationPrefix+"%s: %d × %s to start, %d at a time; %s come on top",
+	return fmt.Sprintf("takes about %s: %d × %s to start, %d at a time; %s come on top",
 		total, batches, each, preview.AtATime, besides)
 }
 

@@ -193,7 +193,7 @@ func TestStatefulSetStepsOfAHook(t *testing.T) {
 		m.Rollout.Seen.Settings.PreRestartTimeout = time.Minute
 		before := m.StatefulSet.Spec.Template
 		m.Edit(fixture.App{Image: "v2"})
-		about := steps.HooksPrefix + "lb: a pod that is out of service restarts when their annotations"
+		about := "pre-restart hooks lb: a pod that is out of service restarts when their annotations"
 		if told := m.Of().DecideEdit(before).Hooks; !strings.HasPrefix(told, about) {
 			t.Errorf("%s: users are told %q", policy, told)
 		}

@@ -6,6 +6,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/stayput/stayput/inplace/edit"
 )
@@ -28,67 +29,47 @@ import (
 // together with maxSurge. With fewer at a time the starts would be seen for longer, and one is enough: for ten pods of which one uses 400 %
 // to start, the autoscaler wants fourteen. And an update that waited for the metrics to fall could be held up by any load.
 
-// AutoscalerPrefix is the prefix of the line about an autoscaler.
-const AutoscalerPrefix = "HorizontalPodAutoscaler "
-
 // ScaleTarget is a workload that autoscalers may scale.
 type ScaleTarget struct{ Kind, Name string }
 
 // AboutAutoscaler returns one line about the autoscaler, if it scales the target and counts as load what containers use to start after this
 // change; empty if not.
 func AboutAutoscaler(scaler *autoscalingv2.HorizontalPodAutoscaler, target ScaleTarget, change edit.Change) string {
-	if !target.is(scaler.Spec.ScaleTargetRef) {
-		return ""
-	}
-	counts, why := countsStarts(&scaler.Spec, change)
-	if !counts {
-		return ""
-	}
-	return fmt.Sprintf(AutoscalerPrefix+"%s %s: what restarted containers use to start counts as load. "+
-		"behavior.scaleUp.stabilizationWindowSeconds beyond the update's length keeps it from scaling up for that", scaler.Name, why)
-}
-
-func (t ScaleTarget) is(ref autoscalingv2.CrossVersionObjectReference) bool {
+	ref := scaler.Spec.ScaleTargetRef
 	group := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
-	return group == schema.GroupKind{Group: "apps", Kind: t.Kind} && ref.Name == t.Name
+	if ref.Name != target.Name || group != (schema.GroupKind{Group: "apps", Kind: target.Kind}) {
+		return ""
+	}
+	how := countsStarts(&scaler.Spec, change)
+	if how == "" {
+		return ""
+	}
+	return fmt.Sprintf("HorizontalPodAutoscaler %s %s: what restarted containers use to start counts as load. "+
+		"behavior.scaleUp.stabilizationWindowSeconds beyond the update's length keeps it from scaling up for that", scaler.Name, how)
 }
 
-// countsStarts reports whether the autoscaler counts as load what containers use to start, and which part of its spec decides that.
-func countsStarts(scaler *autoscalingv2.HorizontalPodAutoscalerSpec, change edit.Change) (counts bool, why string) {
-	if patient, how := waitsToScale(scaler.Behavior); patient {
-		return false, how
+// countsStarts returns by which part of its spec the autoscaler counts as load what containers use to start; empty if it does not.
+func countsStarts(scaler *autoscalingv2.HorizontalPodAutoscalerSpec, change edit.Change) string {
+	if waitsToScale(scaler.Behavior) {
+		return ""
 	}
 	for _, metric := range scaler.Metrics {
-		if sees, how := seesStarts(metric, change); sees {
-			return true, how
+		switch container := metric.ContainerResource; {
+		case metric.Resource != nil && metric.Resource.Name == corev1.ResourceCPU && change.Restarts():
+			return "scales by cpu"
+		case container != nil && container.Name == corev1.ResourceCPU && change.RestartsContainer(container.Container):
+			return "scales by cpu of container " + container.Container
 		}
 	}
-	return false, "does not scale by cpu of containers that restart"
+	return ""
 }
 
-// waits reports whether the autoscaler does not scale up at once. Only the owner of the containers knows which window is long enough.
-func waitsToScale(behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) (patient bool, how string) {
+// waitsToScale reports whether the autoscaler does not scale up at once. Only the owner of the containers knows which window is long enough.
+func waitsToScale(behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) bool {
 	if behavior == nil || behavior.ScaleUp == nil {
-		return false, "scales up at once"
+		return false
 	}
 	up := behavior.ScaleUp
-	switch {
-	case up.SelectPolicy != nil && *up.SelectPolicy == autoscalingv2.DisabledPolicySelect:
-		return true, "never scales up"
-	case up.StabilizationWindowSeconds != nil && *up.StabilizationWindowSeconds > 0:
-		return true, fmt.Sprintf("waits %d s before it scales up", *up.StabilizationWindowSeconds)
-	}
-	return false, "scales up at once"
-}
-
-// seesStarts reports whether the metric includes what a restarting container uses to start.
-func seesStarts(metric autoscalingv2.MetricSpec, change edit.Change) (sees bool, how string) {
-	switch {
-	case metric.Resource != nil && metric.Resource.Name == corev1.ResourceCPU:
-		return change.Restarts(), "scales by cpu"
-	case metric.ContainerResource != nil && metric.ContainerResource.Name == corev1.ResourceCPU:
-		name := metric.ContainerResource.Container
-		return change.RestartsContainer(name), "scales by cpu of container " + name
-	}
-	return false, "does not scale by cpu"
+	never := up.SelectPolicy != nil && *up.SelectPolicy == autoscalingv2.DisabledPolicySelect
+	return never || ptr.Deref(up.StabilizationWindowSeconds, 0) > 0
 }

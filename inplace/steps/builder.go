@@ -89,9 +89,10 @@ func (d *PlanBuilder) Phase(phase Phase, message string) {
 	d.Result.Phase, d.Result.Message = phase, message
 }
 
-// PersistFallback adds the step that persists a fallback. No event of the ConfigMap starts a look.
+// PersistFallback adds the step that persists a fallback, unless Stayput is uninstalled: the ConfigMap goes with it. No event of the
+// ConfigMap starts a look.
 func (d *PlanBuilder) PersistFallback(workload metav1.Object, hash string, why inplace.Reason) {
-	if why.Persisted() {
+	if why.Code != inplace.CodeUninstalled {
 		d.Step(PersistFallback{Workload: workload, Fallback: revisions.Fallback{Hash: hash, Code: why.Code}})
 		d.Again(inplace.LookAgain)
 	}

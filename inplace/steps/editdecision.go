@@ -96,45 +96,22 @@ func (j EditDecision) Notices() []string {
 	return slices.DeleteFunc(asides, func(aside string) bool { return aside == "" })
 }
 
-// IsNotice reports whether the line is an aside of some EditDecision.
-func IsNotice(line string) bool {
-	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
-	prefixes := []string{PartitionPrefix, edit.AboutVariables, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix, HooksPrefix,
-		BudgetPrefix, DurationPrefix, WindowPrefix, inplace.NotManagedPrefix}
-	return slices.ContainsFunc(prefixes, begins)
-}
-
 // AboutDeadline returns one line about a drain and stop that take longer than the deadline; empty if they do not. Stayput keeps the native
 // controller's deadline from passing meanwhile. Timeouts of other tools pass.
 func AboutDeadline(drain, grace, deadline time.Duration) string {
 	if drain+grace <= deadline {
 		return ""
 	}
-	return fmt.Sprintf(DeadlinePrefix+"%s: a pod may take %s to drain (%s) and %s to stop (terminationGracePeriodSeconds). "+
+	return fmt.Sprintf("progressDeadlineSeconds of %s: a pod may take %s to drain (%s) and %s to stop (terminationGracePeriodSeconds). "+
 		"The deadline waits for that; timeouts of other tools, such as that of helm, do not",
 		deadline, drain, inplace.AnnotationDrain, grace)
 }
 
-// DeadlinePrefix is the prefix of the line from AboutDeadline.
-const DeadlinePrefix = "progressDeadlineSeconds of "
-
-// BudgetPrefix is the prefix of the line about a PodDisruptionBudget.
-const BudgetPrefix = "PodDisruptionBudget "
-
-// DurationPrefix is the prefix of the line about how long the update takes.
-const DurationPrefix = "takes about "
-
-// PartitionPrefix is the prefix of the line from AboutPartition.
-const PartitionPrefix = "partition "
-
-// WindowPrefix is the prefix of that line if a maintenance window is the partition.
-const WindowPrefix = "maintenance window "
-
 // AboutPartition returns one line about what the partition does to the edit; empty if there is none.
 func (j EditDecision) AboutPartition() string {
-	what, prefix := PartitionPrefix+fmt.Sprintf("%.20s ", j.Partition.Value), PartitionPrefix
+	what, prefix := fmt.Sprintf("partition %.20s ", j.Partition.Value), "partition "
 	if j.Partition.ByWindow() {
-		what, prefix = WindowPrefix, WindowPrefix
+		what, prefix = "maintenance window ", "maintenance window "
 	}
 	switch flaw := j.Partition.Flaw(); {
 	case j.Partition == (inplace.Partition{}):
@@ -150,7 +127,7 @@ func (j EditDecision) AboutPartition() string {
 			", unless the annotation is changed or Stayput is uninstalled"
 	}
 	return fmt.Sprintf(
-		PartitionPrefix+"%s: so many pods stay at the current revision until the partition is lowered or removed, or Stayput is uninstalled",
+		"partition %s: so many pods stay at the current revision until the partition is lowered or removed, or Stayput is uninstalled",
 		j.Partition.Value)
 }
 

@@ -9,9 +9,6 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// HooksPrefix is the prefix of the line from AboutHooks.
-const HooksPrefix = "pre-restart hooks "
-
 // AboutHooks returns one line about the hooks that the settings in force name; empty if the change asks for none.
 func AboutHooks(inForce map[string]string, change edit.Change, timeout time.Duration) string {
 	hooks := inplace.HooksOf(inForce)
@@ -22,7 +19,7 @@ func AboutHooks(inForce map[string]string, change edit.Change, timeout time.Dura
 	for _, hook := range hooks {
 		names = append(names, strings.TrimPrefix(hook, inplace.PreRestartHookPrefix))
 	}
-	about := HooksPrefix + strings.Join(names, ", ")
+	about := "pre-restart hooks " + strings.Join(names, ", ")
 	if timeout == 0 {
 		return about + " are not waited for: " + inplace.AnnotationPreRestartTimeout + " is 0"
 	}

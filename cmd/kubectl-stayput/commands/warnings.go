@@ -21,8 +21,7 @@ func (w *warnings) HandleWarningHeader(code int, agent string, text string) {
 	switch answer, ours := strings.CutPrefix(text, steps.WarningPrefix); {
 	case ours && (isInPlace(answer) || isRecreate(answer)):
 		w.answers = append(w.answers, answer)
-	case ours && steps.IsNotice(answer):
-		// the preview says the same
+	case ours: // the preview says the same
 	default:
 		w.others.HandleWarningHeader(code, agent, text)
 	}
