@@ -197,16 +197,13 @@ func (c Change) String() string {
 		does = restartsPrefix + inplace.FirstOf(c.Restarting(), ", ")
 	}
 	if c.Containers.Resizes() {
-		does = "resizes " + inplace.FirstOf(c.resizing(), ", ") + ", " + does
+		does = "resizes " + inplace.FirstOf(c.Containers.named(ContainerChange.Resizes), ", ") + ", " + does
 	}
 	return InPlacePrefix + does
 }
 
 // Restarting returns the names of the containers that restart.
 func (c Change) Restarting() []string { return c.Containers.named(ContainerChange.Restarts) }
-
-// resizing returns the names of the containers that get other CPU or memory.
-func (c Change) resizing() []string { return c.Containers.named(ContainerChange.Resizes) }
 
 func (c ContainerChanges) named(which func(ContainerChange) bool) []string {
 	var names []string

@@ -15,7 +15,10 @@ import (
 // new template that may change in place, and requires that nothing else differs. It ignores the label pod-template-hash.
 func Compare(from, to apps.Template, rules inplace.Rules) Change {
 	if flaw := cmp.Or(from.Unsupported(), to.Unsupported()); flaw != nil {
-		return compareFlawed(from, to, *flaw)
+		if apps.SameTemplate(from, to) { // by their JSON alone
+			return Change{}
+		}
+		return Change{Reasons: inplace.Reasons{*flaw}}
 	}
 	asked := comparison{from.Digest(), to.Digest(), rules.Text()}
 	return ofComparisons.Of(asked, sizeOfComparison+len(asked.rules), func() Change { return compare(from, to, rules).clipped() })
@@ -26,13 +29,15 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 	labels := revert(old, patched, "labels", func(string) bool { return true })
 	annotations := revert(old, patched, "annotations", func(key string) bool { return rules.Allows(key) || restartable(&pod.Spec, key) })
 	added := revertTolerations(old, patched, pod.Spec.Tolerations)
-	containers, reasons := revertContainers(old, patched, &was.Spec, &pod.Spec)
+	containers, reasons := revertList(old, patched, containersList, &was.Spec, &pod.Spec)
+	sidecars, more := revertList(old, patched, initContainersList, &was.Spec, &pod.Spec)
+	reasons = reasons.And(more...)
 	for difference := range differences(old, patched) {
 		if reasons = reasons.And(fieldReason(difference, pod.Spec, rules)); reasons.Full() {
 			break
 		}
 	}
-	change := Change{Containers: containers, Labels: labels, Annotations: annotations, Tolerations: added}
+	change := Change{Containers: append(containers, sidecars...), Labels: labels, Annotations: annotations, Tolerations: added}
 	reasons = reasons.And(change.addRestarts(&pod.Spec, rules)...)
 	reasons = reasons.And(listFlaw(reasons, rules)...)
 	if len(added) > 0 {
@@ -52,13 +57,24 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 	return change
 }
 
-// compareFlawed compares templates by their JSON alone.
-func compareFlawed(from, to apps.Template, flaw inplace.Reason) Change {
-	if apps.SameTemplate(from, to) {
-		return Change{}
-	}
-	return Change{Reasons: inplace.Reasons{flaw}}
+// clipped returns the change with lists that have no spare capacity. So a caller that appends to a list gets a copy of its own.
+func (c Change) clipped() Change {
+	c.Containers, c.Labels, c.Annotations = slices.Clip(c.Containers), slices.Clip(c.Labels), slices.Clip(c.Annotations)
+	c.Read = ReadKeys{slices.Clip(c.Read.Labels), slices.Clip(c.Read.Annotations)}
+	c.Tolerations, c.LostTolerations, c.Reasons = slices.Clip(c.Tolerations), slices.Clip(c.LostTolerations), slices.Clip(c.Reasons)
+	return c
 }
+
+// comparison is the key of a remembered comparison: two templates without flaws, and the rules.
+type comparison struct {
+	from, to apps.Digest
+	rules    string
+}
+
+// sizeOfComparison is the approximate size of a remembered comparison without its rules. It is bounded because reasons are bounded.
+const sizeOfComparison = 2 << 10
+
+var ofComparisons apps.Findings[comparison, Change]
 
 // revert puts the old values of the allowed labels or annotations into the new tree. It returns what had changed, sorted by key.
 // Afterwards both trees have that map, so remaining differences are found key by key.
@@ -80,16 +96,9 @@ func revert(old, patched map[string]any, field string, allowed func(string) bool
 	return reverted
 }
 
-// revertContainers puts the old values of fields that may change in place into the containers of the new tree. It returns what had
-// changed. The old spec is was, the new one is.
-func revertContainers(old, patched map[string]any, was, is *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
-	ordinary, reasons := revertList(old, patched, containersList, was, is)
-	sidecars, more := revertList(old, patched, initContainersList, was, is)
-	return append(ordinary, sidecars...), reasons.And(more...)
-}
-
-// revertList does what revertContainers does, for one list. It matches containers by name. If they do not match one by one, the
-// reasons say so, and the list is deleted from both trees. An init container that is not a sidecar is left as it is. So are the
+// revertList puts the old values of fields that may change in place into the containers of a list of the new tree. It returns what had
+// changed. The old spec is was, the new one is. It matches containers by name. If they do not match one by one, the reasons say so, and
+// the list is deleted from both trees. An init container that is not a sidecar is left as it is. So are the
 // resources of sidecars. A change between init container and sidecar remains a difference.
 func revertList(old, patched map[string]any, list string, was, is *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
 	from, to := containers(old, list), containers(patched, list)
@@ -116,7 +125,7 @@ func revertList(old, patched map[string]any, list string, was, is *corev1.PodSpe
 
 // revertResources puts the old CPU and memory into the new tree. It leaves differences in all other resources.
 func revertResources(from, to map[string]any, was, is corev1.Container) ResourceChange {
-	change := resourceChange(was, is)
+	change := changed(is, AmountsOf(was.Resources), AmountsOf(is.Resources), WrittenAmounts(is.Resources))
 	if change == (ResourceChange{}) {
 		return change
 	}

@@ -48,17 +48,25 @@ func differences(from, to any) iter.Seq[difference] {
 type tree struct {
 	value any
 	// text is the same for equal values. That of a list or an object is a digest.
-	text     string
-	elements []tree          // of a list
-	fields   map[string]tree // of an object
+	text string
+	// kind is "list", "object", or empty for other values. The parts of a list or an object are its elements or fields, by their keys in
+	// order. The key of an element is its index.
+	kind  string
+	keys  []string
+	parts map[string]tree
 }
 
 func treeOf(value any) tree {
 	switch value := value.(type) {
 	case map[string]any:
-		return treeOfObject(value)
+		return treeOfParts("object", value, slices.Sorted(maps.Keys(value)), value)
 	case []any:
-		return treeOfList(value)
+		keys, elements := make([]string, len(value)), make(map[string]any, len(value))
+		for i := range value {
+			keys[i] = strconv.Itoa(i)
+			elements[keys[i]] = value[i]
+		}
+		return treeOfParts("list", value, keys, elements)
 	case nil:
 		return tree{} // as a field that is absent
 	default:
@@ -66,22 +74,14 @@ func treeOf(value any) tree {
 	}
 }
 
-func treeOfObject(object map[string]any) tree {
-	fields, sum := make(map[string]tree, len(object)), sha256.New()
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		fields[key] = treeOf(object[key])
-		fmt.Fprintf(sum, "%q: %q, ", key, fields[key].text)
+func treeOfParts(kind string, value any, keys []string, parts map[string]any) tree {
+	of, sum := tree{value: value, kind: kind, keys: keys, parts: make(map[string]tree, len(parts))}, sha256.New()
+	for _, key := range keys {
+		of.parts[key] = treeOf(parts[key])
+		fmt.Fprintf(sum, "%q: %q, ", key, of.parts[key].text)
 	}
-	return tree{value: object, fields: fields, text: "object " + string(sum.Sum(nil))}
-}
-
-func treeOfList(list []any) tree {
-	elements, sum := make([]tree, len(list)), sha256.New()
-	for i := range list {
-		elements[i] = treeOf(list[i])
-		fmt.Fprintf(sum, "%q, ", elements[i].text)
-	}
-	return tree{value: list, elements: elements, text: "list " + string(sum.Sum(nil))}
+	of.text = kind + " " + string(sum.Sum(nil))
+	return of
 }
 
 // visit yields the differences of the trees at the path. It returns false when the caller has stopped.
@@ -89,40 +89,28 @@ func visit(path []string, from, to tree, yield func(difference) bool) bool {
 	if from.text == to.text {
 		return true
 	}
-	lists := from.elements != nil && to.elements != nil && len(from.elements) == len(to.elements)
-	reordered := lists && slices.Equal(sortedTexts(from.elements), sortedTexts(to.elements))
+	lists := from.kind == "list" && to.kind == "list" && len(from.keys) == len(to.keys)
+	reordered := lists && slices.Equal(sortedTexts(from), sortedTexts(to))
+	keys := from.keys
 	switch {
-	case from.fields != nil && to.fields != nil:
-		return visitObjects(path, from, to, yield)
-	case lists && !reordered:
-		return visitLists(path, from, to, yield)
+	case from.kind == "object" && to.kind == "object":
+		keys = both(from.keys, to.keys)
+	case !lists || reordered:
+		return yield(difference{path: slices.Clone(path), from: from.value, to: to.value, reordered: reordered})
 	}
-	return yield(difference{path: slices.Clone(path), from: from.value, to: to.value, reordered: reordered})
-}
-
-func visitObjects(path []string, from, to tree, yield func(difference) bool) bool {
-	for _, key := range both(slices.Collect(maps.Keys(from.fields)), slices.Collect(maps.Keys(to.fields))) {
-		if !visit(append(path, key), from.fields[key], to.fields[key], yield) {
+	for _, key := range keys {
+		if !visit(append(path, key), from.parts[key], to.parts[key], yield) {
 			return false
 		}
 	}
 	return true
 }
 
-func visitLists(path []string, from, to tree, yield func(difference) bool) bool {
-	for i := range from.elements {
-		if !visit(append(path, strconv.Itoa(i)), from.elements[i], to.elements[i], yield) {
-			return false
-		}
-	}
-	return true
-}
-
-// sortedTexts returns the texts of the trees, whatever their order.
-func sortedTexts(trees []tree) []string {
-	all := make([]string, len(trees))
-	for i := range trees {
-		all[i] = trees[i].text
+// sortedTexts returns the texts of the elements, whatever their order.
+func sortedTexts(list tree) []string {
+	var all []string
+	for _, element := range list.parts {
+		all = append(all, element.text)
 	}
 	slices.Sort(all)
 	return all

@@ -15,7 +15,10 @@ import (
 // Values that the pod has already are left out, except annotations.
 func (c Change) PodOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	operations := append(c.imageOperations(pod), c.tolerationOperations(pod)...)
-	operations = append(operations, c.labelOperations(pod)...)
+	labels := slices.DeleteFunc(slices.Clone(c.Labels), func(change patches.EntryChange) bool {
+		return change.Key == inplace.LabelTemplateHash || change.Key == inplace.LabelRevisionHash
+	})
+	operations = append(operations, patches.EntryOperations("labels", pod.Labels, labels)...)
 	return append(operations, c.annotationOperations(pod)...)
 }
 
@@ -47,11 +50,4 @@ func (c Change) annotationOperations(pod *corev1.Pod) []jsonpatch.Operation {
 		}
 	}
 	return operations
-}
-
-// labelOperations leaves out the hash of a revision.
-func (c Change) labelOperations(pod *corev1.Pod) []jsonpatch.Operation {
-	return patches.EntryOperations("labels", pod.Labels, slices.DeleteFunc(slices.Clone(c.Labels), func(change patches.EntryChange) bool {
-		return change.Key == inplace.LabelTemplateHash || change.Key == inplace.LabelRevisionHash
-	}))
 }

@@ -21,10 +21,6 @@ func changed(container corev1.Container, from, to, written Amounts) ResourceChan
 	return ResourceChange{From: from, To: to, Written: written, Restarts: restarts}
 }
 
-func resourceChange(was, is corev1.Container) ResourceChange {
-	return changed(is, AmountsOf(was.Resources), AmountsOf(is.Resources), WrittenAmounts(is.Resources))
-}
-
 // Resized returns the pod's spec with the CPU and memory that the changes give its containers.
 func (c ContainerChanges) Resized(spec corev1.PodSpec) corev1.PodSpec {
 	spec.Containers = slices.Clone(spec.Containers)

@@ -18,7 +18,7 @@ import (
 // admission may have added others. Their order has no meaning. This is the only edit that can be made in place and not undone in place
 // (OneWay in internal/templates).
 
-// mostAdded limits the added tolerations: thousands of changes are remembered (findings.go).
+// mostAdded limits the added tolerations: thousands of changes are remembered (ofComparisons).
 const mostAdded = 32
 
 // revertTolerations removes the added tolerations from the new tree and returns them. It leaves both trees as they are if a
@@ -41,7 +41,10 @@ func revertTolerations(old, patched map[string]any, typed []corev1.Toleration) [
 		}
 	}
 	if len(added) > 0 { // a mere reordering stays a difference: it is another revision with nothing to write to pods
-		put(patched, from)
+		spec := apps.ObjectOrNew(patched, "spec")
+		if delete(spec, "tolerations"); from != nil {
+			spec["tolerations"] = from
+		}
 	}
 	return added
 }
@@ -63,13 +66,6 @@ func texts[T any](list []T) []string {
 		all = append(all, string(raw))
 	}
 	return all
-}
-
-func put(template map[string]any, tolerations []any) {
-	spec := apps.ObjectOrNew(template, "spec")
-	if delete(spec, "tolerations"); tolerations != nil {
-		spec["tolerations"] = tolerations
-	}
 }
 
 // isKnown reports whether Stayput's type has every field of the toleration.
