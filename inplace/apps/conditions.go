@@ -29,14 +29,6 @@ func IsTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// ConditionMessage returns the message of the pod's condition of that type; empty if it has none.
-func ConditionMessage(pod *corev1.Pod, kind corev1.PodConditionType) string {
-	if c := Condition(pod, kind); c != nil {
-		return c.Message
-	}
-	return ""
-}
-
 // DeploymentCondition returns the condition of that type; nil if the status has none.
 func DeploymentCondition(status appsv1.DeploymentStatus, kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
 	return First(status.Conditions, func(c *appsv1.DeploymentCondition) bool { return c.Type == kind })

@@ -2,13 +2,7 @@ package apps
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
-	"fmt"
-	"hash"
-	"maps"
-	"math"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -35,41 +29,11 @@ func (t Template) Digest() Digest {
 }
 
 func (t Template) sum() Digest {
-	sum := sha256.New()
-	writeTo(sum, t.Canonical())
-	return Digest(sum.Sum(nil))
-}
-
-// writeTo writes a canonical value with its type and length, so that different values give different texts.
-func writeTo(sum hash.Hash, value any) {
-	switch value := value.(type) {
-	case map[string]any:
-		writeSized(sum, 'o', len(value), "")
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			writeSized(sum, 'k', len(key), key)
-			writeTo(sum, value[key])
-		}
-	case []any:
-		writeSized(sum, 'l', len(value), "")
-		for _, element := range value {
-			writeTo(sum, element)
-		}
-	case string:
-		writeSized(sum, 's', len(value), value)
-	case json.Number:
-		writeSized(sum, 'n', len(value), value.String())
-	case int64:
-		writeSized(sum, 'i', int(value), "")
-	case float64:
-		writeSized(sum, 'f', int(math.Float64bits(value)), "")
-	default: // nil and booleans
-		text := fmt.Sprintf("%T %v", value, value)
-		writeSized(sum, 'x', len(text), text)
+	raw, err := json.Marshal(t.Canonical()) // the keys of objects are sorted
+	if err != nil {
+		panic(err) // it was decoded from JSON
 	}
-}
-
-func writeSized(sum hash.Hash, kind byte, size int, text string) {
-	sum.Write(append(binary.BigEndian.AppendUint64([]byte{kind}, uint64(size)), text...))
+	return sha256.Sum256(raw)
 }
 
 // readTemplate is the template that a text contains, or the error why there is none that Stayput can work with.

@@ -137,9 +137,6 @@ func (t Template) MarshalJSON() ([]byte, error) {
 // DeepCopyInto copies the template. The copy shares the bytes, because a template never changes.
 func (t *Template) DeepCopyInto(out *Template) { *out = *t }
 
-// Size returns the number of bytes the template was read from.
-func (t Template) Size() int { return len(t.raw) }
-
 // Typed returns what Stayput's k8s.io/api types know of the template, or nothing if it has a flaw. It is for reading single fields:
 // never compare the result and never write it back, because fields of newer clusters are missing.
 func (t Template) Typed() corev1.PodTemplateSpec { return *t.Decoded().DeepCopy() }
@@ -183,9 +180,3 @@ func (t Template) Unsupported() *inplace.Reason {
 	}
 	return &inplace.Reason{Code: inplace.CodeTemplateField, Message: t.flaw.Error()}
 }
-
-// Labels returns the labels of the template, including pod-template-hash if it has that.
-func (t Template) Labels() map[string]string { return t.Typed().Labels }
-
-// Annotations returns the annotations of the template.
-func (t Template) Annotations() map[string]string { return t.Typed().Annotations }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -104,7 +105,7 @@ func (r Rollout) whyNoSurgePod(sets Sets) string {
 	for _, m := range newRS.SurgePods() {
 		if m.Pod.Spec.NodeName == "" {
 			absent++
-			why = apps.ConditionMessage(m.Pod, corev1.PodScheduled)
+			why = ptr.Deref(apps.Condition(m.Pod, corev1.PodScheduled), corev1.PodCondition{}).Message
 		}
 	}
 	if absent < newRS.Surge {

@@ -198,7 +198,7 @@ func TestCreatedReplicaSet(t *testing.T) {
 	}
 	hash := rs.Labels[inplace.LabelTemplateHash]
 	if rs.Name != "web-"+hash || rs.Spec.Selector.MatchLabels[inplace.LabelTemplateHash] != hash ||
-		rs.Spec.Template.Labels()[inplace.LabelTemplateHash] != hash {
+		rs.Spec.Template.Typed().Labels[inplace.LabelTemplateHash] != hash {
 		t.Errorf("the hash is not the same everywhere: %+v", rs)
 	}
 	if apps.Replicas(&rs) != 0 || !metav1.IsControlledBy(&rs, r.Deployment) ||

@@ -79,7 +79,7 @@ func begun(t *testing.T, from, to fixture.App, changes ...func(*corev1.Pod)) (*d
 	}
 	pod := fixture.PodOf(r, "p", r.ReplicaSets[0])
 	r.Seen.Endpoints = podstate.Endpoints{pod.UID: {LastOf: "web"}}
-	pod.Annotations = from.Template().Annotations()
+	pod.Annotations = from.Template().Typed().Annotations
 	for _, change := range changes {
 		change(pod)
 	}

@@ -1115,7 +1115,7 @@ func (w *world) checkEnd() {
 			w.violated("%s is marked as partially patched for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
 		case !fixture.TolerateTheSame(pod.Spec.Tolerations, w.admitted(newRS.Spec.Template).Tolerations):
 			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)
-		case pod.Annotations[fixture.NoteKey] != newRS.Spec.Template.Annotations()[fixture.NoteKey]:
+		case pod.Annotations[fixture.NoteKey] != newRS.Spec.Template.Typed().Annotations[fixture.NoteKey]:
 			w.violated("%s has annotations %v", pod.Name, pod.Annotations)
 		case !apps.IsTrue(pod, corev1.PodReady):
 			w.violated("%s is not ready", pod.Name)
