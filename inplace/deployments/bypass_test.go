@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/podstate"
 )
 
 // TestBypass: a single bypass is tolerated once it is clear that it was single. The next one, while that one is remembered, is too many.
@@ -19,10 +18,10 @@ func TestBypass(t *testing.T) {
 	}{
 		"none":                           {bypass{}, false, false, true, 0},
 		"the first, not noted yet":       {bypass{seen: true}, false, false, false, 0},
-		"just noted":                     {bypass{noted: now, seen: true}, true, false, false, podstate.QuietAfterBypass},
-		"noted, and taken back":          {bypass{noted: ago(time.Second)}, true, false, false, podstate.QuietAfterBypass - time.Second},
-		"it was single":                  {bypass{noted: ago(podstate.QuietAfterBypass)}, true, false, true, 0},
-		"it was not":                     {bypass{noted: ago(podstate.QuietAfterBypass), seen: true}, true, true, false, 0},
+		"just noted":                     {bypass{noted: now, seen: true}, true, false, false, QuietAfterBypass},
+		"noted, and taken back":          {bypass{noted: ago(time.Second)}, true, false, false, QuietAfterBypass - time.Second},
+		"it was single":                  {bypass{noted: ago(QuietAfterBypass)}, true, false, true, 0},
+		"it was not":                     {bypass{noted: ago(QuietAfterBypass), seen: true}, true, true, false, 0},
 		"the one before it is forgotten": {bypass{noted: ago(inplace.Remembered), seen: true}, false, false, false, 0},
 	} {
 		b := test.bypass

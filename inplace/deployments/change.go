@@ -41,7 +41,7 @@ func (c *changer) noteSurge() {
 		default:
 			c.marks[s].Surge = SurgeNote(s.Surge)
 		}
-		for _, step := range s.SurgeMarks() {
+		for _, step := range append(s.markSurgePods(), s.removeFirst()...) {
 			c.update.Plan.Step(step)
 		}
 	}
@@ -170,7 +170,8 @@ func (c *changer) moveFrom(s *Set) {
 	plan, name, leaving := c.update.Plan, s.Rs.Name, c.leaving[s]
 	lowered := min(len(leaving), s.Lowered())
 	more, left := toLower(len(leaving), lowered), plan.CanWait(steps.DeferMove, steps.BatchWindow, c.Seen.Now)
-	switch stay := s.Staying(len(leaving)); {
+	// The leaving pods move to the new ReplicaSet, and for surge pods that are being removed replicas may have been lowered.
+	switch stay := len(s.Pods) - len(leaving) - (s.Surplus() - s.Lowered()); {
 	case more > 0 && lowered == 0 && c.Soon && left > 0:
 		plan.Defer(steps.DeferMove, left)
 	case more > 0:

@@ -16,12 +16,9 @@
 //
 // # Ledger
 //
-// Every change of replicas is posted with its cause, and changes that do not add up are never written. The code that posts a change knows
-// only its own cause. Only the ledger sees all changes together, before any is written. It knows nothing of pods, turns or plans: it
-// decides by numbers that were observed, so a mistake in the planner does not affect it.
-//
-// Scaling, surge pods, moves and the replacement of unreachable pods all change replicas, possibly in one plan. If the changes do not add
-// up, nothing of the plan is written. The update falls back with inplace.CodeUnbalanced, and its message has the entries.
+// Scaling, surge pods, moves and the replacement of unreachable pods all change replicas, possibly in one plan. Every change is posted with
+// its cause (ledger.go). If the changes do not add up, nothing of the plan is written, and the update falls back with
+// inplace.CodeUnbalanced.
 //
 // # While pods move
 //

@@ -68,8 +68,12 @@ func (o *observed) giveBack(why inplace.Reason) Marking {
 	marks := o.sets.Marking()
 	for _, s := range o.sets.All {
 		marks[s].Surge = ""
+		// The controller of the ReplicaSet knows its pods. Without the mark, the DELETE of a pod that has just moved away would pass, and would
+		// be reported to the other ReplicaSet; the controller that sent it would wait five minutes for it (ExpectationsTimeout in
+		// pkg/controller/controller_utils.go). During an uninstall all marks are removed: nothing is held any more.
+		known := s.Seen() || !s.InUse() || why.Code == inplace.CodeUninstalled
 		switch {
-		case !mayUnmark(s, why):
+		case !known:
 		case !slices.ContainsFunc(s.Pods, (*Pod).PartiallyPatched):
 			marks[s].Updating = ""
 		case revisions.Updating(s.Rs): // its pods go back only while it has the mark, but their deletions are held no longer
@@ -80,14 +84,6 @@ func (o *observed) giveBack(why inplace.Reason) Marking {
 		}
 	}
 	return marks
-}
-
-// mayUnmark reports whether the controller of the ReplicaSet knows its pods. Without the mark, the DELETE of a pod that has just moved away
-// would pass, and would be reported to the other ReplicaSet; the controller that sent it would wait five minutes for it
-// (ExpectationsTimeout in pkg/controller/controller_utils.go). During an uninstall all marks are removed: nothing is held any more, and
-// Stayput does not return.
-func mayUnmark(s *Set, why inplace.Reason) bool {
-	return s.Seen() || !s.InUse() || why.Code == inplace.CodeUninstalled
 }
 
 // goBack makes partially patched pods again what their labels say: if the user undid the update now, no controller would ever notice

@@ -29,7 +29,8 @@ func NewReplicaSet(d *apps.Deployment, existing []*apps.ReplicaSet) (steps.Creat
 			Message: "the Deployment has no selector"}
 	}
 	hash := apps.TemplateHash(typed, d.Status.CollisionCount)
-	name := replicaSetName(d.Name, hash)
+	longest := validation.DNS1123SubdomainMaxLength - len("-") - len(hash)
+	name := d.Name[:min(len(d.Name), longest)] + "-" + hash // generateReplicaSetName in sync.go
 	for _, rs := range existing {
 		if rs.Name == name {
 			return steps.CreateReplicaSet{}, &inplace.Reason{Code: inplace.CodeCannotCreate,
@@ -67,12 +68,6 @@ func lossless(template apps.Template, typed corev1.PodTemplateSpec) *inplace.Rea
 	return nil
 }
 
-// replicaSetName is generateReplicaSetName in pkg/controller/deployment/sync.go.
-func replicaSetName(deployment, hash string) string {
-	longest := validation.DNS1123SubdomainMaxLength - len("-") - len(hash)
-	return deployment[:min(len(deployment), longest)] + "-" + hash
-}
-
 // Copied reports whether the native controller copies an annotation of a Deployment to the ReplicaSet of its template. A copy stays there
 // when the annotation is removed from the Deployment, and an undo copies it back: annotationsToSkip in
 // pkg/controller/deployment/util/deployment_util.go and kubectl/pkg/polymorphichelpers/rollback.go.
@@ -100,20 +95,13 @@ var notCopied = map[string]bool{
 	inplace.AnnotationDesired: true, inplace.AnnotationMax: true, appsv1.DeprecatedRollbackTo: true,
 }
 
-// revisionNumber returns the number of the ReplicaSet's revision; 0 if it has none, or none that is a number.
-func revisionNumber(rs *apps.ReplicaSet) int64 {
-	number, err := strconv.ParseInt(rs.Annotations[inplace.AnnotationRevision], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return number
-}
-
 // newAnnotations is SetNewReplicaSetAnnotations for a ReplicaSet that does not exist yet.
 func newAnnotations(d *apps.Deployment, existing []*apps.ReplicaSet) map[string]string {
 	latest := int64(0)
 	for _, rs := range existing {
-		latest = max(latest, revisionNumber(rs))
+		if number, err := strconv.ParseInt(rs.Annotations[inplace.AnnotationRevision], 10, 64); err == nil {
+			latest = max(latest, number)
+		}
 	}
 	annotations := map[string]string{
 		inplace.AnnotationRevision: strconv.FormatInt(latest+1, 10),

@@ -74,7 +74,11 @@ func (p planner) nudgeDeleters(persistedFallback bool) {
 		switch {
 		case s.Surplus() == 0 || !persistedFallback && !revisions.Updating(s.Rs):
 		case persistedFallback || expired:
-			podstate.NudgeByPod(p.update.Plan, StatesOf(s.Pods), revisions.RenewEvery, p.Seen.Now)
+			var states []*podstate.State
+			for _, m := range s.Pods {
+				states = append(states, &m.State)
+			}
+			podstate.NudgeByPod(p.update.Plan, states, revisions.RenewEvery, p.Seen.Now)
 		default:
 			p.update.Plan.Again(wait)
 		}

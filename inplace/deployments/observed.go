@@ -149,10 +149,6 @@ func (o *observed) budgetFor(maxUnavailable int) podstate.Budget {
 	})
 }
 
-// partitionHolds reports whether the partition keeps pods at an old revision, or replicas for pods that are to replace missing ones
-// there.
-func (o *observed) partitionHolds() bool { return o.sets.Kept > 0 && o.sets.LargestCurrent() != nil }
-
 // notResized returns why pods do not get their CPU and memory on their nodes; nil if they may.
 func (o *observed) notResized() *inplace.Reason {
 	return o.update.NotResized(o.sets.AllObserved(), podstate.ResizeDeadline(o.Deployment.Spec.ProgressDeadlineSeconds))

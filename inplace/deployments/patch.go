@@ -70,7 +70,8 @@ func (p patcher) changed(s *Set) (operations []jsonpatch.Operation, why []string
 func (p patcher) replicasAnnotations(s *Set) []jsonpatch.Operation {
 	wants := apps.Desired(p.Deployment)
 	before := int(wants)
-	if !p.update.Decided.Held && p.sets.OnlyActive(s, p.balance) {
+	otherwise := func(each *Set) bool { return (each.Becomes(p.balance) > 0) != (each == s) }
+	if !p.update.Decided.Held && !p.sets.any(otherwise) { // it will be the only one with replicas
 		before = s.Becomes(p.balance)
 	}
 	return patches.SetEntries("annotations", s.Rs.Annotations,

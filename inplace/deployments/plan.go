@@ -76,7 +76,7 @@ func (p planner) Impossible() *inplace.Reason {
 	case p.bypass.again():
 		return &inplace.Reason{Code: inplace.CodeBypassed,
 			Message: "the Deployment controller scales although its writes should be held: the API server does not reach Stayput's webhooks"}
-	case unresized != nil && !p.partitionHolds():
+	case unresized != nil && (p.sets.Kept == 0 || p.sets.LargestCurrent() == nil): // otherwise the partition keeps pods, or replicas for some
 		return unresized
 	}
 	return p.update.AgainstDryRun(slices.DeleteFunc(slices.Clone(p.update.States), func(s *podstate.State) bool { return s.Surge }))
@@ -98,22 +98,17 @@ func (p planner) NeedsDryRun() bool {
 		(!p.paused() || p.sets.AnyUpdating() || p.sets.anyPod((*Pod).PartiallyPatched))
 }
 
-// AskDryRun implements engine.Planner. It renews the hold.
+// AskDryRun implements engine.Planner. It leaves everything as it is, and renews the hold.
 func (p planner) AskDryRun() {
 	newRS := p.sets.New.Rs
 	p.update.Plan.Result.DryRun = newPodOf(newRS)
 	p.update.Plan.Result.DryRun.Claims = readiness.ClaimsOf(newRS.Spec.Template.Typed().Spec)
-	p.rest()
+	p.pacer() // pods keep their turns
+	patcher{observed: p.observed, marks: p.sets.Marking()}.patch()
 	p.update.Plan.Result.Images = p.prePull().Images()
 	waiting := p.waiting()
 	p.update.Plan.Waiting = waiting.why
 	status{observed: p.observed, waiting: waiting}.patch()
-}
-
-// rest leaves everything as it is, and renews the hold.
-func (p planner) rest() {
-	p.pacer()
-	patcher{observed: p.observed, marks: p.sets.Marking()}.patch()
 }
 
 func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {

@@ -23,15 +23,6 @@ type Pod struct {
 	ToReplace bool
 }
 
-// StatesOf returns the states of the pods, which do not depend on the kind of the workload.
-func StatesOf(members []*Pod) []*podstate.State {
-	var all []*podstate.State
-	for _, m := range members {
-		all = append(all, &m.State)
-	}
-	return all
-}
-
 // WaitsForKubelet reports whether the pod is not Ready and only its kubelet can change that. A pod of the new ReplicaSet, or a partially
 // patched pod, may have been patched in the seconds before its node became unreachable. It waits like a pod that is yet to be patched.
 func (m *Pod) WaitsForKubelet(isUpdated bool) bool {
@@ -90,20 +81,13 @@ func (m *Pod) GoBack(now time.Time) steps.PatchPod {
 // identify returns the operations that make the pod one of the ReplicaSet. They change label and owner at once, so that both agree at every
 // moment.
 func identify(pod *corev1.Pod, rs *apps.ReplicaSet) []jsonpatch.Operation {
-	label := patches.SetEntries("labels", pod.Labels, [2]string{inplace.LabelTemplateHash, rs.Labels[inplace.LabelTemplateHash]})
-	return append(label, reown(pod, rs)...)
-}
-
-// reown returns the operations that make the ReplicaSet the pod's controller, in place of the present one.
-func reown(pod *corev1.Pod, rs *apps.ReplicaSet) []jsonpatch.Operation {
+	operations := patches.SetEntries("labels", pod.Labels, [2]string{inplace.LabelTemplateHash, rs.Labels[inplace.LabelTemplateHash]})
 	for i, owner := range pod.OwnerReferences {
 		if owner.Controller != nil && *owner.Controller {
 			at := fmt.Sprintf("/metadata/ownerReferences/%d", i)
-			return []jsonpatch.Operation{
-				jsonpatch.NewOperation("replace", at+"/name", rs.Name),
-				jsonpatch.NewOperation("replace", at+"/uid", rs.UID),
-			}
+			return append(operations,
+				jsonpatch.NewOperation("replace", at+"/name", rs.Name), jsonpatch.NewOperation("replace", at+"/uid", rs.UID))
 		}
 	}
-	return nil
+	return operations
 }

@@ -54,15 +54,12 @@ func (r Rollout) OldReplicaSets() []*apps.ReplicaSet { return r.oldReplicaSets(r
 func (r Rollout) oldReplicaSets(newRS *apps.ReplicaSet) []*apps.ReplicaSet {
 	var oldReplicaSets []*apps.ReplicaSet
 	for _, rs := range r.OldestFirst() {
-		if rs != newRS && (apps.InUse(rs) || r.hasLivePod(rs)) {
+		live := func(pod *corev1.Pod) bool { return readiness.Live(pod) && metav1.IsControlledBy(pod, rs) }
+		if rs != newRS && (apps.InUse(rs) || slices.ContainsFunc(r.Seen.Pods, live)) {
 			oldReplicaSets = append(oldReplicaSets, rs)
 		}
 	}
 	return oldReplicaSets
-}
-
-func (r Rollout) hasLivePod(rs *apps.ReplicaSet) bool {
-	return slices.ContainsFunc(r.Seen.Pods, func(pod *corev1.Pod) bool { return readiness.Live(pod) && metav1.IsControlledBy(pod, rs) })
 }
 
 // Decision returns whether Stayput makes the update in place. It needs no Pods: webhooks call it for every native write.

@@ -66,7 +66,8 @@ func (c *scaling) growCurrent(need int) int {
 // may be unavailable. The remainder waits until more pods are available, as natively.
 func (c *scaling) shrink(excess, budget int) {
 	take := func(s *Set, most int) int {
-		idle := s.Idle()
+		// Its controller deletes so many before any Ready pod (getPodsToDelete in pkg/controller/replicaset/replica_set.go).
+		idle := max(0, s.Size()-len(s.Pods)+s.Unready())
 		taken := min(excess, most, s.Size(), idle+budget)
 		excess -= taken
 		budget -= max(0, taken-idle)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -128,11 +129,6 @@ func (sets Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
 	return unproved, wait
 }
 
-// OnlyActive reports whether this ReplicaSet will have replicas and all others will have none.
-func (sets Sets) OnlyActive(only *Set, balance Balance) bool {
-	return !sets.any(func(s *Set) bool { return (s.Becomes(balance) > 0) != (s == only) })
-}
-
 // Books returns the accounts of the ReplicaSets, for the ledger. Leaving are the pods that move to the new ReplicaSet now.
 func (sets Sets) Books(maxSurge int, leaving map[*Set][]*Pod) Books {
 	books := Books{Wanted: sets.Wanted, MaxSurge: maxSurge}
@@ -141,4 +137,36 @@ func (sets Sets) Books(maxSurge int, leaving map[*Set][]*Pod) Books {
 			Leaving: len(leaving[s]), Ending: s.Ending(), Surge: s.Surge, ToReplace: s.ToReplace()})
 	}
 	return books
+}
+
+// IsCurrent reports whether pods had the ReplicaSet when the update began. If that is not noted for any ReplicaSet, because a write was
+// lost, it reports true: then too few pods move rather than too many.
+func (sets Sets) IsCurrent(s *Set) bool {
+	noted := func(s *Set) bool {
+		return revisions.IsCurrent(s.Rs.Labels[inplace.LabelCurrent], s.Rs.Labels[inplace.LabelUpdating])
+	}
+	return noted(s) || !sets.any(noted)
+}
+
+// BeyondPartition returns how many replicas of the old ReplicaSets exceed the pods that the partition keeps there; negative if the
+// partition would keep more.
+func (sets Sets) BeyondPartition() int {
+	beyond := -sets.Kept
+	for _, s := range sets.Old() {
+		if sets.IsCurrent(s) {
+			beyond += s.Size()
+		}
+	}
+	return beyond
+}
+
+// LargestCurrent returns the old ReplicaSet with the most replicas that pods had when the update began; nil if none is in use.
+func (sets Sets) LargestCurrent() *Set {
+	var largest *Set
+	for _, s := range sets.Old() {
+		if s.InUse() && sets.IsCurrent(s) && (largest == nil || s.Size() > largest.Size()) {
+			largest = s
+		}
+	}
+	return largest
 }

@@ -82,18 +82,19 @@ func (f StatusFormula) NativeStatus() appsv1.DeploymentStatus {
 
 // counts is calculateStatus in sync.go: it sums over all owned ReplicaSets.
 func (f StatusFormula) counts() appsv1.DeploymentStatus {
-	old := f.Deployment.Status
+	old, wanted := f.Deployment.Status, int32(0)
 	status := appsv1.DeploymentStatus{ObservedGeneration: f.Deployment.Generation, CollisionCount: old.CollisionCount,
 		Conditions: slices.Clone(old.Conditions), TerminatingReplicas: f.Terminating()}
 	for _, s := range f.Sets {
 		status.Replicas += s.Status.Replicas
 		status.ReadyReplicas += s.Status.ReadyReplicas
 		status.AvailableReplicas += s.Status.AvailableReplicas
+		wanted += apps.Replicas(s) // GetReplicaCountForReplicaSets
 	}
 	if f.New != nil {
 		status.UpdatedReplicas = f.New.Status.Replicas
 	}
-	status.UnavailableReplicas = max(0, f.sum()-status.AvailableReplicas)
+	status.UnavailableReplicas = max(0, wanted-status.AvailableReplicas)
 	available := NewCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, ReasonMinimumUnavailable,
 		"Deployment does not have minimum availability.", f.Now)
 	if status.AvailableReplicas >= apps.Desired(f.Deployment)-f.Deployment.MaxUnavailable() {
@@ -265,12 +266,10 @@ func Overdue(d *apps.Deployment) bool {
 	return progressing != nil && progressing.Reason == ReasonTimedOut
 }
 
-// Stalled returns why the update has stalled, one sentence; empty if it has not.
-func (r Rollout) Stalled() string { return Stalled(r.Deployment, r.UpdateRevision()) }
-
-// Stalled returns the message of the condition by which the update to that ReplicaSet has exceeded its progress deadline; empty if it has
-// not. After a further edit the condition stays until a pod progresses. It names the ReplicaSet that it is about.
-func Stalled(d *apps.Deployment, newRS *apps.ReplicaSet) string {
+// Stalled returns the message of the condition by which the update has exceeded its progress deadline; empty if it has not. After a
+// further edit the condition stays until a pod progresses. It names the ReplicaSet that it is about.
+func (r Rollout) Stalled() string {
+	d, newRS := r.Deployment, r.UpdateRevision()
 	progressing := apps.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
 	if newRS == nil || !Overdue(d) || d.Status.ObservedGeneration < d.Generation ||
 		!strings.HasPrefix(progressing.Message, subjectOf(newRS)+timedOut) {
@@ -385,15 +384,6 @@ func StatusOperations(old, status appsv1.DeploymentStatus) []jsonpatch.Operation
 	}
 	change("conditions", old.Conditions, status.Conditions)
 	return operations
-}
-
-// sum is GetReplicaCountForReplicaSets: the pods that all ReplicaSets together want.
-func (f StatusFormula) sum() int32 {
-	sum := int32(0)
-	for _, s := range f.Sets {
-		sum += apps.Replicas(s)
-	}
-	return sum
 }
 
 // SameConditions reports whether the statuses differ only in counts and times.

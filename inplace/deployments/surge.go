@@ -60,7 +60,8 @@ func (r *surger) needed(s *Set) int {
 	case newRS.Available() == 0:
 		return 0
 	}
-	return min(s.Surge, s.ReadySurge(), max(0, r.maxSurge()-newRS.Surge))
+	serving := s.count(func(m *Pod) bool { return m.Surge && m.Ready() }) // even if not yet for minReadySeconds
+	return min(s.Surge, serving, max(0, r.maxSurge()-newRS.Surge))
 }
 
 // anyToStart reports whether a surge pod lets a pod restart, now or later. Where no pod may be unavailable, surge pods serve until the last

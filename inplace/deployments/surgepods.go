@@ -89,11 +89,6 @@ func (sets Sets) UnmarkedSurge() bool {
 	})
 }
 
-// AnyRemoving reports whether a surge pod is being removed.
-func (sets Sets) AnyRemoving() bool {
-	return sets.anyPod(func(m *Pod) bool { return m.Removing })
-}
-
 // SurgePods returns the pods marked as surge pods, in this order: those that are being removed (first of all those that may be deleted),
 // those that are not available, then all others.
 func (s *Set) SurgePods() []*Pod {
@@ -118,11 +113,6 @@ func (s *Set) SurgePods() []*Pod {
 	}
 	slices.SortStableFunc(marked, func(a, b *Pod) int { return rank(a) - rank(b) })
 	return marked
-}
-
-// ReadySurge counts the pods marked as surge pods that serve, even if not yet for minReadySeconds.
-func (s *Set) ReadySurge() int {
-	return s.count(func(m *Pod) bool { return m.Surge && m.Ready() })
 }
 
 // Youngest returns the pods that are neither marked as surge pods nor were moved, youngest first. A moved pod existed before any surge pod.
@@ -156,11 +146,6 @@ func (m *Pod) Precedes(other *Pod) bool {
 	return false // the other pod is not Ready either
 }
 
-// MarkSurge returns the patch that marks the pod as a surge pod.
-func (m *Pod) MarkSurge() steps.PatchPod {
-	return m.Annotated("surge pod", [2]string{inplace.AnnotationSurgePod, "true"})
-}
-
 // MarkForRemoval returns the patch that makes the pod the first that the ReplicaSet controller deletes.
 func (m *Pod) MarkForRemoval() steps.PatchPod {
 	return m.Annotated("surge pod to remove",
@@ -174,11 +159,6 @@ func (m *Pod) UnmarkSurge() steps.PatchPod {
 		entries = append(entries, [2]string{corev1.PodDeletionCost, m.Owner.Rs.Spec.Template.Decoded().Annotations[corev1.PodDeletionCost]})
 	}
 	return m.Annotated("stays", entries...)
-}
-
-// SurgeMarks returns the patches of pods that keep the marks of surge pods up to date.
-func (s *Set) SurgeMarks() []steps.PatchPod {
-	return append(s.markSurgePods(), s.removeFirst()...)
 }
 
 // markSurgePods marks as many pods as there are surge replicas with pods. Stayput cannot tell surge pods from the other pods that the
@@ -196,7 +176,7 @@ func (s *Set) markSurgePods() []steps.PatchPod {
 	}
 	young, unmarked := s.Youngest(), max(0, s.Surge-len(marked)-s.Missing())
 	for _, m := range young[:min(len(young), unmarked)] {
-		patches = append(patches, m.MarkSurge())
+		patches = append(patches, m.Annotated("surge pod", [2]string{inplace.AnnotationSurgePod, "true"}))
 	}
 	return patches
 }

@@ -11,20 +11,8 @@ func (s *Set) Surplus() int { return max(0, len(s.Pods)-s.Size()) }
 // Missing returns how many pods the ReplicaSet controller has yet to create, or cannot create.
 func (s *Set) Missing() int { return max(0, s.Size()-len(s.Pods)) }
 
-// Idle returns how many pods the ReplicaSet controller deletes before any Ready pod (getPodsToDelete in
-// pkg/controller/replicaset/replica_set.go).
-func (s *Set) Idle() int {
-	return max(0, s.Size()-len(s.Pods)+s.Unready())
-}
-
 // Lowered returns for how many pods that leave replicas were lowered, without those lowered for surge pods that are being removed.
 func (s *Set) Lowered() int { return s.Surplus() - min(s.Ending(), s.Surplus()) }
-
-// Staying returns how many pods the replicas must count. It excludes the leaving pods, which move to the new ReplicaSet, and the surge pods
-// that are being removed, once replicas may have been lowered for them.
-func (s *Set) Staying(leaving int) int {
-	return len(s.Pods) - leaving - (s.Surplus() - s.Lowered())
-}
 
 // SurplusPasses reports whether the ReplicaSet has surplus pods only until Stayput's next step. Either pods are about to leave, or its
 // replicas are about to be raised for pods that have moved to it. The ReplicaSet controller need not ask for deletions until then.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/fixture"
-	"github.com/stayput/stayput/inplace/podstate"
 )
 
 // bypassed lets the Deployment controller act once while the API server does not reach the webhooks.
@@ -49,7 +49,7 @@ func TestNativeWriteBypassesTheHold(t *testing.T) {
 			if newRS := s.rollout().UpdateRevision(); apps.Replicas(newRS) != 2 {
 				t.Fatalf("the update revision has %d replicas, so there was no bypass", apps.Replicas(newRS))
 			}
-			s.goOn(podstate.QuietAfterBypass)
+			s.goOn(deployments.QuietAfterBypass)
 			s.goOn(time.Minute)
 			for _, pod := range before {
 				if s.pods.objects[pod.Name] == nil {
