@@ -11,6 +11,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/internal/observe"
 )
 
@@ -38,7 +39,7 @@ func (s *orphans) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case !orphan:
 		return reconcile.Result{RequeueAfter: inplace.LookAgain}, nil
 	}
-	_, err := s.writer.Carry(ctx, podstate.Orphan(pod))
+	_, err := s.writer.Carry(ctx, steps.DeletePrePullPod{Pod: pod, Why: "its workload is gone"})
 	if write.IsOutdated(err) {
 		return reconcile.Result{}, nil // the newer version of the pod makes an event
 	}

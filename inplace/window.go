@@ -121,8 +121,6 @@ func minutesIn(text string) minutes {
 // span is a time from a moment to another one.
 type span struct{ from, to time.Time }
 
-func (s span) has(at time.Time) bool { return !at.Before(s.from) && at.Before(s.to) }
-
 // spans returns when the interval is open, from the day before now to that day in the next week.
 func (i interval) spans(now time.Time) []span {
 	var all []span
@@ -171,7 +169,7 @@ func openAt(intervals []interval, now time.Time) (open bool, changes time.Time) 
 	until := now
 	for _, one := range spans {
 		switch {
-		case one.has(until):
+		case !until.Before(one.from) && until.Before(one.to):
 			open, until = true, one.to
 		case !open && one.from.After(now):
 			return false, one.from

@@ -25,27 +25,22 @@ func (p planner) CleanUp() {
 	left, nudger := p.fellBack(), p.nudger()
 	p.update.Plan.ForgetFallback(p.update.Workload, p.seen.Fallback, left)
 	nudger.nudgeInVain(left)
-	if !left && p.abandoned() {
+	// Stayput had begun the update and does not go on, though it still manages the workload.
+	if abandoned := p.updating() && p.unfinished() && p.seen.Mode.Manages(); !left && abandoned {
 		p.update.Plan.PersistFallback(p.update.Workload, p.update.Workload.Template.Hash(), p.update.Decided.Reasons[0])
 		left = true
 	}
 	marks := p.marking()
 	marks.end()
-	nudger.nudge(marks, left || p.withdraws())
+	// The plan gives an update back to a native controller that does not notice when marks go.
+	withdraws := !p.kind.Traits().WatchesRevisions && p.owned.began() != "" && p.unfinished()
+	nudger.nudge(marks, left || withdraws)
 	marks.write(p.observed)
 }
 
 // fellBack reports whether the update fell back, and the native controller has something left to do.
 func (p planner) fellBack() bool {
 	return p.unfinished() && p.seen.Mode.Manages() && p.seen.WhyFellBack(p.update.Workload) != nil
-}
-
-// abandoned reports whether Stayput had begun the update and does not go on, though it still manages the workload.
-func (p planner) abandoned() bool { return p.updating() && p.unfinished() && p.seen.Mode.Manages() }
-
-// withdraws reports whether the plan gives an update back to a native controller that does not notice when marks go.
-func (p planner) withdraws() bool {
-	return !p.kind.Traits().WatchesRevisions && p.owned.began() != "" && p.unfinished()
 }
 
 // putBackResizeNoted puts pods back into service whose resize was noted and will never be written.

@@ -16,7 +16,7 @@ import (
 )
 
 // Kind is a workload, and all that differs between the kinds of workloads whose pods name their revision in a label. A kind embeds Base,
-// and has no method of Special where Base is right.
+// and has no method where that of Base is right.
 type Kind interface {
 	// Traits returns what is the same for all workloads of the kind, even of an empty one.
 	Traits() engine.Traits
@@ -41,11 +41,9 @@ type Kind interface {
 	// Preview returns how many pods the workload wants, how many of them that partition budget keeps, and how many may be unavailable. It
 	// needs neither pods nor nodes.
 	Preview(partition inplace.Partition) steps.Preview
-	Special
-}
 
-// Special is what is usually as Base has it.
-type Special interface {
+	// What follows is usually as Base has it.
+
 	// PodLabel returns the value of the label controller-revision-hash on pods of the revision.
 	PodLabel(revision *apps.ControllerRevision) string
 	// Compare orders pods, as slices.SortFunc does. No event may change the order.
@@ -68,21 +66,21 @@ type Special interface {
 // Base is what is usual of a Kind.
 type Base struct{}
 
-// PodLabel implements Special: the revision's name.
+// PodLabel implements Kind: the revision's name.
 func (Base) PodLabel(revision *apps.ControllerRevision) string { return revision.Name }
 
-// Compare implements Special: by name.
+// Compare implements Kind: by name.
 func (Base) Compare(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }
 
-// Kept implements Special.
+// Kept implements Kind.
 func (Base) Kept(*corev1.Pod) bool { return false }
 
-// Next implements Special. Pods that do not serve use up the partition first.
+// Next implements Kind. Pods that do not serve use up the partition first.
 func (Base) Next(pending []*Pod, _ podstate.Budget) []*Pod {
 	return slices.SortedStableFunc(slices.Values(pending), func(a, b *Pod) int { return podstate.ByCost(&a.State, &b.State) })
 }
 
-// ReplacementWaits implements Special. The replacement waits for the pods that need not be replaced: see Replacement.OthersFirst. The
+// ReplacementWaits implements Kind. The replacement waits for the pods that need not be replaced: see Replacement.OthersFirst. The
 // replacement of a pod that is not available does not wait, since such a pod uses up the budget of the pods that it would wait for. It may
 // be Ready, and on its way to a revision that is gone.
 func (Base) ReplacementWaits(r Replacement) string {
@@ -96,11 +94,11 @@ func (Base) ReplacementWaits(r Replacement) string {
 	return ""
 }
 
-// Beside implements Special: it depends on all pods.
+// Beside implements Kind: it depends on all pods.
 func (Base) Beside(_ *corev1.Pod, seen engine.Snapshot) engine.Snapshot { return seen }
 
-// ReachingPods implements Special.
+// ReachingPods implements Kind.
 func (Base) ReachingPods(change edit.Change) edit.Change { return change }
 
-// Lacks implements Special.
+// Lacks implements Kind.
 func (Base) Lacks(*corev1.Pod) *inplace.Reason { return nil }

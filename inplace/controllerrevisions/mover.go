@@ -1,8 +1,6 @@
 package controllerrevisions
 
 import (
-	"gomodules.xyz/jsonpatch/v2"
-
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/patches"
@@ -51,12 +49,7 @@ func (o *observed) advance(m *Pod, drained bool) steps.PatchPod {
 	if w.Ends == podstate.EndsPartial {
 		mark.Resize, identity = m.Move.Noting(m.Containers, now), podstate.HashPartial
 	}
-	return m.Patch(w, drained, mark, m.identify(identity), why)
-}
-
-// identify returns the operations that give the pod that label. They remove the label pod-template-generation: the DaemonSet controller
-// takes it as equivalent, and it would be stale.
-func (m *Pod) identify(hash string) []jsonpatch.Operation {
-	return patches.SetEntries("labels", m.Pod.Labels,
-		[2]string{inplace.LabelRevisionHash, hash}, [2]string{inplace.LabelTemplateGeneration, ""})
+	// The DaemonSet controller takes the label pod-template-generation as equivalent, and it would be stale.
+	return m.Patch(w, drained, mark, patches.SetEntries("labels", m.Pod.Labels,
+		[2]string{inplace.LabelRevisionHash, identity}, [2]string{inplace.LabelTemplateGeneration, ""}), why)
 }

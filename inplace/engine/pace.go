@@ -123,18 +123,14 @@ func (p *Pace) Begin(pods []Pod) {
 	}
 	p.Plan.MayStart(p.Budget.Left())
 	left := p.Plan.CanWait(steps.DeferStart, steps.BatchWindow, p.seen.Now)
-	if len(serving) > 0 && left > 0 && slices.ContainsFunc(p.States, availableSoon) {
+	soon := func(s *podstate.State) bool { return 0 < s.AvailableIn && s.AvailableIn <= steps.BatchWindow }
+	if len(serving) > 0 && left > 0 && slices.ContainsFunc(p.States, soon) {
 		p.Plan.Defer(steps.DeferStart, left)
 		return
 	}
 	for _, each := range serving {
 		p.start(each)
 	}
-}
-
-// availableSoon reports whether the pod will be available within a batch window.
-func availableSoon(s *podstate.State) bool {
-	return 0 < s.AvailableIn && s.AvailableIn <= steps.BatchWindow
 }
 
 // start takes the pod out of service first if it can be drained.

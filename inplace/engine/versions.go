@@ -34,17 +34,12 @@ func (v *Versions) Lagging(cached []metav1.Object) metav1.Object {
 	ahead := Versions{}
 	var late metav1.Object
 	for _, object := range cached {
-		if version, known := (*v)[object.GetUID()]; known && older(object.GetResourceVersion(), version) {
+		version, known := (*v)[object.GetUID()]
+		// These are numbers on every conformant cluster since 1.35. On others only the guard of each patch protects against an outdated cache.
+		if order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version); known && err == nil && order < 0 {
 			ahead[object.GetUID()], late = version, object
 		}
 	}
 	*v = ahead
 	return late
-}
-
-// older compares resourceVersions, which are numbers on every conformant cluster since 1.35. On other clusters only the guard of each patch
-// protects against an outdated cache.
-func older(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order < 0
 }

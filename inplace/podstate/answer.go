@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
@@ -58,7 +59,8 @@ func saysWaiting(pod *corev1.Pod) bool {
 // service for its request, it is put back before the request is refused.
 func (a Asking) Answer(c Circumstances) (step steps.PatchPod, has bool) {
 	refused := a.refused(c)
-	switch waits := a.waiting(c.Update); {
+	waits := fmt.Sprintf("%s%s: %s is in progress", AnswersWaiting, strings.Join(a.entries, ","), c.Update)
+	switch {
 	case a.none, refused == "" && c.Update == "":
 		return a.answered("its request waits no longer", [2]string{inplace.AnnotationRestarted, ""}), saysWaiting(a.Pod.Pod)
 	case refused != "":
@@ -75,11 +77,6 @@ func (a Asking) MayBegin(c Circumstances) bool {
 	return !a.none && a.refused(c) == "" && c.Update == "" && !saysWaiting(a.Pod.Pod)
 }
 
-// waiting returns the answer that the request waits for the update.
-func (a Asking) waiting(update string) string {
-	return fmt.Sprintf("%s%s: %s is in progress", AnswersWaiting, strings.Join(a.entries, ","), update)
-}
-
 // refused returns why the request is not met, now or later; empty if it may be. During an update, the containers may get other images.
 func (a Asking) refused(c Circumstances) string {
 	switch {
@@ -93,25 +90,24 @@ func (a Asking) refused(c Circumstances) string {
 	if forbidden := a.forbidden(c.Rules); forbidden != "" || c.Update != "" {
 		return cmp.Or(forbidden, a.late(c))
 	}
-	return cmp.Or(a.nameless(), a.late(c), a.againstNode(c.Nodes[a.Pod.Pod.Spec.NodeName]), a.never(c))
+	nameless, virtual, never := "", ptr.Deref(OnVirtualNode(c.Nodes[a.Pod.Pod.Spec.NodeName]), inplace.Reason{}), ""
+	if runs(a.Pod.Pod)(a.Container()) != "" { // otherwise another name of its image may be known later
+		nameless = a.Next.noOtherName()
+	}
+	if a.Pod.Serving {
+		never = c.Never
+	}
+	return cmp.Or(nameless, a.late(c), virtual.Message, never)
 }
 
 // forbidden returns why a container of the request must not restart.
 func (a Asking) forbidden(rules inplace.Rules) string {
-	for _, container := range a.containers() {
+	for _, container := range a.entries[a.next():] {
 		if reasons := edit.ForbidsRestart(&a.Pod.Pod.Spec, container, rules); len(reasons) > 0 {
 			return reasons.String()
 		}
 	}
 	return ""
-}
-
-// nameless returns why there is no other name for the image of a container that has run.
-func (a Asking) nameless() string {
-	if runs(a.Pod.Pod)(a.Container()) == "" {
-		return ""
-	}
-	return a.Next.noOtherName()
 }
 
 // late returns that the deadline has passed.
@@ -128,20 +124,6 @@ func (a Asking) late(c Circumstances) string {
 		waited = a.Pod.awaits()
 	}
 	return fmt.Sprintf("%s has passed, and container %s waited for %s", a.Deadline.UTC().Format(time.RFC3339), a.Container(), waited)
-}
-
-func (a Asking) againstNode(node *corev1.Node) string {
-	if reason := OnVirtualNode(node); reason != nil {
-		return reason.Message
-	}
-	return ""
-}
-
-func (a Asking) never(c Circumstances) string {
-	if a.Pod.Serving {
-		return c.Never
-	}
-	return ""
 }
 
 // refuse returns the step that drops the request, and says why.

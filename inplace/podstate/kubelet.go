@@ -21,16 +21,12 @@ const (
 // OnVirtualNode returns why pods on the node are not updated in place: behind a virtual-kubelet there is no kubelet that restarts their
 // containers, or takes back a Ready that is not its own. It is nil for other nodes, and if the node is not known.
 func OnVirtualNode(node *corev1.Node) *inplace.Reason {
-	if node == nil || !isVirtual(node) {
+	tainted := func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, virtualTaint) }
+	if node == nil || node.Labels[labelType] != virtualKubelet && !slices.ContainsFunc(node.Spec.Taints, tainted) {
 		return nil
 	}
 	return &inplace.Reason{Code: inplace.CodeVirtualNode,
 		Message: "node " + node.Name + " is a virtual one, which does not restart containers of running pods"}
-}
-
-func isVirtual(node *corev1.Node) bool {
-	return node.Labels[labelType] == virtualKubelet ||
-		slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, virtualTaint) })
 }
 
 // TooSmall returns which resource the pod would request more of, with the changes, than the node has in all. It is empty if there

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/dryrun"
@@ -99,21 +100,13 @@ func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration)
 	if reason := s.Needs().Unrestartable(s.Pod); reason != nil || s.noOtherName() == "" {
 		return reason, 0
 	}
-	if grown, wait := inplace.Since(begun(s.Pod), RunsWithin, now); !grown && runs(s.Pod)(s.Containers.WithoutOtherName()) == "" {
+	if grown, wait := inplace.Since(ptr.Deref(s.Pod.Status.StartTime, s.Pod.CreationTimestamp).Time, RunsWithin, now); !grown && runs(s.Pod)(s.Containers.WithoutOtherName()) == "" {
 		return nil, wait
 	}
 	if oldStopped, wait := s.Move.Killed(s.Pod, now); !oldStopped {
 		return nil, wait
 	}
 	return &inplace.Reason{Code: inplace.CodeRestart, Message: s.noOtherName()}, 0
-}
-
-// begun returns the time from which on the pod's kubelet has the pod; as long as no kubelet has it, the time of the pod's creation.
-func begun(pod *corev1.Pod) time.Time {
-	if began := pod.Status.StartTime; began != nil {
-		return began.Time
-	}
-	return pod.CreationTimestamp.Time
 }
 
 // Postponed returns why containers of the pod cannot restart now; empty if they can. A container whose last patch has not been applied

@@ -5,7 +5,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/steps"
 )
 
 // IsPrePullPod reports whether the pod is a pre-pull pod, as far as its label says.
@@ -17,9 +16,4 @@ func MayBeOrphan(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return pod.DeletionTimestamp == nil && IsPrePullPod(pod) &&
 		(owner == nil || owner.Kind == "Deployment" || owner.Kind == "ControllerRevision")
-}
-
-// Orphan returns the step for such a pod once its workload is gone.
-func Orphan(pod *corev1.Pod) steps.DeletePrePullPod {
-	return steps.DeletePrePullPod{Pod: pod, Why: "its workload is gone"}
 }

@@ -1,6 +1,7 @@
 package podstate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,9 +96,6 @@ func (r Request) Container() string { return r.entries[r.next()] }
 // Begun reports whether a container has restarted for the request.
 func (r Request) Begun() bool { return r.next() > 0 }
 
-// containers returns the containers that have yet to restart.
-func (r Request) containers() []string { return r.entries[r.next():] }
-
 // Asking is a pod whose annotation asks for restarts.
 type Asking struct {
 	Request
@@ -129,7 +127,8 @@ func AskingOf(s *State) Asking {
 // Restart returns the patch by which the next container restarts. If the API server refuses it, so is the request.
 func (a Asking) Restart(drained bool, now time.Time) steps.PatchPod {
 	pod, does := a.Pod.Pod, edit.Change{Containers: a.Next.Containers}
-	mark := a.Pod.Move.Next(pod, revisionLabel(pod), a.Pod.Move.Pending(pod, now), does, now)
+	hash := cmp.Or(pod.Labels[inplace.LabelTemplateHash], pod.Labels[inplace.LabelRevisionHash])
+	mark := a.Pod.Move.Next(pod, hash, a.Pod.Move.Pending(pod, now), does, now)
 	noted := patches.SetEntries("annotations", pod.Annotations, a.entriesAfter(now)...)
 	step := a.Next.Patch(Write{Does: does, Ends: EndsBack}, drained, mark, noted, a.Why())
 	step.Asked = a.Container()
@@ -157,12 +156,4 @@ func (a Asking) progress() (PodPhase, string) {
 		return Updating, a.Pod.awaitsPatch()
 	}
 	return Updating, a.Pod.awaits()
-}
-
-// revisionLabel returns the label by which the pod names its revision.
-func revisionLabel(pod *corev1.Pod) string {
-	if hash, has := pod.Labels[inplace.LabelTemplateHash]; has {
-		return hash
-	}
-	return pod.Labels[inplace.LabelRevisionHash]
 }

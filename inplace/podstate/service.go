@@ -3,7 +3,6 @@ package podstate
 import (
 	"time"
 
-	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
@@ -16,24 +15,17 @@ import (
 // TakeOut takes the pod out of service before its containers restart. Its drain may take that long. If the pod is not patched, it stays out
 // for inplace.LeaderPatience longer.
 func TakeOut(pod *corev1.Pod, drain time.Duration, now time.Time, why string) steps.SetReady {
-	return steps.SetReady{Pod: pod, Out: true, Why: why,
-		Operations: setReady(pod, readiness.TakenOutUntil(pod, now.Add(drain+inplace.LeaderPatience), now))}
+	ready := readiness.TakenOutUntil(pod, now.Add(drain+inplace.LeaderPatience), now)
+	return steps.SetReady{Pod: pod, Out: true, Why: why, Operations: patches.Guarded(pod, readiness.SetReady(pod, ready)...)}
 }
 
 // PutBack puts the pod back into service, as far as its containers are ready. Its kubelet would do the same, within 10 s.
 func PutBack(pod *corev1.Pod, now time.Time) steps.SetReady {
-	return steps.SetReady{Pod: pod, Why: whyPutBack(pod), Operations: setReady(pod, readiness.PutBack(pod, now))}
-}
-
-func whyPutBack(pod *corev1.Pod) string {
+	why := "its containers are not ready anyway"
 	if apps.IsTrue(pod, corev1.ContainersReady) {
-		return "its containers run what they should"
+		why = "its containers run what they should"
 	}
-	return "its containers are not ready anyway"
-}
-
-func setReady(pod *corev1.Pod, ready corev1.PodCondition) []jsonpatch.Operation {
-	return patches.Guarded(pod, readiness.SetReady(pod, ready)...)
+	return steps.SetReady{Pod: pod, Why: why, Operations: patches.Guarded(pod, readiness.SetReady(pod, readiness.PutBack(pod, now))...)}
 }
 
 // PutAllBack puts pods back into service that have no turn, as soon as that is safe. The status of a pod on an unreachable node says

@@ -173,22 +173,14 @@ func told(prePullPod *corev1.Pod) (podState, string) {
 	case state.Waiting == nil || state.Waiting.Reason == "" || state.Waiting.Reason == "ContainerCreating" ||
 		state.Waiting.Reason == "PodInitializing":
 		return podWorks, ""
-	case readiness.CannotPull[state.Waiting.Reason] && !isOwnImage(state.Waiting.Message, prePullPod):
-		return podFailed, cause(state.Waiting)
 	}
-	return podDone, ""
-}
-
-// isOwnImage reports whether a message is about the image of the pre-pull pod's own container, which admission may have renamed, and about
-// none that is to be pulled.
-func isOwnImage(message string, prePullPod *corev1.Pod) bool {
-	isOwn := slices.ContainsFunc(prePullPod.Spec.Containers, func(c corev1.Container) bool { return mentions(message, c.Image) })
-	return isOwn && !slices.ContainsFunc(steps.References(prePullPod), func(image string) bool { return mentions(message, image) })
-}
-
-// about returns the image that the message is about, or the first one if it is about none.
-func about(images []string, message string) string {
-	return images[max(0, slices.IndexFunc(images, func(image string) bool { return mentions(message, image) }))]
+	// The message may be about the pod's own image, which admission may have renamed, and not about one that is to be pulled.
+	in := func(image string) bool { return mentions(state.Waiting.Message, image) }
+	isOwn := slices.ContainsFunc(prePullPod.Spec.Containers, func(c corev1.Container) bool { return in(c.Image) })
+	if !readiness.CannotPull[state.Waiting.Reason] || isOwn && !slices.ContainsFunc(steps.References(prePullPod), in) {
+		return podDone, ""
+	}
+	return podFailed, cause(state.Waiting)
 }
 
 func mentions(message, image string) bool {

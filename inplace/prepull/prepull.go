@@ -3,7 +3,6 @@ package prepull
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -128,7 +127,13 @@ func (p *PrePull) images() steps.Images {
 func (p *PrePull) index() {
 	p.current, p.running = map[string]*corev1.Pod{}, map[string][]string{}
 	for _, s := range p.Pods {
-		p.running[s.Pod.Spec.NodeName] = slices.AppendSeq(p.running[s.Pod.Spec.NodeName], running(s.Pod))
+		node := s.Pod.Spec.NodeName
+		for c := range edit.EachLiving(&s.Pod.Spec) {
+			status := readiness.ContainerStatus(s.Pod, c.Name)
+			if status.State.Running != nil && status.Ready && edit.SameImage(status.Image, c.Image) { // it certainly runs
+				p.running[node] = append(p.running[node], c.Image)
+			}
+		}
 	}
 	for _, prePullPod := range p.PrePullPods {
 		if prePullPod.DeletionTimestamp == nil && prePullPod.Name == p.Workload.Name(prePullPod.Spec.NodeName) {
@@ -178,7 +183,8 @@ func (p *PrePull) find(s *podstate.State) result {
 		case podDone:
 			return result{again: wait}
 		case podFailed:
-			image := about(missing, message)
+			at := slices.IndexFunc(missing, func(image string) bool { return mentions(message, image) })
+			image := missing[max(0, at)] // if it is about none of them, the first one
 			return result{lacks: strings.TrimSuffix(awaiting(image, node)+": "+message, ": "), again: wait,
 				failure: fmt.Sprintf("Image %s cannot be pulled: %s", image, message)}
 		case podWorks, podRejected:
@@ -275,30 +281,19 @@ func (p *PrePull) has(s *podstate.State) bool {
 	return state == podDone
 }
 
-// running yields the images that certainly run in the pod: both its spec and its status name them.
-func running(pod *corev1.Pod) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for c := range edit.EachLiving(&pod.Spec) {
-			status := readiness.ContainerStatus(pod, c.Name)
-			if status.State.Running != nil && status.Ready && edit.SameImage(status.Image, c.Image) && !yield(c.Image) {
-				return
-			}
-		}
-	}
-}
-
 // cannotPrePull reports whether images cannot be pulled in advance on the pod's node, and why. The text is empty if the user need not be
 // told. If this changes with time alone, it returns after how much.
 func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wait time.Duration) {
 	name := s.Pod.Spec.NodeName
 	node := p.Nodes[name]
 	hasTurn := s.Available && !s.AtPartition
+	idle := p.behind == 0 && p.ahead == len(p.PrePullPods) // every pre-pull pod is done, and stays until its node's pods have had their turns
 	switch room, quota := p.quotaLeft(); {
 	case p.WaitImage.Image == "":
 		return "Stayput's own image is unknown", true, 0
 	case p.Refused.UpdateRevision == p.Workload.updateRevision && p.Refused.Why != "":
 		return p.Refused.Why, true, 0
-	case room == 0 && (len(p.PrePullPods) == 0 || !hasTurn && p.idle()):
+	case room == 0 && (len(p.PrePullPods) == 0 || !hasTurn && idle):
 		return quota, true, 0
 	case pullsLater(node, s):
 		return "", true, 0
@@ -469,9 +464,6 @@ func (p *PrePull) count() {
 		}
 	}
 }
-
-// idle reports whether every pre-pull pod is done, and stays until its node's pods have had their turns.
-func (p *PrePull) idle() bool { return p.behind == 0 && p.ahead == len(p.PrePullPods) }
 
 // works reports whether the node has a pre-pull pod and acts on it. It also returns the pod's state.
 func (p *PrePull) works(name string) (podState, bool) {

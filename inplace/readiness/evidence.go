@@ -90,31 +90,32 @@ func (c MovedContainer) replaced(status corev1.ContainerStatus) bool {
 // Applied reports whether every patched container runs its new image. If not, it returns when to look again although nothing
 // changes. 0 means that the pod will change.
 func (m Move) Applied(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
-	if pod.Status.ObservedGeneration > 0 && !m.Observed(pod) {
-		return false, 0
-	}
-	all, wait := true, time.Duration(0)
-	for name := range m.Containers {
-		one, later := m.containerApplied(pod, name, now)
-		all, wait = all && one, inplace.Sooner(wait, later)
-	}
-	return all, wait
+	return m.appliedOr(pod, now, func(MovedContainer, corev1.ContainerStatus) bool { return false })
 }
 
 // Stopped reports whether no old container can still be running: each patched container runs its new image or has stopped. One
 // container may have restarted while another cannot run. If not, it returns when to look again.
 func (m Move) Stopped(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
-	if pod.Status.ObservedGeneration > 0 && !m.Observed(pod) {
+	return m.appliedOr(pod, now, func(before MovedContainer, status corev1.ContainerStatus) bool {
+		return m.Observed(pod) && status.Name != "" && before.gone(status)
+	})
+}
+
+func (m Move) appliedOr(pod *corev1.Pod, now time.Time, or func(MovedContainer, corev1.ContainerStatus) bool) (bool, time.Duration) {
+	if m.unobserved(pod) {
 		return false, 0
 	}
 	all, wait := true, time.Duration(0)
 	for name, before := range m.Containers {
-		status := ContainerStatus(pod, name)
 		applied, later := m.containerApplied(pod, name, now)
-		gone := m.Observed(pod) && status.Name != "" && before.gone(status)
-		all, wait = all && (applied || gone), inplace.Sooner(wait, later)
+		all, wait = all && (applied || or(before, ContainerStatus(pod, name))), inplace.Sooner(wait, later)
 	}
 	return all, wait
+}
+
+// unobserved reports whether the kubelet has certainly not started to act on the patch.
+func (m Move) unobserved(pod *corev1.Pod) bool {
+	return pod.Status.ObservedGeneration > 0 && !m.Observed(pod)
 }
 
 func (m Move) containerApplied(pod *corev1.Pod, name string, now time.Time) (bool, time.Duration) {
@@ -168,10 +169,9 @@ func (m Move) Killed(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 
 // Pending returns the containers that do not yet run what they were patched for.
 func (m Move) Pending(pod *corev1.Pod, now time.Time) map[string]MovedContainer {
-	behind := pod.Status.ObservedGeneration > 0 && !m.Observed(pod)
 	pending := map[string]MovedContainer{}
 	for name, before := range m.Containers {
-		if applied, _ := m.containerApplied(pod, name, now); !applied || behind {
+		if applied, _ := m.containerApplied(pod, name, now); !applied || m.unobserved(pod) {
 			pending[name] = before
 		}
 	}

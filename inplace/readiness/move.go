@@ -80,7 +80,12 @@ func MoveOf(pod *corev1.Pod) Move {
 	if text == "" || len(text) > longestMove*(1+len(pod.Spec.Containers)+len(pod.Spec.InitContainers)) {
 		return Move{}
 	}
-	move := ofMarks.Of(text, len(text), func() Move { return parseMove(text) })
+	move := ofMarks.Of(text, len(text), func() (move Move) {
+		if err := json.Unmarshal([]byte(text), &move); err != nil {
+			return Move{}
+		}
+		return move
+	})
 	if pod.Generation > 0 && move.Generation > pod.Generation {
 		return Move{}
 	}
@@ -89,14 +94,6 @@ func MoveOf(pod *corev1.Pod) Move {
 
 // ofMarks has the marks that were parsed lately: a plan asks for those of all pods, and few of them have changed since the last plan.
 var ofMarks apps.Findings[string, Move]
-
-func parseMove(text string) Move {
-	var move Move
-	if err := json.Unmarshal([]byte(text), &move); err != nil {
-		return Move{}
-	}
-	return move
-}
 
 // Next returns the mark for a write that makes this change, on the way to the revision with that hash. The argument entries has the
 // entries to keep: all, or the pending ones.

@@ -49,17 +49,14 @@ func deviceOf(spec corev1.PodSpec) string {
 	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
 		limits := container.Resources.Limits // the requests of an extended resource are the same
 		for _, name := range slices.Sorted(maps.Keys(limits)) {
-			if amount := limits[name]; isExtended(name) && !amount.IsZero() {
+			// IsExtendedResourceName of pkg/apis/core/v1/helper/helpers.go.
+			extended := strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+			if amount := limits[name]; extended && !amount.IsZero() {
 				return string(name)
 			}
 		}
 	}
 	return ""
-}
-
-// isExtended is IsExtendedResourceName of pkg/apis/core/v1/helper/helpers.go.
-func isExtended(name corev1.ResourceName) bool {
-	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
 
 // ClaimsOf returns the names of the claims that all pods of that spec share.

@@ -56,7 +56,7 @@ func (k kind) Next(pending []*controllerrevisions.Pod, budget podstate.Budget) [
 	var next, serving []*controllerrevisions.Pod
 	for i, m := range pending {
 		switch {
-		case begun(m), m.NoRestart():
+		case m.PartiallyPatched(), readiness.Out(m.Pod), m.NoRestart(): // its move has begun, or costs nothing
 			next = append(next, m)
 		case m.Serving && m.WhyReplaced() != nil && k.anyHigher(pending[i+1:], m):
 		case m.Available, m.Serving && !k.StatefulSet.Ordered():
@@ -83,9 +83,6 @@ func (k kind) anyHigher(pods []*controllerrevisions.Pod, m *controllerrevisions.
 		return k.StatefulSet.Ordinal(other.Pod) > k.StatefulSet.Ordinal(m.Pod)
 	})
 }
-
-// begun reports whether the pod's move has begun.
-func begun(m *controllerrevisions.Pod) bool { return m.PartiallyPatched() || readiness.Out(m.Pod) }
 
 // hopeless reports whether a pod that does not serve gets the update revision at once. Under OrderedReady a pod that is not Ready is waited
 // for, as without Stayput: it may replay a log, or wait for another member. But waiting is in vain if a container does not run, and may be
