@@ -2,7 +2,7 @@
 // StatefulSets. A kind adds what is its own: see Kind.
 //
 // What was observed does not change while a plan is made (observed). Each stage gets what the stage before has decided (planner): which
-// marks the revisions get (marking), which pods move (move), and whether the native controller is nudged (nudger).
+// marks the revisions get (marking), which pods move (move), and whether the native controller is nudged (nudge.go).
 //
 // The native controller creates the ControllerRevision of an edit before it deletes any pod. It goes on counting pods by their label and
 // writes the status itself. So there is nothing to scale: it is enough to hold its DELETEs and to move the pods. It repeats a DELETE that

@@ -13,7 +13,7 @@ func (p planner) LeftToDo() bool { return p.unfinished() }
 func (p planner) FallBack(inplace.Reason) {
 	marks := p.marking()
 	marks.end()
-	p.nudger().nudge(marks, p.unfinished() && p.update.Workload.GetDeletionTimestamp() == nil)
+	p.nudge(marks, p.unfinished() && p.update.Workload.GetDeletionTimestamp() == nil)
 	marks.write(p.observed)
 }
 
@@ -22,9 +22,9 @@ func (p planner) FallBack(inplace.Reason) {
 func (p planner) CleanUp() {
 	p.putBackResizeNoted()
 	p.prePull().Finish(p.update.Decided.Reasons)
-	left, nudger := p.fellBack(), p.nudger()
+	left := p.fellBack()
 	p.update.Plan.ForgetFallback(p.update.Workload, p.seen.Fallback, left)
-	nudger.nudgeInVain(left)
+	p.nudgeInVain(left)
 	// Stayput had begun the update and does not go on, though it still manages the workload.
 	if abandoned := p.updating() && p.unfinished() && p.seen.Mode.Manages(); !left && abandoned {
 		p.update.Plan.PersistFallback(p.update.Workload, p.update.Workload.Template.Hash(), p.update.Decided.Reasons[0])
@@ -34,7 +34,7 @@ func (p planner) CleanUp() {
 	marks.end()
 	// The plan gives an update back to a native controller that does not notice when marks go.
 	withdraws := !p.kind.Traits().WatchesRevisions && p.owned.began() != "" && p.unfinished()
-	nudger.nudge(marks, left || withdraws)
+	p.nudge(marks, left || withdraws)
 	marks.write(p.observed)
 }
 

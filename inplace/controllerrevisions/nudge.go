@@ -11,70 +11,67 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// nudger nudges the native controller if it has something left to do: it does not retry by itself what was held, or only late.
-type nudger struct{ *observed }
-
-func (o *observed) nudger() nudger { return nudger{o} }
+// The native controller is nudged if it has something left to do: it does not retry by itself what was held, or only late.
 
 // replaces reports whether the native controller replaces pods for an update. If not, it has nothing to be nudged for.
-func (n nudger) replaces() bool { return n.update.Workload.Kept == nil }
+func (o *observed) replaces() bool { return o.update.Workload.Kept == nil }
 
 // nudge nudges it by the newest revision. The DaemonSet controller watches its ControllerRevisions (updateHistory in
 // pkg/controller/daemon/daemon_controller.go). Where the native controller watches none, it is nudged by a pod.
-func (n nudger) nudge(marks marking, left bool) {
+func (o *observed) nudge(marks marking, left bool) {
 	switch {
-	case !left || !n.replaces():
-	case !n.kind.Traits().WatchesRevisions:
-		n.byPod()
-	case len(n.owned) > 0:
-		newest := n.newest()
-		marks[newest].renewed = n.update.Plan.NextNudge(newest.Labels[inplace.LabelRenewed], revisions.NudgeUnretriedEvery, n.seen.Now)
+	case !left || !o.replaces():
+	case !o.kind.Traits().WatchesRevisions:
+		o.nudgeByPod()
+	case len(o.owned) > 0:
+		newest := o.newest()
+		marks[newest].renewed = o.update.Plan.NextNudge(newest.Labels[inplace.LabelRenewed], revisions.NudgeUnretriedEvery, o.seen.Now)
 	}
 }
 
 // nudgeInVain nudges the native controller by a pod, which it watches too (updatePod), where writes to its revisions are refused or fail.
-func (n nudger) nudgeInVain(left bool) {
-	fails := len(n.owned) == 0 || n.seen.Fallback.NudgesFail(n.newest().Labels, revisions.NudgeUnretriedEvery, n.seen.Now)
-	if left && fails && n.kind.Traits().WatchesRevisions {
-		n.byPod()
+func (o *observed) nudgeInVain(left bool) {
+	fails := len(o.owned) == 0 || o.seen.Fallback.NudgesFail(o.newest().Labels, revisions.NudgeUnretriedEvery, o.seen.Now)
+	if left && fails && o.kind.Traits().WatchesRevisions {
+		o.nudgeByPod()
 	}
 }
 
 // nudgeToReplace nudges the native controller if it has to replace one of the pods that are next, and may wait for long before it tries
 // again by itself. One that watches its revisions is nudged with every renewal.
-func (n nudger) nudgeToReplace(next []*Pod) {
+func (o *observed) nudgeToReplace(next []*Pod) {
 	replaced := func(m *Pod) bool { return m.WhyReplaced() != nil }
-	if !n.kind.Traits().WatchesRevisions && slices.ContainsFunc(next, replaced) {
-		n.byPod()
+	if !o.kind.Traits().WatchesRevisions && slices.ContainsFunc(next, replaced) {
+		o.nudgeByPod()
 	}
 }
 
-func (n nudger) byPod() {
-	if !n.replaces() {
+func (o *observed) nudgeByPod() {
+	if !o.replaces() {
 		return
 	}
-	all := statesOf(n.pending, func(*Pod) bool { return true })
-	podstate.NudgeByPod(n.update.Plan, all, revisions.NudgeUnretriedEvery, n.seen.Now)
+	all := statesOf(o.pending, func(*Pod) bool { return true })
+	podstate.NudgeByPod(o.update.Plan, all, revisions.NudgeUnretriedEvery, o.seen.Now)
 }
 
 // newest returns the revision by which the native controller is nudged.
-func (n nudger) newest() *apps.ControllerRevision {
-	if n.updateRevision != nil {
-		return n.updateRevision
+func (o *observed) newest() *apps.ControllerRevision {
+	if o.updateRevision != nil {
+		return o.updateRevision
 	}
-	return n.owned[0]
+	return o.owned[0]
 }
 
-// once returns the step that nudges the native controller in the middle of an update. It returns no step if there is nothing to update.
-func (n nudger) once() []steps.Step {
-	if !n.unfinished() || len(n.owned) == 0 || !n.replaces() {
+// nudgeOnce returns the step that nudges the native controller in the middle of an update. It returns no step if there is nothing to update.
+func (o *observed) nudgeOnce() []steps.Step {
+	if !o.unfinished() || len(o.owned) == 0 || !o.replaces() {
 		return nil
 	}
-	if !n.kind.Traits().WatchesRevisions {
-		return []steps.Step{n.pending[0].Nudged(n.seen.Now)}
+	if !o.kind.Traits().WatchesRevisions {
+		return []steps.Step{o.pending[0].Nudged(o.seen.Now)}
 	}
-	first := n.owned[0]
+	first := o.owned[0]
 	return []steps.Step{steps.PatchRevision{
-		Revision: first, Operations: patches.Guarded(first, revisions.Nudge(first.Labels, n.seen.Now)...), Why: revisions.WhyNudge,
+		Revision: first, Operations: patches.Guarded(first, revisions.Nudge(first.Labels, o.seen.Now)...), Why: revisions.WhyNudge,
 	}}
 }

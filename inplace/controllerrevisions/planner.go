@@ -12,7 +12,7 @@ import (
 )
 
 // planner has the order of the stages: the marks of revisions come first (marking), then the pods are moved (move), and then the native
-// controller is nudged (nudger).
+// controller is nudged (nudge.go).
 type planner struct{ *observed }
 
 // Base implements engine.Planner.
@@ -88,7 +88,7 @@ func (p planner) movePods() {
 	p.prePull().Advance(false)
 	next := p.next()
 	p.move(next)
-	p.nudger().nudgeToReplace(next)
+	p.nudgeToReplace(next)
 	p.tellPartition()
 }
 

@@ -57,7 +57,7 @@ func (r Rollout) Nudge() []steps.Step {
 	if engine.Untouched(&r) {
 		return nil
 	}
-	return r.observed().nudger().once()
+	return r.observed().nudgeOnce()
 }
 
 // PodProgress returns what users need to know of each live pod, in the order of the kind.
@@ -128,11 +128,10 @@ func (r Rollout) TemplateHash() string { return r.Kind.Workload().Template.Hash(
 // DecideEdit returns what an edit of the template does to pods. The template before is the one before the edit.
 func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	r.Seen.Settings.Partition = r.partition()
-	decided := r.Seen.DecideEdit(before, r.Kind.Workload().Template, 0, r.Decision)
+	decided := r.Seen.DecideEdit(before, r.Kind.Workload(), 0, r.Decision)
 	if r.Seen.Mode.Manages() && !decided.Change.InPlace() {
 		decided.Reasons = r.Kind.Workload().NotInPlace(decided.Reasons)
 	}
-	decided.Hooks = steps.AboutHooks(r.Seen.Settings.InForce(r.Workload()), decided.Change, r.Seen.Settings.PreRestartTimeout)
 	if revision := r.UpdateRevision(); revision != nil {
 		decided.Undo = revisions.Undoes(revision, r.Revisions)
 	}

@@ -11,11 +11,10 @@ import (
 
 // DecideEdit returns what an edit of the template does to pods. The template before is the one before the edit.
 func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
-	decided := r.Seen.DecideEdit(before, r.Deployment.Spec.Template, r.mostSurge(), r.Decision)
+	decided := r.Seen.DecideEdit(before, r.workload(), r.mostSurge(), r.Decision)
 	if newRS := r.UpdateRevision(); newRS != nil {
 		decided.Undo = revisions.Undoes(newRS, r.ReplicaSets)
 	}
-	decided.Hooks = steps.AboutHooks(r.Seen.Settings.InForce(r.Deployment), decided.Change, r.Seen.Settings.PreRestartTimeout)
 	if decided.Change.Restarts() && HasDeadline(r.Deployment) {
 		grace := readiness.GracePeriod(&corev1.Pod{Spec: r.Deployment.Spec.Template.Decoded().Spec})
 		decided.Deadline = steps.AboutDeadline(r.Seen.Settings.Drain, grace, Deadline(r.Deployment))

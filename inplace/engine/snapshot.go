@@ -99,10 +99,10 @@ func (s Snapshot) WhyFellBack(w Workload) *inplace.Reason {
 
 // DecideEdit returns what an edit of the template does, with so many surge pods. It asks for the decision on the whole workload only where
 // the edit itself can be made in place.
-func (s Snapshot) DecideEdit(before, after apps.Template, surge int, decision func() steps.Decision) steps.EditDecision {
-	change := edit.Compare(before, after, s.Rules)
+func (s Snapshot) DecideEdit(before apps.Template, w Workload, surge int, decision func() steps.Decision) steps.EditDecision {
+	change := edit.Compare(before, w.Template, s.Rules)
 	decided := steps.EditDecision{Change: change, Reasons: change.Reasons, Partition: s.Settings.Partition}
-	groups := inplace.NativeGroups(after.Decoded().Labels)
+	groups := inplace.NativeGroups(w.Template.Decoded().Labels)
 	switch {
 	case !s.Mode.Manages():
 		decided.Reasons = inplace.Reasons{*s.Mode.Reason()}
@@ -111,6 +111,7 @@ func (s Snapshot) DecideEdit(before, after apps.Template, surge int, decision fu
 	case change.InPlace():
 		decided.Reasons = decision().Reasons
 	}
+	decided.Hooks = steps.AboutHooks(s.Settings.InForce(w), change, s.Settings.PreRestartTimeout)
 	decided.Forbidden = !decided.InPlace() && s.Mode == inplace.ModeInPlaceOnly
 	if decided.Change.Restarts() {
 		decided.Budget = disruption.Never(s.Disruption.Budgets, before.Decoded().Labels, surge)
