@@ -138,7 +138,7 @@ func (l Ledger) Close(books Books) (Balance, error) {
 			wrong = append(wrong, fmt.Sprintf("%s would have %d replicas", a.Name, left))
 		}
 	}
-	wrong = slices.Concat(wrong, l.unknown(books), l.beyond("all", books.limits), l.overfull(books, balance))
+	wrong = slices.Concat(wrong, l.beyond("all", books.limits), l.overfull(books, balance))
 	if len(wrong) > 0 {
 		return nil, fmt.Errorf("%s (%s; %d are wanted, %d surge, and there are %d)",
 			strings.Join(wrong, ", "), l, books.Wanted, books.surge(), books.replicas())
@@ -174,17 +174,6 @@ func (l Ledger) turnover(chosen func(Cause) bool) (down, up int) {
 		}
 	}
 	return down, up
-}
-
-// unknown returns an error text for each entry without an account.
-func (l Ledger) unknown(books Books) []string {
-	var wrong []string
-	for _, e := range l {
-		if !slices.ContainsFunc(books.Accounts, func(a Account) bool { return a.Name == e.Account }) {
-			wrong = append(wrong, "there is no "+e.Account)
-		}
-	}
-	return wrong
 }
 
 // beyond returns an error text for each cause that exceeds its limits. What a cause gives does not make up for what it takes.

@@ -107,8 +107,6 @@ func TestLedgerThatDoesNotAddUp(t *testing.T) {
 			"b +1 passed on instead of +0 at most"},
 		"fewer than 0": {still(Account{Replicas: 1, Pods: 1, Leaving: 1, ToReplace: 1}), Ledger{{"a", -1, CauseMoved}, {"a", -1, CauseReplaced}},
 			"a would have -1 replicas"},
-		"for an unknown account": {still(Account{Replicas: 2, Pods: 2}), Ledger{{"c", 1, CauseScaled}},
-			"there is no c"},
 		"for no cause": {still(Account{Replicas: 2, Pods: 2}), Ledger{{"a", 1, ""}},
 			"a +1  instead of +0 at most"},
 	} {
