@@ -54,11 +54,7 @@ func (p Partition) Where() string {
 
 // PartitionOf returns the partition in annotations.
 func PartitionOf(annotations map[string]string) Partition {
-	value, has := annotations[AnnotationPartition]
-	if has && value == "" {
-		return Partition{Value: `""`} // the annotation exists, and its value is invalid
-	}
-	return Partition{Value: value}
+	return Partition{Value: valueOf(annotations, AnnotationPartition)}
 }
 
 // Flaw returns what is wrong with the value or the window, as one clause; empty if both are valid, or if the window is closed. The API

@@ -38,22 +38,24 @@ type Window string
 
 // WindowOf returns the window in annotations.
 func WindowOf(annotations map[string]string) Window {
-	value, has := annotations[AnnotationMaintenanceWindow]
+	return Window(valueOf(annotations, AnnotationMaintenanceWindow))
+}
+
+// valueOf returns the value of the annotation; if it exists and is empty, which is not valid either, a value that is not.
+func valueOf(annotations map[string]string, key string) string {
+	value, has := annotations[key]
 	if has && value == "" {
-		return `""` // the annotation exists, and its value is invalid
+		return `""`
 	}
-	return Window(value)
+	return value
 }
 
 // interval is one window: some days of the week, from one time of the day to another one.
 type interval struct {
 	days     [7]bool // by time.Weekday
-	from, to minutes
+	from, to int     // times of the day, in minutes since midnight
 	zone     *time.Location
 }
-
-// minutes is a time of the day, in minutes since midnight.
-type minutes int
 
 // intervals returns what the value says.
 func (w Window) intervals() ([]interval, error) {
@@ -112,8 +114,8 @@ func daysIn(list string) (days [7]bool) {
 	return days
 }
 
-func minutesIn(text string) minutes {
-	var hour, minute minutes
+func minutesIn(text string) int {
+	var hour, minute int
 	_, _ = fmt.Sscanf(text, "%d:%d", &hour, &minute) // WindowForm matches
 	return hour*60 + minute
 }
@@ -126,8 +128,8 @@ func (i interval) spans(now time.Time) []span {
 	var all []span
 	year, month, day := now.In(i.zone).Date()
 	for d := day - 1; d <= day+8; d++ {
-		at := func(t minutes) time.Time {
-			return onClocks(time.Date(year, month, d, 0, int(t), 0, 0, time.UTC), i.zone)
+		at := func(minutes int) time.Time {
+			return onClocks(time.Date(year, month, d, 0, minutes, 0, 0, time.UTC), i.zone)
 		}
 		one := span{at(i.from), at(i.to)}
 		if i.to < i.from {

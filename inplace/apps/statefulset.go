@@ -11,18 +11,12 @@ import (
 
 // Replicas returns how many pods the StatefulSet wants, by default one.
 func (s *StatefulSet) Replicas() int {
-	if s.Spec.Replicas == nil {
-		return 1
-	}
-	return int(*s.Spec.Replicas)
+	return int(ptr.Deref(s.Spec.Replicas, 1))
 }
 
 // firstOrdinal is getStartOrdinal of pkg/controller/statefulset/stateful_set_utils.go.
 func (s *StatefulSet) firstOrdinal() int {
-	if s.Spec.Ordinals == nil {
-		return 0
-	}
-	return int(s.Spec.Ordinals.Start)
+	return int(ptr.Deref(s.Spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start)
 }
 
 // Ordinal returns the ordinal of the StatefulSet's pod; -1 if its name has none: getParentNameAndOrdinal of
@@ -44,11 +38,8 @@ func (s *StatefulSet) Wants(ordinal int) bool {
 
 // Partition returns how many pods keep their revision: those with the lowest ordinals, see Keeps.
 func (s *StatefulSet) Partition() int {
-	rolling := s.Spec.UpdateStrategy.RollingUpdate
-	if rolling == nil || rolling.Partition == nil {
-		return 0
-	}
-	return int(*rolling.Partition)
+	rolling := ptr.Deref(s.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+	return int(ptr.Deref(rolling.Partition, 0))
 }
 
 // Keeps reports whether the partition keeps the pod with that ordinal as it is. A partition counts from the first ordinal:

@@ -117,5 +117,5 @@ func (k kind) skip(nodes map[string]int, pods []*controllerrevisions.Pod) {
 	for _, m := range pods {
 		begun[m.Pod.Spec.NodeName] = begun[m.Pod.Spec.NodeName] || m.Begun()
 	}
-	maps.DeleteFunc(nodes, func(name string, _ int) bool { return readiness.KnownUnreachable(k.nodes[name]) && !begun[name] })
+	maps.DeleteFunc(nodes, func(name string, _ int) bool { return readiness.Unreachable(k.nodes[name]) && !begun[name] })
 }

@@ -66,24 +66,21 @@ func (r Result) Of(updateRevision types.UID, template apps.Template, containers 
 
 // read reads what admission made of the template's spec.
 func (r *NewPods) read(spec corev1.PodSpec) {
+	r.own = map[string]bool{}
+	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
+		r.own[container.Name] = true
+	}
 	admitted := map[string]*corev1.Container{}
 	for container := range edit.EachLiving(&r.Pod.Spec) {
-		admitted[container.Name] = container
+		if admitted[container.Name] = container; !r.own[container.Name] {
+			r.Injected = append(r.Injected, corev1.Container{Name: container.Name, Image: container.Image})
+		}
 	}
 	r.Containers = slices.Clone(r.Containers)
 	for i := range r.Containers {
 		if container := admitted[r.Containers[i].Name]; container != nil {
 			r.Containers[i].Image = cmp.Or(container.Image, r.Containers[i].Image)
 			r.Containers[i].Resources = container.Resources
-		}
-	}
-	r.own = map[string]bool{}
-	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
-		r.own[container.Name] = true
-	}
-	for container := range edit.EachLiving(&r.Pod.Spec) {
-		if !r.own[container.Name] {
-			r.Injected = append(r.Injected, corev1.Container{Name: container.Name, Image: container.Image})
 		}
 	}
 	r.additions = r.added(r.Pod)

@@ -27,7 +27,10 @@ func Compare(from, to apps.Template, rules inplace.Rules) Change {
 func compare(from, to apps.Template, rules inplace.Rules) Change {
 	old, patched, was, pod := from.Canonical(), to.Canonical(), from.Decoded(), to.Decoded()
 	labels := revert(old, patched, "labels", func(string) bool { return true })
-	annotations := revert(old, patched, "annotations", func(key string) bool { return rules.Allows(key) || restartable(&pod.Spec, key) })
+	annotations := revert(old, patched, "annotations", func(key string) bool {
+		container := inplace.ContainerToRestart(key)
+		return rules.Allows(key) || container != "" && Named(&pod.Spec, container) != nil
+	})
 	added := revertTolerations(old, patched, pod.Spec.Tolerations)
 	containers, reasons := revertList(old, patched, containersList, &was.Spec, &pod.Spec)
 	sidecars, more := revertList(old, patched, initContainersList, &was.Spec, &pod.Spec)

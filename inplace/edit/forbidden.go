@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
@@ -188,18 +189,13 @@ func placements(spec corev1.PodSpec) []placement {
 	for i, constraint := range spec.TopologySpreadConstraints {
 		all = append(all, placement{patches.Pointer("spec", "topologySpreadConstraints", strconv.Itoa(i)), constraint.MatchLabelKeys})
 	}
-	if spec.Affinity == nil {
-		return all
-	}
-	if with := spec.Affinity.PodAffinity; with != nil {
-		all = append(all, termPlacements("podAffinity", with.RequiredDuringSchedulingIgnoredDuringExecution,
-			with.PreferredDuringSchedulingIgnoredDuringExecution)...)
-	}
-	if apart := spec.Affinity.PodAntiAffinity; apart != nil {
-		all = append(all, termPlacements("podAntiAffinity", apart.RequiredDuringSchedulingIgnoredDuringExecution,
-			apart.PreferredDuringSchedulingIgnoredDuringExecution)...)
-	}
-	return all
+	affinity := ptr.Deref(spec.Affinity, corev1.Affinity{})
+	with, apart := ptr.Deref(affinity.PodAffinity, corev1.PodAffinity{}), ptr.Deref(affinity.PodAntiAffinity, corev1.PodAntiAffinity{})
+	return slices.Concat(all,
+		termPlacements("podAffinity", with.RequiredDuringSchedulingIgnoredDuringExecution,
+			with.PreferredDuringSchedulingIgnoredDuringExecution),
+		termPlacements("podAntiAffinity", apart.RequiredDuringSchedulingIgnoredDuringExecution,
+			apart.PreferredDuringSchedulingIgnoredDuringExecution))
 }
 
 func termPlacements(field string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) []placement {

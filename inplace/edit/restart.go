@@ -44,12 +44,6 @@ func nativeForInit(spec *corev1.PodSpec, rules inplace.Rules) inplace.Reasons {
 		fmt.Sprintf(", and annotation %s is %q", inplace.AnnotationInitContainers, inplace.Native))
 }
 
-// restartable reports whether the annotation asks for a restart of one container, and the template has that container.
-func restartable(spec *corev1.PodSpec, annotation string) bool {
-	container := inplace.ContainerToRestart(annotation)
-	return container != "" && Named(spec, container) != nil
-}
-
 // namelessReasons returns a reason for each container that is to restart with the image it has, and has no other name for it. If the
 // image changes, only the pod shows whether it already has the new image.
 func namelessReasons(spec *corev1.PodSpec, changes ContainerChanges) inplace.Reasons {

@@ -123,7 +123,7 @@ func (u *Update) PartitionNow() inplace.Partition {
 func (u *Update) StateOf(pod *corev1.Pod, revision podstate.PodRevision) podstate.State {
 	s := podstate.StateOf(u.Plan, pod, revision, u.NewPods, u.Workload.MinReadySeconds, u.seen.Now)
 	node := u.NodesByName[pod.Spec.NodeName]
-	s.Auxiliary, s.Unreachable = u.auxiliary, readiness.KnownUnreachable(node)
+	s.Auxiliary, s.Unreachable = u.auxiliary, readiness.Unreachable(node)
 	s.Infeasible, s.StaysIn = s.WhyInfeasible(node), u.staysIn(pod)
 	if u.seen.TakenOut.undone(pod) {
 		u.Plan.Result.Bypassed = "no webhook was asked about a report of pod " + pod.Name

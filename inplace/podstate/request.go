@@ -51,17 +51,12 @@ func RequestOf(pod *corev1.Pod) (Request, bool) {
 	}
 	r.flaw = r.flawOf()
 	if until, has := pod.Annotations[inplace.AnnotationRestartDeadline]; has && r.flaw == "" {
-		r.Deadline, r.flaw = deadlineOf(until)
+		deadline, err := time.Parse(time.RFC3339, until)
+		if r.Deadline = deadline; err != nil {
+			r.flaw = fmt.Sprintf("annotation %s: %.100q is no time such as 2030-01-01T00:00:00Z", inplace.AnnotationRestartDeadline, until)
+		}
 	}
 	return r, true
-}
-
-func deadlineOf(text string) (time.Time, string) {
-	deadline, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}, fmt.Sprintf("annotation %s: %.100q is no time such as 2030-01-01T00:00:00Z", inplace.AnnotationRestartDeadline, text)
-	}
-	return deadline, ""
 }
 
 // flawOf returns why the entries are none of a request; empty if they are.

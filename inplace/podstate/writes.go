@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"gomodules.xyz/jsonpatch/v2"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
@@ -142,7 +141,10 @@ func (s *State) Drains() bool {
 
 // Patch returns the patch for the write, with its mark and identity.
 func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jsonpatch.Operation, why string) steps.PatchPod {
-	marked, operations := marked(s.Pod, mark)
+	marked := s.Pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&marked.ObjectMeta, inplace.AnnotationMove, mark.String())
+	operations := patches.SetEntries("annotations", s.Pod.Annotations,
+		[2]string{inplace.AnnotationMove, mark.String()}, [2]string{inplace.AnnotationRestarts, ""})
 	operations = append(operations, w.Does.PodOperations(marked)...)
 	operations = append(operations, identity...)
 	return steps.PatchPod{
@@ -156,12 +158,4 @@ func (s *State) Unmark(w Write, why string) steps.PatchPod {
 	operations := patches.SetEntries("annotations", s.Pod.Annotations,
 		[2]string{inplace.AnnotationMove, ""}, [2]string{inplace.AnnotationRestarts, ""})
 	return steps.PatchPod{Pod: s.Pod, Operations: patches.Guarded(s.Pod, append(operations, w.Does.PodOperations(s.Pod)...)...), Why: why}
-}
-
-// marked returns the pod with the mark, and the operations that set the mark.
-func marked(pod *corev1.Pod, mark readiness.Move) (*corev1.Pod, []jsonpatch.Operation) {
-	with := pod.DeepCopy()
-	metav1.SetMetaDataAnnotation(&with.ObjectMeta, inplace.AnnotationMove, mark.String())
-	return with, patches.SetEntries("annotations", pod.Annotations,
-		[2]string{inplace.AnnotationMove, mark.String()}, [2]string{inplace.AnnotationRestarts, ""})
 }

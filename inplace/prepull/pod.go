@@ -88,7 +88,6 @@ const neverReady = inplace.LabelPrePull
 // its tolerations. The pre-pull pod is bound to the node without a scheduler, because it is useless on any other node. It has no
 // label by which a controller or Service would take it for a pod of the workload.
 func NewPod(workload PodOwner, pod *corev1.Pod, images []VolumeImage, waiter WaitImage) *corev1.Pod {
-	no, grace := false, int64(1)
 	prePullPod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: workload.Name(pod.Spec.NodeName), Namespace: workload.GetNamespace(),
@@ -101,11 +100,16 @@ func NewPod(workload PodOwner, pod *corev1.Pod, images []VolumeImage, waiter Wai
 		Spec: corev1.PodSpec{
 			NodeName: pod.Spec.NodeName, Tolerations: pod.Spec.Tolerations, RuntimeClassName: pod.Spec.RuntimeClassName,
 			ServiceAccountName: pod.Spec.ServiceAccountName, ImagePullSecrets: pod.Spec.ImagePullSecrets,
-			AutomountServiceAccountToken: &no, EnableServiceLinks: &no, RestartPolicy: corev1.RestartPolicyNever,
-			TerminationGracePeriodSeconds: &grace, SecurityContext: restrictedPod(waiter),
+			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false), RestartPolicy: corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: new(int64(1)),
+			// The security contexts satisfy the Pod Security Standard "restricted".
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: waiter.User, RunAsGroup: waiter.Group,
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: neverReady}},
 			Containers: []corev1.Container{{Name: WaitContainer, Image: waiter.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-				Command: waiter.Command, Args: waiter.Args, Resources: smallResources(), SecurityContext: restrictedContainer()}},
+				Command: waiter.Command, Args: waiter.Args, Resources: smallResources(),
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
 		},
 	}
 	mount(&prePullPod.Spec, images)
@@ -121,19 +125,6 @@ func mount(spec *corev1.PodSpec, images []VolumeImage) {
 		spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts,
 			corev1.VolumeMount{Name: name, MountPath: "/images/" + strconv.Itoa(i), ReadOnly: true})
 	}
-}
-
-// restrictedPod and restrictedContainer return security contexts that satisfy the Pod Security Standard "restricted".
-func restrictedPod(waiter WaitImage) *corev1.PodSecurityContext {
-	yes := true
-	return &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: waiter.User, RunAsGroup: waiter.Group,
-		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
-}
-
-func restrictedContainer() *corev1.SecurityContext {
-	yes, no := true, false
-	return &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
-		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 }
 
 func smallResources() corev1.ResourceRequirements {

@@ -15,15 +15,14 @@ func NodeReadiness(node *corev1.Node) corev1.ConditionStatus {
 	return ready.Status
 }
 
-// KnownUnreachable reports whether the node's kubelet does not report. It returns false for a node that is not known.
-func KnownUnreachable(node *corev1.Node) bool { return node != nil && Unreachable(node) }
-
 // NodeReady reports whether the node says that it is Ready.
 func NodeReady(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionTrue }
 
 // Unreachable reports whether the node's kubelet does not report. Then no kubelet would act on a change of the node's pods. A
-// kubelet that reports NotReady does act, and the update may be just what fixes the problem.
-func Unreachable(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionUnknown }
+// kubelet that reports NotReady does act, and the update may be just what fixes the problem. It returns false for a node that is not known.
+func Unreachable(node *corev1.Node) bool {
+	return node != nil && NodeReadiness(node) == corev1.ConditionUnknown
+}
 
 // NodesByName returns the nodes by their names.
 func NodesByName(nodes []*corev1.Node) map[string]*corev1.Node {

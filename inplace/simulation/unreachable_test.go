@@ -78,7 +78,7 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 			r.Seen.Nodes = []*corev1.Node{nodeThat(c.node)}
 			m := &deployments.Pod{State: podstate.StateOf((&steps.PlanBuilder{}), pod,
 				podstate.PodRevision{Updated: true}, dryrun.NewPods{}, 0, fixture.Start)}
-			if unreachable := readiness.KnownUnreachable(r.Seen.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
+			if unreachable := readiness.Unreachable(r.Seen.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
 				t.Errorf("unreachable is %t", unreachable)
 			}
 		})
