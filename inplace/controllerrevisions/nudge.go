@@ -62,7 +62,7 @@ func (o *observed) newest() *apps.ControllerRevision {
 	return o.owned[0]
 }
 
-// nudgeOnce returns the step that nudges the native controller in the middle of an update. It returns no step if there is nothing to update.
+// nudgeOnce returns the step that nudges the native controller in the middle of an update; none if there is nothing to update.
 func (o *observed) nudgeOnce() []steps.Step {
 	if !o.unfinished() || len(o.owned) == 0 || !o.replaces() {
 		return nil

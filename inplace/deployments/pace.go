@@ -64,7 +64,8 @@ func (p *pacer) decide() pace {
 	}
 	inOrder, wait := p.inOrder()
 	p.update.Plan.Again(wait)
-	open := inOrder && !p.sets.anyPod(func(m *Pod) bool { return m.Removing }) // until a surge pod is removed, no other pod that serves has its turn
+	// Until a surge pod is removed, no other pod that serves has its turn.
+	open := inOrder && !p.sets.anyPod(func(m *Pod) bool { return m.Removing })
 	p.GoOn(p.pods(func(m *Pod) bool { return !m.Updated && !m.Surge }))
 	for _, s := range p.sets.Old() {
 		p.reserve(s)

@@ -100,7 +100,8 @@ func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration)
 	if reason := s.Needs().Unrestartable(s.Pod); reason != nil || s.noOtherName() == "" {
 		return reason, 0
 	}
-	if grown, wait := inplace.Since(ptr.Deref(s.Pod.Status.StartTime, s.Pod.CreationTimestamp).Time, RunsWithin, now); !grown && runs(s.Pod)(s.Containers.WithoutOtherName()) == "" {
+	begun := ptr.Deref(s.Pod.Status.StartTime, s.Pod.CreationTimestamp).Time // when its kubelet got the pod
+	if grown, wait := inplace.Since(begun, RunsWithin, now); !grown && runs(s.Pod)(s.Containers.WithoutOtherName()) == "" {
 		return nil, wait
 	}
 	if oldStopped, wait := s.Move.Killed(s.Pod, now); !oldStopped {

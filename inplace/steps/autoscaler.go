@@ -64,7 +64,7 @@ func countsStarts(scaler *autoscalingv2.HorizontalPodAutoscalerSpec, change edit
 	return ""
 }
 
-// waitsToScale reports whether the autoscaler does not scale up at once. Only the owner of the containers knows which window is long enough.
+// waitsToScale reports whether the autoscaler does not scale up at once. Which window is long enough depends on the application.
 func waitsToScale(behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) bool {
 	if behavior == nil || behavior.ScaleUp == nil {
 		return false
