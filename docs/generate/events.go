@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"go/ast"
-	"strings"
+	"go/token"
+	"slices"
 )
 
 // event is the reason of an event, with its type and what users do about it.
@@ -47,8 +49,7 @@ func readEvents() (eventsPage, error) {
 	return page, err
 }
 
-// events appends the constants named Event... to into, with their types. The types come from calls event(object, corev1.EventType...,
-// Event..., note).
+// events appends the constants named Event... to into, with their types: see recordedTypes.
 func events(folder string, into *[]event) error {
 	var reasons []constant
 	if err := constants(folder, in("", "Event"), &reasons); err != nil {
@@ -62,30 +63,51 @@ func events(folder string, into *[]event) error {
 	for _, reason := range reasons {
 		kind, used := types[reason.Name]
 		if !used {
-			return fmt.Errorf("%s: no call event(object, type, %s, note), so its type is not known", folder, reason.Name)
+			return fmt.Errorf("%s: no event %s is recorded", folder, reason.Name)
 		}
 		*into = append(*into, event{constant: reason, Type: kind})
 	}
 	return nil
 }
 
-// recordedTypes returns the types with which events are recorded, by the names of the events' constants.
+// recordedTypes returns the types with which events are recorded, by the names of the events' constants. A warning is in a set of warnings,
+// or in a call with corev1.EventTypeWarning.
 func recordedTypes(files []*ast.File) map[string]string {
 	types := map[string]string{}
+	visit := func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.GenDecl:
+			return node.Tok != token.CONST
+		case *ast.CallExpr:
+			if warns(node) {
+				for _, argument := range node.Args {
+					types[nameOf(argument)] = "Warning"
+				}
+			}
+		case *ast.Ident:
+			types[node.Name] = cmp.Or(types[node.Name], "Normal")
+		}
+		return true
+	}
 	for _, file := range files {
-		ast.Inspect(file, func(node ast.Node) bool {
-			call, ok := node.(*ast.CallExpr)
-			if !ok || len(call.Args) != 4 {
-				return true
-			}
-			function, isMethod := call.Fun.(*ast.SelectorExpr)
-			kind, isConstant := call.Args[1].(*ast.SelectorExpr)
-			reason, isName := call.Args[2].(*ast.Ident)
-			if isMethod && isConstant && isName && function.Sel.Name == "event" {
-				types[reason.Name] = strings.TrimPrefix(kind.Sel.Name, "EventType")
-			}
-			return true
-		})
+		ast.Inspect(file, visit)
 	}
 	return types
+}
+
+// warns reports whether the events among the arguments are warnings.
+func warns(call *ast.CallExpr) bool {
+	isSet := nameOf(call.Fun) == "New"
+	return isSet || slices.ContainsFunc(call.Args, func(argument ast.Expr) bool { return nameOf(argument) == "EventTypeWarning" })
+}
+
+// nameOf returns the last name of an expression like corev1.EventTypeWarning; empty if it is no name.
+func nameOf(expression ast.Expr) string {
+	switch expression := expression.(type) {
+	case *ast.Ident:
+		return expression.Name
+	case *ast.SelectorExpr:
+		return expression.Sel.Name
+	}
+	return ""
 }
