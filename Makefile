@@ -54,6 +54,16 @@ fuzz: ## fuzz handlers and comparison for FUZZTIME each
 	  (set -x; go test $${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 2); \
 	done
 
+# gremlins copies the folder in which it runs, so it gets one without what is built. It takes the conditions of a switch for code that no test
+# covers (go test -cover does so, too).
+MUTATED ?= inplace/disruption inplace/concurrency inplace/readiness
+
+.PHONY: mutation
+mutation: ## change one operator after another in MUTATED, packages, and list the changes that no test of the package notices
+	go -C .ci/mutation build -o $(BIN)/gremlins github.com/go-gremlins/gremlins/cmd/gremlins
+	copy=$$(mktemp -d); trap "rm -r $$copy" EXIT; git ls-files -z | xargs -0 cp --parents -t $$copy; cd $$copy; \
+	for package in $(MUTATED); do $(BIN)/gremlins unleash ./$$package --invert-logical --workers 1 --timeout-coefficient 20 -S lt; done
+
 # The Go modules that verify-go checks. The go.mod files of Kubernetes releases other than the default are tidied by hand.
 MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance inplace/simulation/oracle e2e/report .ci/notice .ci/workflows
 
