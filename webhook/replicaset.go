@@ -60,13 +60,10 @@ type scaled struct {
 
 // validateReplicaSet holds what the Deployment controller does to a Deployment's ReplicaSets while only Stayput scales them.
 func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
-	switch req.Operation {
-	case admissionv1.Update:
-		return h.validateScaling(ctx, req)
-	case admissionv1.Delete:
+	if req.Operation == admissionv1.Delete {
 		return h.validateCleanup(ctx, req)
 	}
-	return allow(), nil
+	return h.validateScaling(ctx, req)
 }
 
 // validateScaling holds changes of the replicas.

@@ -138,8 +138,8 @@ func BenchmarkReceiveReplicaSet(b *testing.B) {
 	}
 }
 
-// BenchmarkCachedPods measures the memory of 10,000 cached pods: as they are sent, as they are kept in a labelled namespace, and as outlines
-// in another one.
+// BenchmarkCachedPods measures the memory of 10,000 cached pods: as they are sent, as they are kept in a labelled namespace, and as
+// outlines in another one.
 func BenchmarkCachedPods(b *testing.B) {
 	const pods = 10_000
 	serializers := encodings(b)

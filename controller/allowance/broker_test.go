@@ -373,15 +373,15 @@ func TestNothingIsTakenUncounted(t *testing.T) {
 	_, unread := budgeted(1, a)
 	unread.Live = away
 	young := limited(1, &shop{pods: []*corev1.Pod{a}})
-	_, new := budgeted(1, a)
-	young.since, new.since = time.Now(), time.Now()
+	_, counting := budgeted(1, a)
+	young.since, counting.since = time.Now(), time.Now()
 	todo := append(taking(a), steps.SetReady{Pod: a}, steps.PatchPod{Pod: a, Stops: true},
 		steps.PatchPod{Pod: a, Stops: true, Drained: true})
 	for name, test := range map[string]struct {
 		b    *Broker
 		kept int
 	}{
-		"no PodDisruptionBudgets": {unread, 2}, "no pods": {limited(1, away), 2}, "new": {young, 2}, "new, with budgets": {new, 2},
+		"no PodDisruptionBudgets": {unread, 2}, "no pods": {limited(1, away), 2}, "new": {young, 2}, "new, with budgets": {counting, 2},
 		"neither limits nor PodDisruptionBudgets": {nil, 4},
 	} {
 		kept, settle, all := test.b.Reserve(t.Context(), workload("one", a), todo)

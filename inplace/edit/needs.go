@@ -46,8 +46,8 @@ func (c ContainerChanges) Renaming(pod *corev1.Pod, containers []corev1.Containe
 		}
 		if change.Image = renaming(have, have.Image, runs(have.Name)); change.NewImage() {
 			change.Restart = true
-			others := slices.DeleteFunc(slices.Clone(c), func(other ContainerChange) bool { return other.Container == change.Container })
-			c = append(others, change)
+			c = slices.DeleteFunc(slices.Clone(c), func(other ContainerChange) bool { return other.Container == change.Container })
+			c = append(c, change)
 		}
 	}
 	return c

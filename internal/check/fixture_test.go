@@ -191,14 +191,14 @@ func existing[T any, P interface {
 
 // create answers dry runs as the API server does.
 func (c *cluster) create(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
-	switch o := object.(type) {
-	case *appsv1.Deployment:
-		if !c.bypassing {
-			delete(o.Annotations, inplace.AnnotationDecision)
-		}
-		return c.refusing
+	o, is := object.(*appsv1.Deployment)
+	if !is {
+		return errors.New("a check creates nothing else")
 	}
-	return errors.New("a check creates nothing else")
+	if !c.bypassing {
+		delete(o.Annotations, inplace.AnnotationDecision)
+	}
+	return c.refusing
 }
 
 func (c *cluster) list(ctx context.Context, from client.WithWatch, list client.ObjectList, options ...client.ListOption) error {

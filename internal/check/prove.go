@@ -30,8 +30,8 @@ const (
 // created finds the user in what the policy says.
 var created = regexp.MustCompile(`created by "([^"]+)"`)
 
-// proof are Deployments in a namespace of their own, where a policy refuses their ReplicaSets and names the user who has created them, which
-// an event of the Deployment controller repeats. They have no pods, so that no node is needed, and no image. One flag gives all native
+// proof are Deployments in a namespace of their own, where a policy refuses their ReplicaSets and names the user who has created them. An
+// event of the Deployment controller repeats that. They have no pods, so that no node is needed, and no image. One flag gives all native
 // controllers users of their own, so one controller is enough.
 type proof struct {
 	*run

@@ -38,12 +38,12 @@ func (c controlPlane) prove(t *testing.T) (r *run, says string, left []string, e
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	fakes := fake.NewClientBuilder().WithScheme(known).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
+		Create: func(ctx context.Context, to client.WithWatch, object client.Object, _ ...client.CreateOption) error {
 			kind := strings.TrimPrefix(fmt.Sprintf("%T", object), "*v1.")
-			switch {
-			case kind == c.forbidden:
+			switch kind {
+			case c.forbidden:
 				return apierrors.NewForbidden(corev1.Resource(kind), object.GetName(), errors.New("no"))
-			case kind == c.stops:
+			case c.stops:
 				cancel()
 			}
 			if err := to.Create(ctx, object); err != nil {
