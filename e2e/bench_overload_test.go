@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -17,10 +16,8 @@ import (
 const (
 	overloaded      = 50 // threads that always have work, unless LOAD says otherwise
 	overloadedAtOne = 4  // Deployments that are edited at once, beside one workload of each other kind
-	// overloadPatience is the time for one update, and overloadLasts that for all of them: the load ends by then, whatever becomes of the
-	// test.
+	// overloadPatience is the time for one update.
 	overloadPatience = 10 * time.Minute
-	overloadLasts    = time.Hour
 )
 
 // benchOverload edits workloads of all kinds at once on a machine that has far too much to do, natively and in place, in turns. Everything
@@ -46,25 +43,6 @@ func benchOverload(t *testing.T) {
 			way.update(nextImage(round))
 		}
 	}
-}
-
-// burden starts processes that never rest. They end with the test, or after overloadLasts.
-func burden(t *testing.T, threads int) {
-	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), overloadLasts)
-	var ended errgroup.Group
-	for range threads {
-		busy := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
-		if err := busy.Start(); err != nil {
-			stop()
-			t.Fatal(err)
-		}
-		ended.Go(busy.Wait)
-	}
-	t.Cleanup(func() {
-		stop()
-		_ = ended.Wait() // each says that it was killed
-	})
 }
 
 // strained are workloads of all kinds that are edited at once.

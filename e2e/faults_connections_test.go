@@ -99,9 +99,10 @@ func badConnection(p *twins) {
 	go func() {
 		_ = server.ListenAndServeTLS(filepath.Join(pki, "kube-apiserver.crt"), filepath.Join(pki, "kube-apiserver.key"))
 	}()
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	direct := func(host, port string) {
-		p.inPlace.kubectl("", "-n", ownNamespace, "set", "env", "deployment/"+ownName, "KUBERNETES_SERVICE_HOST"+host, "KUBERNETES_SERVICE_PORT"+port)
+		p.inPlace.kubectl("", "-n", ownNamespace, "set", "env", "deployment/"+ownName,
+			"KUBERNETES_SERVICE_HOST"+host, "KUBERNETES_SERVICE_PORT"+port)
 	}
 	direct("=10.244.0.1", "=7443")
 	defer func() { direct("-", "-"); mended(p.T) }()

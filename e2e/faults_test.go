@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
 
@@ -34,16 +35,17 @@ type fault struct {
 
 // TestFaults lets one fault after another happen to the same updates in two namespaces, one of which has Stayput's label. In both, every
 // rollout has to end, and in the labelled one the judge checks all promises except how many pods are unavailable and replaced. After the
-// fault the next update there must be in place, with every pod kept: nothing was left behind. A table of all faults is written into the
-// page $PAGE.
+// fault the next update there must be in place, with every pod kept: nothing was left behind. The rows of the table in $PAGE are replaced
+// by those of the faults that passed.
 func TestFaults(t *testing.T) {
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
-	var rows []faultRow
 	for _, fault := range faults {
-		t.Run(fault.name, func(t *testing.T) { rows = append(rows, fault.run(t)) })
-	}
-	if page := os.Getenv("PAGE"); page != "" && len(rows) == len(faults) && !t.Failed() {
-		writeFaults(t, page, rows)
+		t.Run(fault.name, func(t *testing.T) {
+			row := fault.run(t)
+			if page := os.Getenv("PAGE"); page != "" && !t.Failed() {
+				writeFault(t, page, row)
+			}
+		})
 	}
 }
 
@@ -85,6 +87,7 @@ func (f fault) run(t *testing.T) faultRow {
 	p.edit()
 	p.halfway()
 	f.happens(p)
+	p.supervise()
 	t.Logf("the fault was over after %s", time.Since(began).Round(time.Second))
 	if f.deletes {
 		return faultRow{Fault: f.name, InPlace: p.gone(p.inPlace, began), Native: p.gone(p.native, began)}
@@ -101,8 +104,8 @@ func (f fault) run(t *testing.T) faultRow {
 	return row
 }
 
-// newTwins creates a Deployment, a DaemonSet, and a StatefulSet of each pod management policy in both namespaces. Their pods take seconds to
-// stop and to become Ready, so that an update lasts longer than most faults.
+// newTwins creates a Deployment, a DaemonSet, and a StatefulSet of each pod management policy in both namespaces. Their pods take seconds
+// to stop and to become Ready, so that an update lasts longer than most faults.
 func newTwins(t *testing.T) *twins {
 	t.Helper()
 	mended(t)
@@ -117,6 +120,7 @@ func newTwins(t *testing.T) *twins {
 		stopsAfter("1s", 10)(d)
 	}
 	for _, s := range p.both() {
+		s.recorder.relists.Store(true)
 		d, ds := web(4, takes), agent(templated(takes))
 		ordered, parallel := db(3, ofTemplate(takes)), db(3, policies["Parallel"], ofTemplate(takes), ofTemplate(named("cache")))
 		s.submit(d)
@@ -156,6 +160,20 @@ func (p *twins) edit() {
 	if err := edits.Wait(); err != nil {
 		p.Fatal(err)
 	}
+}
+
+// supervise starts the scheduler again whenever it has ended itself, as it does when it has missed events. In other clusters a kubelet
+// does that.
+func (p *twins) supervise() {
+	var ended sync.WaitGroup
+	ctx, stop := context.WithCancel(context.Background())
+	ended.Go(func() {
+		wait.UntilWithContext(ctx, func(context.Context) { component(p.T, "start", "kube-scheduler") }, 5*time.Second)
+	})
+	p.Cleanup(func() {
+		stop()
+		ended.Wait()
+	})
 }
 
 // halfway waits until a pod of each namespace is updated.
@@ -222,10 +240,11 @@ func (p *twins) replay(s *scenario, since time.Time) (result faultResult) {
 		if !e.at.After(since) {
 			continue
 		}
-		if missing > 0 {
-			result.Outage += max(0, e.at.Sub(from).Seconds())
+		passed := max(0, e.at.Sub(from)) // watches of several kinds deliver side by side
+		if from = from.Add(passed); missing > 0 {
+			result.Outage += passed.Seconds()
 		}
-		from, missing = e.at, w.missing()
+		missing = w.missing()
 		result.Missing = max(result.Missing, missing)
 		was := ended
 		if ended = complete(w) == nil; ended && !was {
@@ -303,14 +322,21 @@ func lasts(d time.Duration) { time.Sleep(d) }
 
 var faults = []fault{
 	{name: "none", happens: func(*twins) {}},
-	{name: "ten edits in a second", happens: func(p *twins) { p.edits(10, time.Second/10) }},
-	{name: "an edit each second for a minute", happens: func(p *twins) { p.edits(60, time.Second) }},
+	{name: "ten edits, one at once after the other", happens: func(p *twins) {
+		for range 10 {
+			p.edit()
+		}
+	}},
+	{name: "an edit each second for a minute", happens: func(p *twins) {
+		for ends := time.Now().Add(time.Minute); time.Now().Before(ends); lasts(time.Second) {
+			p.edit()
+		}
+	}},
 	{name: "the API server restarts three times", happens: func(p *twins) { p.restarts(3, "kube-apiserver") }},
 	{name: "etcd is stopped for 10 s", happens: func(p *twins) {
 		component(p.T, "stop", "etcd")
 		lasts(10 * time.Second)
 		component(p.T, "start", "etcd")
-		component(p.T, "start", "kube-apiserver")
 	}},
 	{name: "etcd stalls for 2 s, ten times", happens: func(p *twins) {
 		for range 10 {
@@ -347,7 +373,6 @@ var faults = []fault{
 	}},
 	{name: "the quota of pods is used up", happens: quotaUsedUp},
 	{name: "20 threads on two processors for a minute", happens: func(p *twins) { p.burdened(20) }},
-	{name: "50 threads on two processors for a minute", happens: func(p *twins) { p.burdened(50) }},
 	{name: "100 threads on two processors for a minute", happens: func(p *twins) { p.burdened(100) }},
 	{name: "the namespace is deleted", deletes: true, happens: func(p *twins) {
 		for _, s := range p.both() {
@@ -357,14 +382,6 @@ var faults = []fault{
 		}
 	}},
 	{name: "a node has no disk space for a minute", happens: diskPressure},
-}
-
-// edits makes that many edits, with that pause between two.
-func (p *twins) edits(count int, pause time.Duration) {
-	for range count {
-		p.edit()
-		lasts(pause)
-	}
 }
 
 // restarts restarts a component.
@@ -425,22 +442,28 @@ func quotaUsedUp(p *twins) {
 	}
 }
 
-// writeFaults replaces the table of a page, which is between two marks.
-func writeFaults(t *testing.T, page string, rows []faultRow) {
+// writeFault writes a row into the table of a page, which is between two marks. Rows of faults that are gone go.
+func writeFault(t *testing.T, page string, row faultRow) {
 	t.Helper()
 	const begins, ends = "<!-- faults -->\n", "<!-- end of faults -->\n"
 	content, err := os.ReadFile(page)
 	before, rest, there := strings.Cut(string(content), begins)
-	_, after, closed := strings.Cut(rest, ends)
+	table, after, closed := strings.Cut(rest, ends)
 	if err != nil || !there || !closed {
 		t.Fatalf("%s has no table of faults: %v", page, err)
 	}
-	var table strings.Builder
-	table.WriteString("\n| fault | rollouts ended after | pods kept | most pods missing, and for how long |\n|---|---:|---:|---:|\n")
-	for _, row := range rows {
-		table.WriteString(row.markdown())
+	rows := map[string]string{}
+	for line := range strings.Lines(table) {
+		if columns := strings.Split(line, " | "); len(columns) > 1 {
+			rows[strings.TrimPrefix(columns[0], "| ")] = line
+		}
 	}
-	if err := os.WriteFile(page, []byte(before+begins+table.String()+"\n"+ends+after), 0o644); err != nil {
+	rows[row.Fault] = row.markdown()
+	table = "\n| fault | rollouts ended after | pods kept | most pods missing, and for how long |\n|---|---:|---:|---:|\n"
+	for _, fault := range faults {
+		table += rows[fault.name]
+	}
+	if err := os.WriteFile(page, []byte(before+begins+table+"\n"+ends+after), 0o644); err != nil {
 		t.Error(err)
 	}
 }

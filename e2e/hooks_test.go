@@ -121,7 +121,7 @@ func (s *scenario) grantDeregister() {
 	s.kubectl(contentOf(s.T, "examples/deregister/rights.yaml"), "apply", "-f", "-")
 	list := cache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "configmaps", s.namespace,
 		fields.OneTermEqualSelector("metadata.name", targetsHookName))
-	if err := s.recorder.follow(s.Context(), "configmaps", list); err != nil {
+	if err := s.recorder.follow("configmaps", list); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -3,14 +3,18 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // A scenario begins when this share of the processors' time has been idle for restFor. On a machine that is always busier, webhooks time
@@ -73,6 +77,28 @@ func (p processors) since(before processors) string {
 	all := max(1, p.all-before.all)
 	return fmt.Sprintf("the processors were idle for %.0f%% of the time, and for %.0f%% of it the hypervisor gave them to others",
 		100*(p.idle-before.idle)/all, 100*(p.stolen-before.stolen)/all)
+}
+
+// overloadLasts ends every load, whatever becomes of the test.
+const overloadLasts = time.Hour
+
+// burden starts processes that never rest. They end with the test, or after overloadLasts.
+func burden(t *testing.T, threads int) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), overloadLasts)
+	var ended errgroup.Group
+	for range threads {
+		busy := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+		if err := busy.Start(); err != nil {
+			stop()
+			t.Fatal(err)
+		}
+		ended.Go(busy.Wait)
+	}
+	t.Cleanup(func() {
+		stop()
+		_ = ended.Wait() // each says that it was killed
+	})
 }
 
 // numberOf returns the number in an environment variable.

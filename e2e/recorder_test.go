@@ -9,13 +9,16 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -27,7 +30,10 @@ type Recorder struct {
 	namespace string
 	lists     map[string]*cache.ListWatch
 	started   time.Time
+	ctx       context.Context
 	stop      context.CancelFunc
+	// relists says that an API server restarts, which has no events from before then. What happens until it is asked again is not seen.
+	relists atomic.Bool
 
 	mutex   sync.Mutex
 	waiting map[*waiter]bool
@@ -53,6 +59,7 @@ func record(t *testing.T, namespace string) *Recorder {
 		namespace: namespace,
 		lists:     listsOf(namespace),
 		started:   time.Now(),
+		ctx:       ctx,
 		stop:      stop,
 		waiting:   map[*waiter]bool{},
 		passed:    map[string]uint64{},
@@ -62,13 +69,13 @@ func record(t *testing.T, namespace string) *Recorder {
 		phases: []phase{{name: "creation", rules: Rules{Created: anyNumber, Deleted: anyNumber, Outage: true}}},
 	}
 	for kind, list := range r.lists {
-		if err := r.follow(ctx, kind, list); err != nil {
+		if err := r.follow(kind, list); err != nil {
 			t.Fatalf("watching %s: %v", kind, err)
 		}
 	}
 	// catchUp does not wait for slices; only offered does.
 	offers := cache.NewListWatchFromClient(clients.DiscoveryV1().RESTClient(), "endpointslices", namespace, fields.Everything())
-	if err := r.follow(ctx, "endpointslices", offers); err != nil {
+	if err := r.follow("endpointslices", offers); err != nil {
 		t.Fatalf("watching EndpointSlices: %v", err)
 	}
 	return r
@@ -87,8 +94,46 @@ func listsOf(namespace string) map[string]*cache.ListWatch {
 }
 
 // follow takes the existing objects of a kind and then every event.
-func (r *Recorder) follow(ctx context.Context, kind string, list *cache.ListWatch) error {
-	return follow(ctx, list, func(e watch.Event) { r.take(kind, e) })
+func (r *Recorder) follow(kind string, list *cache.ListWatch) error {
+	return follow(r.ctx, list, func(e watch.Event) {
+		if r.relists.Load() && e.Type == watch.Error && apierrors.IsResourceExpired(apierrors.FromObject(e.Object)) {
+			go r.relist(kind, list)
+			return
+		}
+		r.take(kind, e)
+	})
+}
+
+// relist follows a kind anew. Objects that are not there any more were deleted at some time before the version of the list.
+func (r *Recorder) relist(kind string, list *cache.ListWatch) {
+	_ = pollFor(r.ctx, time.Hour, func(ctx context.Context) error {
+		items, version, err := read(ctx, list)
+		if err != nil {
+			return err
+		}
+		for _, object := range r.lost(kind, items) {
+			object.SetResourceVersion(version)
+			r.take(kind, watch.Event{Type: watch.Deleted, Object: object.(runtime.Object)})
+		}
+		return r.follow(kind, list)
+	})
+}
+
+// lost returns copies of the objects that are not among the items.
+func (r *Recorder) lost(kind string, items []runtime.Object) []metav1.Object {
+	there := map[types.UID]bool{}
+	for _, item := range items {
+		there[item.(metav1.Object).GetUID()] = true
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	var lost []metav1.Object
+	for _, object := range r.live.objects(kind) {
+		if !there[object.GetUID()] {
+			lost = append(lost, object.(runtime.Object).DeepCopyObject().(metav1.Object))
+		}
+	}
+	return lost
 }
 
 // follow passes on the existing objects and then every event.
@@ -205,6 +250,8 @@ func (w world) objects(kind string) []metav1.Object {
 		objects = values(w.statefulSets)
 	case "controllerrevisions":
 		objects = values(w.revisions)
+	case "endpointslices":
+		objects = values(w.slices)
 	case "pods":
 		objects = append(values(w.pods), values(w.prePullPods)...)
 	}
