@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	randv2 "math/rand/v2"
 	"net/http"
@@ -52,7 +53,7 @@ func unreachableFromSecond(p *twins) {
 kind: EgressSelectorConfiguration
 egressSelections:
   - name: cluster
-    connection: {proxyProtocol: HTTPConnect, transport: {tcp: {url: "http://127.0.0.1:9"}}}
+    connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: `+egress+`.socket}}}
 `), 0o644); err != nil {
 		p.Fatal(err)
 	}
@@ -90,6 +91,7 @@ func badConnection(p *twins) {
 	server := &http.Server{Addr: "10.244.0.1:7443", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(200 * time.Millisecond)
 		if randv2.IntN(5) == 0 {
+			w.Header().Set("Retry-After", "1") // as of an API server that is shutting down
 			http.Error(w, "a fault", http.StatusServiceUnavailable)
 			return
 		}
@@ -112,7 +114,7 @@ func badConnection(p *twins) {
 }
 
 // expiredCertificate gives the webhooks a certificate that has expired, while cert-manager is stopped. Once the API server trusts the
-// managers no more, all workloads are edited. After a minute cert-manager starts again.
+// managers no more, which takes a new connection, all workloads are edited. After a minute cert-manager starts again.
 func expiredCertificate(p *twins) {
 	component(p.T, "stop", "cert-manager")
 	secrets := clients.CoreV1().Secrets(ownNamespace)
@@ -127,6 +129,15 @@ func expiredCertificate(p *twins) {
 	secret.Data[corev1.TLSCertKey] = expired(p.T, pairIn(p.T, secret), pairIn(p.T, issuer))
 	if _, err := secrets.Update(p.Context(), secret, metav1.UpdateOptions{}); err != nil {
 		p.Fatal(err)
+	}
+	p.inPlace.eventually("managers that are not ready", func(ctx context.Context) error {
+		if managersServe(ctx) == nil {
+			return errors.New("all are")
+		}
+		return nil
+	})
+	for _, process := range p.inPlace.managerProcesses() { // connections that are there last
+		kill(p.inPlace, process)
 	}
 	p.inPlace.unmanaged("web")
 	p.edit()
