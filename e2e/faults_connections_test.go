@@ -117,6 +117,7 @@ func badConnection(p *twins) {
 // managers no more, which takes a new connection, all workloads are edited. After a minute cert-manager starts again.
 func expiredCertificate(p *twins) {
 	component(p.T, "stop", "cert-manager")
+	defer component(p.T, "start", "cert-manager")
 	secrets := clients.CoreV1().Secrets(ownNamespace)
 	secret, err := secrets.Get(p.Context(), "stayput-webhook", metav1.GetOptions{})
 	if err != nil {
@@ -142,7 +143,6 @@ func expiredCertificate(p *twins) {
 	p.inPlace.unmanaged("web")
 	p.edit()
 	lasts(time.Minute)
-	component(p.T, "start", "cert-manager")
 }
 
 func pairIn(t *testing.T, secret *corev1.Secret) tls.Certificate {
