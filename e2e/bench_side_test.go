@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -306,15 +305,4 @@ func deadlinesPassed(events []event) float64 {
 func late(d *appsv1.Deployment) bool {
 	condition := progressing(d)
 	return condition != nil && condition.Reason == "ProgressDeadlineExceeded"
-}
-
-// unjudged returns a scenario whose events are not judged: another client patches its pods, or the cluster is overloaded on purpose.
-func unjudged(t *testing.T, labels map[string]string) *scenario {
-	t.Helper()
-	s := &scenario{T: t, namespace: createNamespace(t, labels)}
-	t.Cleanup(func() { deleteNamespace(t, s.namespace) })
-	s.recorder = record(t, s.namespace)
-	t.Cleanup(s.recorder.stop)
-	s.usable()
-	return s
 }

@@ -26,13 +26,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// again starts one more process of a component, with more flags, which end with the returned function.
-func (p *twins) again(name string, flags ...string) (end func()) {
-	p.Helper()
-	argv := argumentsOf(p.component(name))
-	return p.start(append(argv, flags...))
-}
-
+// start starts a process, which ends with the returned function.
 func (p *twins) start(argv []string) (end func()) {
 	p.Helper()
 	process := exec.Command(argv[0], argv[1:]...)
@@ -58,8 +52,8 @@ egressSelections:
 		p.Fatal(err)
 	}
 	const second = "https://10.244.0.1:6444"
-	end := p.again("kube-apiserver", "--secure-port=6444", "--endpoint-reconciler-type=none", "--egress-selector-config-file="+egress)
-	defer end()
+	defer p.start(append(argumentsOf(p.component("kube-apiserver")),
+		"--secure-port=6444", "--endpoint-reconciler-type=none", "--egress-selector-config-file="+egress))()
 	p.inPlace.eventually("the second API server", func(ctx context.Context) error {
 		_, _, err := kubectl(ctx, "", "--server="+second, "get", "--raw", "/readyz")
 		return err
@@ -170,21 +164,9 @@ func expired(t *testing.T, was, issuer tls.Certificate) []byte {
 func diskPressure(p *twins) {
 	node := p.otherNode()
 	name := "kubelet-" + node
-	argv := p.kubelet(node)
+	argv := argumentsOf(p.component("kubelet", "--hostname-override="+node))
 	component(p.T, "stop", name)
 	defer startKubelet(p.T, node)
 	defer p.start(append(argv, "--eviction-hard=nodefs.available<100%"))()
 	lasts(time.Minute)
-}
-
-// kubelet returns the command of a node's kubelet.
-func (p *twins) kubelet(node string) []string {
-	p.Helper()
-	for _, process := range processes(p.inPlace) {
-		if argv := argumentsOf(process); filepath.Base(argv[0]) == "kubelet" && commandOf(process, "--hostname-override="+node) {
-			return argv
-		}
-	}
-	p.Fatalf("%s has no kubelet", node)
-	return nil
 }

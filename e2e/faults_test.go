@@ -109,12 +109,7 @@ func (f fault) run(t *testing.T) faultRow {
 func newTwins(t *testing.T) *twins {
 	t.Helper()
 	mended(t)
-	p := &twins{T: t, inPlace: newStatefulScenario(t, asShipped(stateful)), tag: 1}
-	p.native = &scenario{T: t, namespace: createNamespace(t, unlabelled)}
-	t.Cleanup(func() { deleteNamespace(t, p.native.namespace) })
-	p.native.recorder = record(t, p.native.namespace)
-	t.Cleanup(p.native.recorder.stop)
-	p.native.usable()
+	p := &twins{T: t, inPlace: newStatefulScenario(t, asShipped(stateful)), native: unjudged(t, unlabelled), tag: 1}
 	takes := func(d *appsv1.Deployment) {
 		readyAfter("app", "3s")(d)
 		stopsAfter("1s", 10)(d)
@@ -414,15 +409,17 @@ func (p *twins) burdened(threads int) {
 // otherNode returns a node on which the leader does not run.
 func (p *twins) otherNode() string { return p.inPlace.otherNode(p.inPlace.leader().Spec.NodeName) }
 
-// component returns the process of a component of the cluster, which runs under its name.
-func (p *twins) component(name string) int {
+// component returns the process of a component of the cluster, which runs under its name, with that flag if there is one.
+func (p *twins) component(name string, flag ...string) int {
 	p.Helper()
 	for _, process := range processes(p.inPlace) {
-		if argv := argumentsOf(process); filepath.Base(argv[0]) == name {
+		argv := argumentsOf(process)
+		isNamed := filepath.Base(argv[0]) == name
+		if isNamed && (len(flag) == 0 || slices.Contains(argv, flag[0])) {
 			return process
 		}
 	}
-	p.Fatalf("%s does not run", name)
+	p.Fatalf("%s %q does not run", name, flag)
 	return 0
 }
 

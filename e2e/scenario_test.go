@@ -90,6 +90,17 @@ func newScenario(t *testing.T, labels map[string]string) *scenario {
 	return s
 }
 
+// unjudged returns a scenario whose events are not judged: another client patches its pods, or the cluster is overloaded on purpose.
+func unjudged(t *testing.T, labels map[string]string) *scenario {
+	t.Helper()
+	s := &scenario{T: t, namespace: createNamespace(t, labels)}
+	t.Cleanup(func() { deleteNamespace(t, s.namespace) })
+	s.recorder = record(t, s.namespace)
+	t.Cleanup(s.recorder.stop)
+	s.usable()
+	return s
+}
+
 // asShipped sets the default drain.
 func asShipped(labels map[string]string) map[string]string {
 	if _, says := labels[drainSetting]; says {
