@@ -69,8 +69,8 @@ func (l load) unread() string {
 	case l.revisions > mostRevisions:
 		return fmt.Sprintf("it has more than %d revisions, as many as revisionHistoryLimit lets it", mostRevisions)
 	case l.text > mostRead:
-		return fmt.Sprintf("what belongs to it is too large to be read: its revisions, or its pods that the cache has not, make more than %d MiB "+
-			"together, or a pod has more than %d containers, readiness gates or conditions", mostRead>>20, apps.MostContainers)
+		return fmt.Sprintf("what belongs to it is too large to be read: its revisions, or its pods that the cache has not, make more than %d "+
+			"MiB together, or a pod has more than %d containers, readiness gates or conditions", mostRead>>20, apps.MostContainers)
 	}
 	return ""
 }
