@@ -3,12 +3,13 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
+	"fmt"
 	"math/big"
 	randv2 "math/rand/v2"
 	"net/http"
@@ -107,8 +108,8 @@ func badConnection(p *twins) {
 	lasts(time.Minute)
 }
 
-// expiredCertificate gives the webhooks a certificate that has expired, while cert-manager is stopped. Once the API server trusts the
-// managers no more, which takes a new connection, all workloads are edited. After a minute cert-manager starts again.
+// expiredCertificate gives the webhooks a certificate that has expired, while cert-manager is stopped. The API server trusts the managers no
+// more with its next connection, so they are killed. Then all workloads are edited, and after a minute cert-manager starts again.
 func expiredCertificate(p *twins) {
 	component(p.T, "stop", "cert-manager")
 	defer component(p.T, "start", "cert-manager")
@@ -125,9 +126,12 @@ func expiredCertificate(p *twins) {
 	if _, err := secrets.Update(p.Context(), secret, metav1.UpdateOptions{}); err != nil {
 		p.Fatal(err)
 	}
-	p.inPlace.eventually("managers that are not ready", func(ctx context.Context) error {
-		if managersServe(ctx) == nil {
-			return errors.New("all are")
+	p.inPlace.eventually("managers that have the expired certificate", func(context.Context) error {
+		for _, process := range p.inPlace.managerProcesses() {
+			has, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/certificates/tls.crt", process))
+			if err != nil || !bytes.Equal(has, secret.Data[corev1.TLSCertKey]) {
+				return fmt.Errorf("process %d has another one (%v)", process, err)
+			}
 		}
 		return nil
 	})

@@ -139,16 +139,12 @@ func (p *twins) both() []*scenario { return []*scenario{p.inPlace, p.native} }
 func (p *twins) edit() {
 	p.Helper()
 	p.tag = p.tag%9 + 1
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, appImage(fmt.Sprintf("v%d", p.tag)))
+	image := appImage(fmt.Sprintf("v%d", p.tag))
 	var edits errgroup.Group
 	for _, s := range p.both() {
 		for _, name := range p.names {
-			kind, short, _ := strings.Cut(ref(name), "/")
 			edits.Go(func() error {
-				return poll(p.Context(), func(ctx context.Context) error {
-					return clients.AppsV1().RESTClient().Patch(types.StrategicMergePatchType).Namespace(s.namespace).
-						Resource(kind + "s").Name(short).Body(patch).Do(ctx).Error()
-				})
+				return poll(p.Context(), func(ctx context.Context) error { return s.tryImage(ctx, name, image) })
 			})
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // perKill is how many workloads are being updated when the managers are killed. Each of them counts as a kill.
@@ -146,12 +145,9 @@ func (s *group) rollOut() {
 func (s *group) edit(random *rand.Rand) {
 	s.Helper()
 	s.edits++
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, s.image())
 	var edits errgroup.Group
 	for _, name := range s.names {
-		kind, short, _ := strings.Cut(ref(name), "/")
-		request := clients.AppsV1().RESTClient().Patch(types.StrategicMergePatchType).Namespace(s.namespace).Resource(kind + "s").Name(short)
-		edits.Go(func() error { return request.Body(patch).Do(s.Context()).Error() })
+		edits.Go(func() error { return s.tryImage(s.Context(), name, s.image()) })
 	}
 	if err := edits.Wait(); err != nil {
 		s.Fatal(err)

@@ -338,6 +338,14 @@ func (s *scenario) setImage(name string, images ...string) string {
 	return s.kubectl("", arguments...)
 }
 
+// tryImage sets the image of container app without kubectl, for many edits side by side.
+func (s *scenario) tryImage(ctx context.Context, name, image string) error {
+	kind, short, _ := strings.Cut(ref(name), "/")
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, image)
+	return clients.AppsV1().RESTClient().Patch(types.StrategicMergePatchType).Namespace(s.namespace).Resource(kind + "s").Name(short).
+		Body(patch).Do(ctx).Error()
+}
+
 // setEnv makes an edit that no running pod can take.
 func (s *scenario) setEnv(name, variable string) string {
 	s.Helper()
@@ -392,10 +400,11 @@ func (s *scenario) unmanaged(name string) {
 	})
 }
 
-// decision returns the decision that the webhooks write to a workload in a dry run. It is empty without one.
+// decision returns the decision that the webhooks write to a workload in a dry run, which takes out that of the last edit. It is empty if
+// they do not answer.
 func (s *scenario) decision(ctx context.Context, name string) (string, error) {
 	output, _, err := kubectl(ctx, "", "-n", s.namespace, "patch", ref(name), "--dry-run=server", "--type=merge",
-		"-p", `{"spec":{"template":{"metadata":{"labels":{"probe":"webhooks"}}}}}`,
+		"-p", `{"metadata":{"annotations":{"stayput.dev/decision":null}},"spec":{"template":{"metadata":{"labels":{"probe":"webhooks"}}}}}`,
 		"-o", `jsonpath={.metadata.annotations.stayput\.dev/decision}`)
 	return output, err
 }
