@@ -18,22 +18,25 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// kubelet runs all pods. It acts on a cache that lags, and writes observedGeneration before it kills.
+// kubelet runs all pods. It acts on a cache that lags, and writes observedGeneration before it kills. Beside what it does stands the line
+// of Kubernetes 1.36.3 that does it. TestKubeletLines looks them up.
 type kubelet struct {
 	*world
 	pods  *informer[*corev1.Pod]
 	state map[string]map[string]*container
 	// said is the last status that it generated for each pod, with its own conditions only, and their times. It writes a status that differs
-	// from the last one (updateStatusInternal in pkg/kubelet/status/status_manager.go).
+	// from the last one: pkg/kubelet/status/status_manager.go:849 updateStatusInternal.
 	said map[string]corev1.PodStatus
-	// compared is when it last compared what is stored with what it said, which it does every 10 s (syncBatch, needsReconcile).
+	// compared is when it last compared what is stored with what it said, which it does every 10 s:
+	// pkg/kubelet/status/status_manager.go:1075 syncBatch.
 	compared map[string]time.Time
 	// hasty says that a container may start in the sync in which the old one has stopped, and is ready at once if it has no readiness probe.
-	// Then the pod may never be reported as not Ready. In a lockstep it is not.
+	// Then the pod may never be reported as not Ready. In a lockstep it is not. pkg/kubelet/kuberuntime/kuberuntime_manager.go:1450 SyncPod
+	// kills and starts in one call; pkg/kubelet/prober/prober_manager.go:332 UpdatePodStatus says ready where there is no worker of a probe.
 	hasty bool
 	ids   int
-	// announced are pods of the last status whose containers do not run yet as their spec says: SyncPod in pkg/kubelet/kubelet.go writes the
-	// status first.
+	// announced are pods of the last status whose containers do not run yet as their spec says, because the status is written first:
+	// pkg/kubelet/kubelet.go:2019 SyncPod.
 	announced map[string]*corev1.Pod
 	// sizes are the CPU and memory that containers have got, by pod and container.
 	sizes map[string]map[string]edit.Amounts
@@ -88,7 +91,7 @@ func (k *kubelet) run(name string) {
 	if pod == nil || k.pull.IsDown(pod.Spec.NodeName) {
 		return
 	}
-	if pod.DeletionTimestamp != nil {
+	if pod.DeletionTimestamp != nil { // pkg/kubelet/status/status_manager.go:1241 canBeDeleted
 		if _, exists := k.world.pods.objects[name]; exists {
 			remove(k.world, k.world.pods, name)
 		}
@@ -140,7 +143,7 @@ func (k *kubelet) syncContainers(pod *corev1.Pod) {
 }
 
 // give resizes the container of the pod, with a restart if its resizePolicy asks for one. A container that does not run starts with the new
-// size.
+// size. pkg/kubelet/kuberuntime/kuberuntime_manager.go:714 computePodResizeAction.
 func (k *kubelet) give(pod string, want corev1.Container, gets edit.Amounts) {
 	switch c := k.state[pod][want.Name]; {
 	case len(want.ResizePolicy) == 0 || c == nil || !c.running:
@@ -150,13 +153,15 @@ func (k *kubelet) give(pod string, want corev1.Container, gets edit.Amounts) {
 	}
 }
 
+// kill lets the container end within its grace period: pkg/kubelet/kuberuntime/kuberuntime_container.go:861 killContainer.
 func (k *kubelet) kill(pod, name string, c *container) {
 	k.logf("kubelet: kill %s/%s, which runs %s", pod, name, c.image)
 	k.rules.killed(k.world, pod, name)
 	c.dying = k.now.Add(cmp.Or(k.stops, time.Duration(k.rng.Intn(300))*time.Millisecond))
 }
 
-// whyNot returns why a container of the pod does not get these resources, as a kubelet calls it.
+// whyNot returns why a container of the pod does not get these resources: pkg/kubelet/allocation/allocation_manager.go:563
+// handlePodResourcesResize.
 func (k *kubelet) whyNot(pod string, gets edit.Amounts) string {
 	switch {
 	case gets.CPURequest == fixture.TooMuch, gets.CPURequest != "" && gets.CPURequest == k.cramped[pod]:
@@ -175,7 +180,7 @@ func (k *kubelet) sized(pod *corev1.Pod) bool {
 	})
 }
 
-// resizing sets the condition that a kubelet has for a resize.
+// resizing sets the condition that a kubelet has for a resize: pkg/kubelet/kubelet_pods.go:1877 determinePodResizeStatus.
 func (k *kubelet) resizing(status *corev1.PodStatus, cached *corev1.Pod) {
 	pending := func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress
@@ -198,7 +203,8 @@ func (k *kubelet) resizing(status *corev1.PodStatus, cached *corev1.Pod) {
 	}
 }
 
-// syncContainer is one step of SyncPod for one container: kill, then pull and start, then readiness.
+// syncContainer is one step for one container: kill, then pull and start, then readiness. Which of them is what
+// pkg/kubelet/kuberuntime/kuberuntime_manager.go:1175 computePodActions says.
 func (k *kubelet) syncContainer(pod *corev1.Pod, want corev1.Container) {
 	c := k.state[pod.Name][want.Name]
 	if c == nil {
@@ -225,11 +231,13 @@ func (k *kubelet) syncContainer(pod *corev1.Pod, want corev1.Container) {
 	}
 }
 
+// startable reports whether the container can start: pkg/kubelet/kuberuntime/kuberuntime_manager.go:1908 doBackOff.
 func (k *kubelet) startable(c *container, want corev1.Container) bool {
 	return !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad")
 }
 
-// start starts the container. One that works and has no readiness probe may be ready as soon as it runs.
+// start starts the container: pkg/kubelet/kuberuntime/kuberuntime_container.go:200 startContainer. One that works and has no readiness
+// probe may be ready as soon as it runs.
 func (k *kubelet) start(pod *corev1.Pod, want corev1.Container, c *container) {
 	k.ids++
 	*c = container{id: fmt.Sprintf("id-%d", k.ids), image: want.Image, variables: fixture.Variables(pod, want), running: true,
@@ -272,7 +280,8 @@ func (k *kubelet) report(cached *corev1.Pod) {
 	}
 }
 
-// reconcile writes what was said last if something else is stored, as far as the cache has it.
+// reconcile writes what was said last if something else is stored, as far as the cache has it:
+// pkg/kubelet/status/status_manager.go:1269 needsReconcile.
 func (k *kubelet) reconcile(cached *corev1.Pod) {
 	if _, known := k.compared[cached.Name]; !known {
 		k.compared[cached.Name] = k.now.Add(-time.Duration(k.rng.Intn(10_000)) * time.Millisecond)
@@ -287,7 +296,8 @@ func (k *kubelet) reconcile(cached *corev1.Pod) {
 	}
 }
 
-// generate returns the status that follows from its cache and the runtime. Times of conditions come from what it said before.
+// generate returns the status that follows from its cache and the runtime: pkg/kubelet/kubelet_pods.go:1891 generateAPIPodStatus. Times of
+// conditions come from what it said before.
 func (k *kubelet) generate(cached *corev1.Pod, said corev1.PodStatus) corev1.PodStatus {
 	status := corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: cached.Generation, Conditions: own(said.Conditions)}
 	containersReady := true
@@ -309,11 +319,13 @@ func (k *kubelet) generate(cached *corev1.Pod, said corev1.PodStatus) corev1.Pod
 	if len(cached.Status.ContainerStatuses) == 0 && !containersReady {
 		status.Phase = corev1.PodPending
 	}
+	// pkg/kubelet/status/generate.go:50 GenerateContainersReadyCondition
 	k.setPodCondition(&status, cached, corev1.ContainersReady, containersReady, "ContainersNotReady")
 	why := "ContainersNotReady"
 	if containersReady {
 		why = "ReadinessGatesNotReady"
 	}
+	// pkg/kubelet/status/generate.go:126 GeneratePodReadyCondition
 	k.setPodCondition(&status, cached, corev1.PodReady, containersReady && gatesOpen(cached), why)
 	return status
 }
@@ -324,7 +336,7 @@ func gatesOpen(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(pod.Spec.ReadinessGates, shut)
 }
 
-// byKubelet is PodConditionByKubelet in pkg/kubelet/types, as far as these conditions are modelled.
+// byKubelet is pkg/kubelet/types/pod_status.go:36 PodConditionByKubelet, as far as these conditions are modelled.
 func byKubelet(kind corev1.PodConditionType) bool {
 	return slices.Contains([]corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady, corev1.PodResizePending,
 		corev1.PodResizeInProgress}, kind)
@@ -335,8 +347,8 @@ func own(conditions []corev1.PodCondition) []corev1.PodCondition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c corev1.PodCondition) bool { return !byKubelet(c.Type) })
 }
 
-// write patches what differs from the stored status, of which it leaves the conditions of others: mergePodStatus and PatchPodStatus. A
-// webhook of Stayput may be asked.
+// write patches what differs from the stored status, of which it leaves the conditions of others:
+// pkg/kubelet/status/status_manager.go:1359 mergePodStatus. A webhook of Stayput may be asked.
 func (k *kubelet) write(name string, status corev1.PodStatus) {
 	live, exists := k.world.pods.objects[name]
 	if !exists {
@@ -360,6 +372,7 @@ func isTrue(status corev1.PodStatus, kind corev1.PodConditionType) bool {
 	return apps.IsTrue(&corev1.Pod{Status: status}, kind)
 }
 
+// status is what pkg/kubelet/kubelet_pods.go:2279 convertToAPIContainerStatuses says of the container.
 func (c *container) status(want corev1.Container, skew time.Duration) corev1.ContainerStatus {
 	// The image in a runtime's status does not show which of its names the spec has.
 	status := corev1.ContainerStatus{Name: want.Name, Image: fixture.Plain.Replace(c.image), ContainerID: c.id, Ready: c.ready,
@@ -377,6 +390,7 @@ func (c *container) status(want corev1.Container, skew time.Duration) corev1.Con
 	return status
 }
 
+// setPodCondition sets one of the kubelet's conditions: pkg/kubelet/status/status_manager.go:1025 updateLastTransitionTime.
 func (k *kubelet) setPodCondition(
 	status *corev1.PodStatus, cached *corev1.Pod, kind corev1.PodConditionType, value bool, why string,
 ) {
@@ -391,7 +405,8 @@ func (k *kubelet) setPodCondition(
 	status.Conditions = readiness.WithCondition(status.Conditions, want)
 }
 
-// sameReport is isPodStatusByKubeletEqual: of the stored conditions those of the kubelet count, without their times.
+// sameReport is pkg/kubelet/status/status_manager.go:230 isPodStatusByKubeletEqual: of the stored conditions those of the kubelet count,
+// without their times.
 func sameReport(stored, said corev1.PodStatus) bool {
 	for _, is := range own(stored.Conditions) {
 		says := apps.Condition(&corev1.Pod{Status: said}, is.Type)

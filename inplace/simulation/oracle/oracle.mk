@@ -1,7 +1,7 @@
 # The simulation with the native controllers of Kubernetes itself. Included by the Makefile, after e2e/cluster/cluster.mk.
 ORACLE := inplace/simulation/oracle
 ORACLE_OVERLAY := $(CURDIR)/.cluster/oracle.json
-ORACLE_TESTS := Simulation|(Daemon)?BudgetSimulation|DaemonSimulation|StatefulSets.*|ModelsOfDeployments|ModelOfDaemonSets
+ORACLE_TESTS := Simulation|(Daemon)?BudgetSimulation|DaemonSimulation|StatefulSets.*|ModelsOfDeployments|ModelOfDaemonSets|KubeletLines
 SEEDS ?= 150
 
 # -overlay puts the files of the simulation beside those of the oracle.
