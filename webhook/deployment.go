@@ -12,21 +12,21 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-func (h Handlers) decideDeployment(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
+func (s Sources) decideDeployment(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
 	deployment, err := decode[apps.Deployment](req.Object)
 	if err != nil {
 		return editDecision{}, err
 	}
-	stored, err := h.Live.Deployment(ctx, key(req))
+	stored, err := s.Live.Deployment(ctx, key(req))
 	if stored == nil || err != nil {
 		return editDecision{}, err
 	}
 	deployment.Namespace, deployment.UID, deployment.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
-	rollout, kept, err := h.undone(ctx, req, deployment, before)
+	rollout, kept, err := s.undone(ctx, req, deployment, before)
 	if err != nil || !rollout.Seen.Mode.Manages() {
 		return editDecision{}, err
 	}
-	h.addBudgets(ctx, req, &rollout.Seen)
+	s.addBudgets(ctx, req, &rollout.Seen)
 	decided := editDecisionOf(rollout.Preview(before.Spec.Template))
 	decided.kept = kept
 	return decided, nil
@@ -35,10 +35,10 @@ func (h Handlers) decideDeployment(ctx context.Context, req admission.Request, b
 // undone reads the rollout of an edited Deployment. If the edit is an undo, it also returns the annotations that stay as they were. A
 // client that applies manifests names its field manager, and means what it writes. kubectl rollout undo and the Deployment controller
 // name none.
-func (h Handlers) undone(
+func (s Sources) undone(
 	ctx context.Context, req admission.Request, d *apps.Deployment, before *workload,
 ) (*deployments.Rollout, []patches.EntryChange, error) {
-	rollout, err := h.Live.WithoutPods().RolloutOf(ctx, d)
+	rollout, err := s.Live.WithoutPods().RolloutOf(ctx, d)
 	var options metav1.PatchOptions
 	if err != nil || json.Unmarshal(req.Options.Raw, &options) == nil && options.FieldManager != "" {
 		return rollout, nil, err
@@ -48,6 +48,6 @@ func (h Handlers) undone(
 		return rollout, nil, nil
 	}
 	d.Annotations = patches.Changed(d.Annotations, kept)
-	rollout, err = h.Live.WithoutPods().RolloutOf(ctx, d)
+	rollout, err = s.Live.WithoutPods().RolloutOf(ctx, d)
 	return rollout, kept, err
 }

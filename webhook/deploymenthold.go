@@ -21,25 +21,20 @@ func (h Handlers) holds(rollout *deployments.Rollout) bool {
 }
 
 // refuseUpdating refuses the deletion of a pod whose ReplicaSet takes part in an update with NotFound: the ReplicaSet controller takes the
-// pod as gone, without event or back-off (manageReplicas in pkg/controller/replicaset/replica_set.go). Where the API server cannot be
-// read in time, the cache decides, and the controller is to try again.
+// pod as gone, without event or back-off (manageReplicas in pkg/controller/replicaset/replica_set.go). A surge pod that Stayput removes
+// does not stay. A deletion does not come again after NotFound. So the mark is read live before a denial, too: the removal of the mark
+// makes the controller look again, and an answer from an older cache would come after that. That the pod is out of service does not replace
+// the live read: on an unreachable node it stays so. Where the API server cannot be read in time, the cache decides, and the controller is
+// to try again.
 func (h Handlers) refuseUpdating(ctx context.Context, pod *corev1.Pod) (refusal, error) {
-	stays, err := h.updating(ctx, h.Live, pod)
-	if err != nil && h.cacheSays(ctx, err, func(ctx context.Context) (bool, error) { return h.updating(ctx, h.Cached, pod) }) {
+	if deployments.MayBeDeleted(pod) {
+		return nil, nil
+	}
+	stays, err := h.marked(ctx, h.Live, pod)
+	if err != nil && h.cacheSays(ctx, err, func(ctx context.Context) (bool, error) { return h.marked(ctx, h.Cached, pod) }) {
 		return conflict, nil
 	}
 	return refusal(notFound).ifHeld(stays, err)
-}
-
-// updating reports whether a pod stays because its ReplicaSet takes part in an update. A surge pod that Stayput removes does not stay. A
-// deletion does not come again after NotFound. So the mark is read live before a denial, too: the removal of the mark makes the controller
-// look again, and an answer from an older cache would come after that. That the pod is out of service does not replace the live read: on an
-// unreachable node it stays so.
-func (h Handlers) updating(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
-	if deployments.MayBeDeleted(pod) {
-		return false, nil
-	}
-	return h.marked(ctx, reader, pod)
 }
 
 // marked reports whether the mark on the pod's ReplicaSet holds deletions, as the reader has it. All that counts is metadata, and most pods
@@ -104,13 +99,13 @@ func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) boo
 
 // surplusPasses returns a function that reports whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line.
 // The function is called again and again, and there may be thousands of pods: it only counts them.
-func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
+func (s Sources) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 	return func(ctx context.Context) bool {
-		rs, err := h.Cached.ReplicaSetOf(ctx, pod)
+		rs, err := s.Cached.ReplicaSetOf(ctx, pod)
 		if rs == nil || err != nil {
 			return false
 		}
-		live, err := h.Cached.LivePodsOf(ctx, rs)
+		live, err := s.Cached.LivePodsOf(ctx, rs)
 		return err == nil && deployments.SurplusPasses(rs, live)
 	}
 }

@@ -132,7 +132,7 @@ func handlersWith(t *testing.T, hold, cached, live client.Reader) Handlers {
 		},
 		Watchdog: &watchdog.Watchdog{},
 
-		holdStarts: cache.NewExpiring(),
+		holdStarts: holdStarts{cache.NewExpiring()},
 		throttled:  throttledByUser(),
 		recounts:   recounts(),
 		retries:    newRetries(),

@@ -7,7 +7,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/internal/tracing"
@@ -24,11 +23,9 @@ type Handlers struct {
 
 	lookups *rate.Limiter
 	// recounts limits how often pods are counted before one more is created.
-	recounts *rate.Limiter
-	retries  *retries
-	// holdStarts are the times since when this replica has held writes of updates, by holdStart. The leader writes its renewals on the update
-	// revision, so these times matter only until the first renewal.
-	holdStarts *cache.Expiring
+	recounts   *rate.Limiter
+	retries    *retries
+	holdStarts holdStarts
 	// throttled are the objects about which answers are delayed, by the user of the native controller.
 	throttled map[string]*throttled
 }
@@ -74,12 +71,12 @@ func describe(span trace.Span, req admission.Request, given answer) {
 }
 
 // note counts and logs the answer, except that of a dry run.
-func (h Handlers) note(req admission.Request, given answer, err error) {
+func (s Sources) note(req admission.Request, given answer, err error) {
 	if req.DryRun != nil && *req.DryRun {
 		return
 	}
 	count(req.Namespace, req.Kind.Kind, given.made)
-	log := h.Log.WithValues("operation", req.Operation, "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
+	log := s.Log.WithValues("operation", req.Operation, "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
 	switch {
 	case err != nil:
 		log.Error(err, "Request without a decision", "allowed", given.Allowed)

@@ -7,6 +7,7 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -54,7 +55,7 @@ func (h Handlers) lasts(workload metav1.Object, template apps.Template, by metav
 	if by != nil {
 		labels = by.GetLabels()
 	}
-	lasts := revisions.HoldLasts(labels, h.heldSince(workload, template, by, now), now)
+	lasts := revisions.HoldLasts(labels, h.holdStarts.since(workload, template, by, now), now)
 	if !lasts {
 		h.Log.V(1).Info("Nothing is held",
 			"namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", revisions.HoldExpired.Message)
@@ -62,19 +63,23 @@ func (h Handlers) lasts(workload metav1.Object, template apps.Template, by metav
 	return lasts
 }
 
-// heldSince returns since when this replica has held writes of the update. It returns now if the leader has begun the update: the leader
+// holdStarts are the times since when this replica has held writes of updates, by holdStart. The leader writes its renewals on the update
+// revision, so these times matter only until the first renewal.
+type holdStarts struct{ *cache.Expiring }
+
+// since returns since when this replica has held writes of the update. It returns now if the leader has begun the update: the leader
 // then renews the hold itself. An undo takes the leader's mark away. If the user makes the same edit again at once, the native controller
 // has seen neither and the revision keeps its number, but it is another update: so what was held before the mark is forgotten.
-func (h Handlers) heldSince(workload metav1.Object, template apps.Template, updateRevision metav1.Object, now time.Time) time.Time {
+func (h holdStarts) since(workload metav1.Object, template apps.Template, updateRevision metav1.Object, now time.Time) time.Time {
 	update := holdStartOf(workload, template, updateRevision)
 	if updateRevision != nil && revisions.Started(updateRevision.GetLabels()) {
-		h.holdStarts.Delete(update)
+		h.Delete(update)
 		return now
 	}
-	if since, known := h.holdStarts.Get(update); known {
+	if since, known := h.Get(update); known {
 		return since.(time.Time)
 	}
-	h.holdStarts.Set(update, now, inplace.Remembered)
+	h.Set(update, now, inplace.Remembered)
 	return now
 }
 
@@ -101,10 +106,10 @@ func holdStartOf(workload metav1.Object, template apps.Template, updateRevision 
 	return start
 }
 
-func (h Handlers) alive(ctx context.Context) (bool, error) {
-	alive, why, err := h.Hold.Alive(ctx)
+func (s Sources) alive(ctx context.Context) (bool, error) {
+	alive, why, err := s.Hold.Alive(ctx)
 	if err == nil && !alive {
-		h.Log.V(1).Info("Nothing is held", "reason", why)
+		s.Log.V(1).Info("Nothing is held", "reason", why)
 	}
 	return alive, err
 }

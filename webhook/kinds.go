@@ -23,11 +23,11 @@ func kindBy(req admission.Request) observe.Kind {
 }
 
 // decide decides what the edit of a template of that kind will do.
-func (h Handlers) decide(ctx context.Context, kind observe.Kind, req admission.Request, before *workload) (editDecision, error) {
+func (s Sources) decide(ctx context.Context, kind observe.Kind, req admission.Request, before *workload) (editDecision, error) {
 	if kind.Of == nil {
-		return h.decideDeployment(ctx, req, before)
+		return s.decideDeployment(ctx, req, before)
 	}
-	return h.decideRevised(ctx, kind, req, before)
+	return s.decideRevised(ctx, kind, req, before)
 }
 
 // refusePod returns the error with which a deletion of the pod by the kind's native controller is refused; nil if the pod does not stay.

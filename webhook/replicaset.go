@@ -20,14 +20,14 @@ import (
 
 // mutateReplicaSet makes the Deployment controller create a new ReplicaSet without replicas when live pods can move to it. The controller
 // carries on: the ReplicaSet has its native name, number and annotations. Marks that a label of the template would put on it are removed.
-func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
+func (s Sources) mutateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
 	rs, err := decode[apps.ReplicaSet](req.Object, "spec")
 	if err != nil {
 		return allow(), err
 	}
 	rs.Namespace = req.Namespace
 	operations := revisions.WithoutMarks(rs)
-	empty, err := h.podsMoveTo(ctx, rs)
+	empty, err := s.podsMoveTo(ctx, rs)
 	if err != nil || !empty {
 		return patch(uncounted, operations), err
 	}
@@ -35,8 +35,8 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 }
 
 // podsMoveTo reports whether the pods of the new ReplicaSet's Deployment can move to it.
-func (h Handlers) podsMoveTo(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
-	return h.either(func(reader observe.Reader) (bool, error) {
+func (s Sources) podsMoveTo(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
+	return s.either(func(reader observe.Reader) (bool, error) {
 		rollout, err := reader.WithoutPods().RolloutOfReplicaSet(ctx, rs)
 		return rollout != nil && receives(*rollout, rs), err
 	})

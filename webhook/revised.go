@@ -14,18 +14,18 @@ import (
 	"github.com/stayput/stayput/internal/observe"
 )
 
-func (h Handlers) decideRevised(
+func (s Sources) decideRevised(
 	ctx context.Context, k observe.Kind, req admission.Request, before *workload,
 ) (editDecision, error) {
 	edited := k.Workload.Object()
 	if err := decodeInto(edited, req.Object); err != nil {
 		return editDecision{}, err
 	}
-	rollout, err := k.RolloutOfEdited(ctx, h.Live, edited, key(req))
+	rollout, err := k.RolloutOfEdited(ctx, s.Live, edited, key(req))
 	if rollout == nil || err != nil || !rollout.Seen.Mode.Manages() {
 		return editDecision{}, err
 	}
-	h.addBudgets(ctx, req, &rollout.Seen)
+	s.addBudgets(ctx, req, &rollout.Seen)
 	return editDecisionOf(rollout.Preview(before.Spec.Template)), nil
 }
 
@@ -77,7 +77,7 @@ func (h Handlers) keepsRevision(
 // holdsSince notes in the rollout since when this replica has held writes of the update.
 func (h Handlers) holdsSince(rollout *controllerrevisions.Rollout) {
 	workload := rollout.Kind.Workload()
-	rollout.HeldSince = h.heldSince(
+	rollout.HeldSince = h.holdStarts.since(
 		workload.Object, workload.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Seen.Now)
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Register adds each webhook to the server at its path. The server limits how many requests there are and how long each may take.
 func Register(server ctrlwebhook.Server, h Handlers) {
-	h.holdStarts = cache.NewExpiring()
+	h.holdStarts = holdStarts{cache.NewExpiring()}
 	h.throttled = throttledByUser()
 	h.lookups = lookups()
 	h.recounts = recounts()
@@ -71,12 +71,12 @@ func (h Handlers) routes() map[string]route {
 
 // route returns a webhook for one operation of native controllers, or for every one. It decides while a leader is alive, and allows all
 // else.
-func (h Handlers) route(operation admissionv1.Operation, users, kinds []string, decide handler) route {
+func (s Sources) route(operation admissionv1.Operation, users, kinds []string, decide handler) route {
 	return route{users: users, kinds: kinds, handler: func(ctx context.Context, req admission.Request) (answer, error) {
 		if !slices.Contains(users, req.UserInfo.Username) || operation != "" && req.Operation != operation {
 			return allow(), nil
 		}
-		if alive, err := h.alive(ctx); err != nil || !alive {
+		if alive, err := s.alive(ctx); err != nil || !alive {
 			return allow(), err
 		}
 		return decide(ctx, req)

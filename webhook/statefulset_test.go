@@ -109,7 +109,7 @@ func TestLoweredPartitionIsANewStage(t *testing.T) {
 		since     time.Duration
 	}{{"1", 0, 0}, {"1", time.Minute, 0}, {"0", 2 * time.Minute, 2 * time.Minute}, {"0", 3 * time.Minute, 2 * time.Minute}} {
 		set := stage(test.partition)
-		if since := h.heldSince(set, set.Spec.Template, update, began.Add(test.after)); !since.Equal(began.Add(test.since)) {
+		if since := h.holdStarts.since(set, set.Spec.Template, update, began.Add(test.after)); !since.Equal(began.Add(test.since)) {
 			t.Errorf("after %s at partition %s it is held since %s", test.after, test.partition, since.Sub(began))
 		}
 	}

@@ -45,14 +45,14 @@ type editDecision struct {
 
 // mutateWorkload keeps the decision annotation true: it says what the last template edit does. It is never what a user copied from
 // another workload, or what `kubectl rollout undo` took from an old revision.
-func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (answer, error) {
+func (s Sources) mutateWorkload(ctx context.Context, req admission.Request) (answer, error) {
 	now, before, err := edited(req)
 	if now == nil || err != nil {
 		return allow(), err
 	}
 	recorded, decided, warnings := before.Annotations[inplace.AnnotationDecision], editDecision{}, []string(nil)
 	if edits(req, now, before) {
-		if decided, err = h.decideEdit(ctx, req, now, before); err != nil {
+		if decided, err = s.decideEdit(ctx, req, now, before); err != nil {
 			return allow(), err
 		}
 		recorded, warnings = steps.Recorded(decided.text, now.Spec.Template), decided.warnings()
@@ -63,12 +63,12 @@ func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (an
 }
 
 // validateWorkload rejects what the policy in-place-only forbids. It sees the template as the other webhooks have left it.
-func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (answer, error) {
+func (s Sources) validateWorkload(ctx context.Context, req admission.Request) (answer, error) {
 	now, before, err := edited(req)
 	if now == nil || err != nil || !edits(req, now, before) {
 		return allow(), err
 	}
-	decided, err := h.decideEdit(ctx, req, now, before)
+	decided, err := s.decideEdit(ctx, req, now, before)
 	switch {
 	case err != nil || decided.text == "":
 		return allow(), err
@@ -117,61 +117,61 @@ func edits(req admission.Request, now, before *workload) bool {
 // decideEdit decides what a template edit will do. It reads live: template edits are rare, the answer is final, and users label a
 // namespace and edit at once. It lists what the stored workload selects and controls, whatever the request says. The decision has no text
 // if the workload is not managed: then only its namespace was read, so that nothing else can fail.
-func (h Handlers) decideEdit(ctx context.Context, req admission.Request, now, before *workload) (editDecision, error) {
+func (s Sources) decideEdit(ctx context.Context, req admission.Request, now, before *workload) (editDecision, error) {
 	at := slices.IndexFunc(observe.Kinds, func(kind observe.Kind) bool { return kind.Workload.Name == req.Kind.Kind })
 	if at < 0 {
 		return editDecision{}, nil
 	}
 	kind := observe.Kinds[at]
-	mode, err := h.Live.Mode(ctx, kind, req.Namespace, now.Labels)
+	mode, err := s.Live.Mode(ctx, kind, req.Namespace, now.Labels)
 	if err != nil || !mode.Manages() {
 		return editDecision{mode: mode}, err
 	}
-	decided, err := h.decide(ctx, kind, req, before)
+	decided, err := s.decide(ctx, kind, req, before)
 	if err == nil {
-		decided.Autoscaler = h.aboutAutoscalers(ctx, kind, req, decided)
-		decided.Duration = h.aboutDuration(ctx, kind, req, decided)
+		decided.Autoscaler = s.aboutAutoscalers(ctx, kind, req, decided)
+		decided.Duration = s.aboutDuration(ctx, kind, req, decided)
 	}
 	return decided, err
 }
 
 // aboutAutoscalers returns a line about the namespace's autoscalers if the edit restarts containers in place. No cache has autoscalers:
 // each changes its status up to four times a minute, and edits of templates are rare.
-func (h Handlers) aboutAutoscalers(
+func (s Sources) aboutAutoscalers(
 	ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision,
 ) (about string) {
 	if !decided.InPlace() {
 		return ""
 	}
-	h.aside(ctx, req, "Autoscalers", func(ctx context.Context) (err error) {
-		about, err = h.Live.AboutAutoscalers(ctx, kind, key(req), decided.Change)
+	s.aside(ctx, req, "Autoscalers", func(ctx context.Context) (err error) {
+		about, err = s.Live.AboutAutoscalers(ctx, kind, key(req), decided.Change)
 		return err
 	})
 	return about
 }
 
 // aboutDuration returns a line about how long the update takes. How long pods took to start is in the cache.
-func (h Handlers) aboutDuration(
+func (s Sources) aboutDuration(
 	ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision,
 ) (about string) {
-	h.aside(ctx, req, "Pods", func(ctx context.Context) (err error) {
-		about, err = h.Cached.AboutDuration(ctx, kind, key(req), decided.Preview)
+	s.aside(ctx, req, "Pods", func(ctx context.Context) (err error) {
+		about, err = s.Cached.AboutDuration(ctx, kind, key(req), decided.Preview)
 		return err
 	})
 	return about
 }
 
 // addBudgets adds the PodDisruptionBudgets to what was observed.
-func (h Handlers) addBudgets(ctx context.Context, req admission.Request, seen *engine.Snapshot) {
-	h.aside(ctx, req, "PodDisruptionBudgets", func(ctx context.Context) error { return h.Live.WithBudgets(ctx, req.Namespace, seen) })
+func (s Sources) addBudgets(ctx context.Context, req admission.Request, seen *engine.Snapshot) {
+	s.aside(ctx, req, "PodDisruptionBudgets", func(ctx context.Context) error { return s.Live.WithBudgets(ctx, req.Namespace, seen) })
 }
 
 // aside reads what is only worth a warning: a decision is made without it if that fails or takes longer than asidePatience.
-func (h Handlers) aside(ctx context.Context, req admission.Request, what string, read func(context.Context) error) {
+func (s Sources) aside(ctx context.Context, req admission.Request, what string, read func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, asidePatience)
 	defer cancel()
 	if err := read(ctx); err != nil {
-		h.Log.V(1).Info(what+" could not be read", "namespace", req.Namespace, "name", req.Name, "reason", err.Error())
+		s.Log.V(1).Info(what+" could not be read", "namespace", req.Namespace, "name", req.Name, "reason", err.Error())
 	}
 }
 
