@@ -250,6 +250,10 @@ func chosenOnly(ds *appsv1.DaemonSet) {
 	ds.Spec.Template.Spec.NodeSelector[fleetLabel] = "true"
 }
 
+// simulatedOnly is the same as an option.
+func simulatedOnly(d *appsv1.Deployment) { onSimulated(&d.Spec.Template.Spec) }
+
+// onSimulated lets pods run on simulated nodes and no others.
 func onSimulated(spec *corev1.PodSpec) {
 	spec.NodeSelector = map[string]string{"type": "simulated"}
 	spec.Tolerations = []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Value: "fake", Effect: corev1.TaintEffectNoSchedule}}

@@ -29,6 +29,7 @@
 //	bench_side_test.go one way to update, and its cost; bench_floor_test.go, the least possible cost
 //	metrics_test.go    the metrics of the managers and the API server at /metrics
 //	killed_test.go     updates whose managers are killed for good (build tag removal, `make e2e-killed`)
+//	faults*_test.go    faults in the middle of updates, beside native ones (build tag faults); soak_test.go, a fleet for hours (soak)
 //	budgets_test.go    updates under PodDisruptionBudgets
 //	systems_*.go       etcd and NATS on volumes that have to be attached, in place beside native (build tag systems, `make e2e-systems`)
 //	prometheus*_test.go an upgrade by the Prometheus operator, which e2e/operators builds; lws_test.go has LeaderWorkerSet

@@ -1,9 +1,9 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # These targets break components on purpose, or need images of the test cluster. So they never use the cluster of the caller's KUBECONFIG.
-e2e demo recording e2e-chart e2e-removal e2e-killed e2e-faults e2e-systems e2e-operators e2e-lws e2e-reloader e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo recording e2e-chart e2e-removal e2e-killed e2e-faults e2e-soak e2e-systems e2e-operators e2e-lws e2e-reloader e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # Every build tag of e2e, for vet and lint. What runs by hand or at night has a tag of its own, so that make e2e does not compile it.
-E2E_TAGS := e2e,bench,chart,faults,monitoring,operators,reloader,removal,systems,upgrade
+E2E_TAGS := e2e,bench,chart,faults,monitoring,operators,reloader,removal,soak,systems,upgrade
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -44,6 +44,12 @@ e2e-killed: cluster install ## kill every manager for good in the middle of upda
 .PHONY: e2e-faults
 e2e-faults: cluster install ## one fault after another in the middle of the same updates in place and natively, into docs/explanation/reliability.md; RUN=etcd for some
 	PAGE=$(CURDIR)/docs/explanation/reliability.md go test -tags e2e,faults -v -count=1 -timeout 150m ./e2e -run '^TestFaults$$/$(RUN)'
+
+# go test prints while it runs only in the folder e2e and without a package argument.
+.PHONY: e2e-soak
+e2e-soak: SIMULATED_NODES := 10
+e2e-soak: cluster install ## a fleet is updated for six hours, while managers are killed and nodes go away; MINUTES=60 for fewer
+	SIMULATED_NODES=$(SIMULATED_NODES) MINUTES=$(MINUTES) go -C e2e test -tags e2e,bench,soak -v -count=1 -timeout 12h -run '^TestSoak$$'
 
 # name=package of the Go module e2e/systems. What they require compiles for minutes, so make test does not run this.
 SYSTEMS := etcd=go.etcd.io/etcd/server/v3 nats=github.com/nats-io/nats-server/v2 \

@@ -97,28 +97,6 @@ func (s *group) create(random *rand.Rand) {
 	s.rollOut()
 }
 
-// submitOne creates a workload of one of the kinds, and returns its name.
-func (s *group) submitOne(kind int, name string, options []option) string {
-	s.Helper()
-	policy := policies["OrderedReady"]
-	switch kind {
-	case 0:
-		d := web(2, options...)
-		s.submit(d)
-		return called(d)
-	case 1:
-		ds := agent(allTemplated(options)...)
-		s.submitDaemonSet(ds)
-		return called(ds)
-	case 2:
-		policy = policies["Parallel"]
-	}
-	sts := db(2, append(allOfTemplate(options), policy)...)
-	sts.Spec.ServiceName = name
-	s.submitStatefulSet(sts)
-	return called(sts)
-}
-
 // rollOut waits until all workloads are rolled out and every pod is Ready.
 func (s *group) rollOut() {
 	s.Helper()

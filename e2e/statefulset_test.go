@@ -89,6 +89,29 @@ func allOfTemplate(options []option) []statefulSetOption {
 	return all
 }
 
+// submitOne creates a Deployment (kind 0), a DaemonSet (1) or a StatefulSet, Parallel (2) or OrderedReady, of two pods each where the kind
+// lets us choose. It returns its name.
+func (s *scenario) submitOne(kind int, name string, options []option) string {
+	s.Helper()
+	policy := policies["OrderedReady"]
+	switch kind {
+	case 0:
+		d := web(2, options...)
+		s.submit(d)
+		return called(d)
+	case 1:
+		ds := agent(allTemplated(options)...)
+		s.submitDaemonSet(ds)
+		return called(ds)
+	case 2:
+		policy = policies["Parallel"]
+	}
+	sts := db(2, append(allOfTemplate(options), policy)...)
+	sts.Spec.ServiceName = name
+	s.submitStatefulSet(sts)
+	return called(sts)
+}
+
 func toPartition(kept int32) statefulSetOption {
 	return func(sts *appsv1.StatefulSet) {
 		sts.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType,
