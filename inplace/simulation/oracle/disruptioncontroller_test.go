@@ -36,7 +36,11 @@ func nativeDisruption(w *world) nativeDisruptionController {
 		deploymentInformer{newWatch[*apps.Deployment, corev1.Pod](p, 5, newStore[*apps.Deployment]())},
 		statefulSetInformer{newWatch[*apps.StatefulSet, corev1.Pod](p, 6, newStore[*apps.StatefulSet]())},
 		p.client(), nil, nil, nil)
-	p.start(func(ctx context.Context, _ int) { controller.Run(ctx) })
+	run, hasWorkers := any(controller.Run).(func(context.Context, int)) // since 1.37
+	if !hasWorkers {
+		run = func(ctx context.Context, _ int) { any(controller.Run).(func(context.Context))(ctx) }
+	}
+	p.start(run)
 	return nativeDisruptionController{p}
 }
 
