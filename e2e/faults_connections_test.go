@@ -108,8 +108,8 @@ func badConnection(p *twins) {
 	lasts(time.Minute)
 }
 
-// expiredCertificate gives the webhooks a certificate that has expired, while cert-manager is stopped. The API server trusts the managers no
-// more with its next connection, so they are killed. Then all workloads are edited, and after a minute cert-manager starts again.
+// expiredCertificate gives the webhooks a certificate that has expired, while cert-manager is stopped. The API server notices with its next
+// connection, so the managers are killed. Then all workloads are edited, and after a minute cert-manager starts again.
 func expiredCertificate(p *twins) {
 	component(p.T, "stop", "cert-manager")
 	defer component(p.T, "start", "cert-manager")
@@ -129,8 +129,11 @@ func expiredCertificate(p *twins) {
 	p.inPlace.eventually("managers that have the expired certificate", func(context.Context) error {
 		for _, process := range p.inPlace.managerProcesses() {
 			has, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/certificates/tls.crt", process))
-			if err != nil || !bytes.Equal(has, secret.Data[corev1.TLSCertKey]) {
-				return fmt.Errorf("process %d has another one (%v)", process, err)
+			if err != nil {
+				return err
+			}
+			if !bytes.Equal(has, secret.Data[corev1.TLSCertKey]) {
+				return fmt.Errorf("process %d has another one", process)
 			}
 		}
 		return nil
