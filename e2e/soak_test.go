@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/stayput/stayput/e2e/load"
 )
@@ -28,6 +29,7 @@ const (
 // StatefulSets and 10 DaemonSets, most of them of simulated pods. Every rollout has to end without a mark of Stayput, what the managers use
 // must not grow, and a Service must not lose more requests than one whose Deployment is edited natively at the same moments.
 func TestSoak(t *testing.T) {
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	f := newSoak(t)
 	for ends := time.Now().Add(time.Duration(numberOf(t, "MINUTES", 360)) * time.Minute); time.Now().Before(ends); f.beat++ {
 		next := time.Now().Add(soakBeat)
