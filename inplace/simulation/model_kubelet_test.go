@@ -32,7 +32,7 @@ type kubelet struct {
 	compared map[string]time.Time
 	// hasty says that a container may start in the sync in which the old one has stopped, and is ready at once if it has no readiness probe.
 	// Then the pod may never be reported as not Ready. In a lockstep it is not. pkg/kubelet/kuberuntime/kuberuntime_manager.go:1450 SyncPod
-	// kills and starts in one call; pkg/kubelet/prober/prober_manager.go:332 UpdatePodStatus says ready where there is no worker of a probe.
+	// kills and starts in one call; pkg/kubelet/prober/prober_manager.go:332 UpdatePodStatus says ready where no worker probes.
 	hasty bool
 	ids   int
 	// announced are pods of the last status whose containers do not run yet as their spec says, because the status is written first:

@@ -13,8 +13,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment"
 )
 
-// TestKubeletLines looks up the functions of the kubelet that its model names: each has to be in the file in every release, and in that line
-// in the release of go.mod.
+// TestKubeletLines looks up the functions of the kubelet that its model names: each has to be in the file in every release, and in that
+// line in the release of go.mod.
 func TestKubeletLines(t *testing.T) {
 	model, err := os.ReadFile("../model_kubelet_test.go")
 	if err != nil {
