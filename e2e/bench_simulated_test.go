@@ -250,7 +250,7 @@ func chosenOnly(ds *appsv1.DaemonSet) {
 	ds.Spec.Template.Spec.NodeSelector[fleetLabel] = "true"
 }
 
-// simulatedOnly is the same as an option.
+// simulatedOnly is onSimulated as an option.
 func simulatedOnly(d *appsv1.Deployment) { onSimulated(&d.Spec.Template.Spec) }
 
 // onSimulated lets pods run on simulated nodes and no others.

@@ -103,6 +103,23 @@ func (w world) workloads() []workload {
 	return all
 }
 
+// rolledOut returns nil if all workloads with these names are rolled out, and bear no mark of Stayput where none is allowed.
+func (w world) rolledOut(names []string, unmarked bool) error {
+	for _, name := range names {
+		of, err := w.workload(name)
+		if err == nil {
+			err = of.complete()
+		}
+		if err == nil && unmarked {
+			err = of.unmarked()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 func (w world) ofDeployment(d *appsv1.Deployment) workload {
 	target := w.updateReplicaSet(d)
 	return workload{

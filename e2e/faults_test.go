@@ -184,21 +184,7 @@ func (p *twins) halfway() {
 
 // allComplete is the condition that every workload is rolled out, and bears no mark of Stayput.
 func (p *twins) allComplete(s *scenario) func(world) error {
-	return func(w world) error {
-		for _, name := range p.names {
-			of, err := w.workload(name)
-			if err == nil {
-				err = of.complete()
-			}
-			if err == nil && s == p.inPlace {
-				err = of.unmarked()
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
-		return nil
-	}
+	return func(w world) error { return w.rolledOut(p.names, s == p.inPlace) }
 }
 
 // faultPatience is longer than any rollout may take after a fault: the StatefulSet controller tries again after up to 17 minutes.

@@ -102,18 +102,7 @@ func (s *group) rollOut() {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), removalPatience)
 	defer cancel()
-	err := s.recorder.until(ctx, func(now world) error {
-		for _, name := range s.names {
-			found, err := now.workload(name)
-			if err == nil {
-				err = found.complete()
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
-		return nil
-	})
+	err := s.recorder.until(ctx, func(now world) error { return now.rolledOut(s.names, false) })
 	if err != nil {
 		s.Fatalf("waited in vain for every workload to be rolled out: %v", err)
 	}

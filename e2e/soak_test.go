@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -35,6 +34,7 @@ func TestSoak(t *testing.T) {
 		next := time.Now().Add(soakBeat)
 		f.edit()
 		f.disturb()
+		f.send()
 		f.sample()
 		time.Sleep(time.Until(next))
 	}
@@ -131,14 +131,19 @@ func (f *soak) backAgain() {
 	}
 }
 
+// send renews the loads every five minutes.
+func (f *soak) send() {
+	if f.beat%15 != 0 {
+		return
+	}
+	for _, s := range f.served {
+		s.renew(f.Context())
+	}
+}
+
 // sample notes what the managers use, once a minute. One that has just been killed cannot be asked.
 func (f *soak) sample() {
 	f.Helper()
-	if f.beat%15 == 0 {
-		for _, s := range f.served {
-			s.renew(f.Context())
-		}
-	}
 	if f.beat%3 != 0 {
 		return
 	}
@@ -220,19 +225,8 @@ func (f *soak) rolledOut() {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), crowdPatience)
 	defer cancel()
-	err := f.inPlace.recorder.until(ctx, func(w world) error {
-		var left []error
-		for _, name := range append([]string{"web"}, f.names...) {
-			of, err := w.workload(name)
-			if err == nil {
-				err = errors.Join(of.complete(), of.unmarked())
-			}
-			if err != nil {
-				left = append(left, fmt.Errorf("%s: %w", name, err))
-			}
-		}
-		return errors.Join(left...)
-	})
+	names := append([]string{"web"}, f.names...)
+	err := f.inPlace.recorder.until(ctx, func(w world) error { return w.rolledOut(names, true) })
 	if err != nil {
 		f.Fatalf("not all rollouts have ended: %v", err)
 	}
