@@ -35,7 +35,7 @@ func TestOwnPowerReadsTheMark(t *testing.T) {
 	if piece := `}},"back":{"app":"shop/app:1"}`; !strings.Contains(mark, piece) {
 		t.Errorf("the mark %s does not contain %s", mark, piece)
 	}
-	resize := readiness.Move{Hash: "h", Resize: map[string]readiness.ResizedContainer{"app": {}}}.String()
+	resize := readiness.Move{Hash: "h", Resize: readiness.Resize{"app": {}}}.String()
 	if piece := `"app":{"from":{`; !strings.HasPrefix(resize, `{"hash":"h"`) || !strings.Contains(resize, piece) {
 		t.Errorf("the mark %s does not contain %s", resize, piece)
 	}

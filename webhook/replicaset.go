@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -107,7 +108,7 @@ func (h Handlers) retried(ctx context.Context, req admission.Request, moving *de
 	case err != nil, live == nil:
 		return true
 	case live.BegunLately():
-		return !live.EventToCome()
+		return !slices.ContainsFunc(live.ReplicaSets, deployments.EventToCome)
 	}
 	return h.retries.allow(live.Deployment.UID, time.Now())
 }

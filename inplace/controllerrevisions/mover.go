@@ -47,7 +47,7 @@ func (o *observed) advance(m *Pod, drained bool) steps.PatchPod {
 	}
 	mark, identity := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now), hash
 	if w.Ends == podstate.EndsPartial {
-		mark.Resize, identity = m.Move.Noting(m.Containers, now), podstate.HashPartial
+		mark.Resize, identity = m.Move.Resize.Noting(m.Containers, now), podstate.HashPartial
 	}
 	// The DaemonSet controller takes the label pod-template-generation as equivalent, and it would be stale.
 	return m.Patch(w, drained, mark, patches.SetEntries("labels", m.Pod.Labels,

@@ -23,7 +23,7 @@ func (r *Rollout) Snapshot() *engine.Snapshot { return &r.Seen }
 
 // Done implements engine.Rollout.
 func (r Rollout) Done() bool {
-	return len(r.OldReplicaSets()) == 0 && Complete(r.Deployment, r.Deployment.Status)
+	return len(r.oldReplicaSets(r.UpdateRevision())) == 0 && Complete(r.Deployment, r.Deployment.Status)
 }
 
 // Overdue implements engine.Rollout.

@@ -24,7 +24,7 @@ import (
 func TestForgedMarkChangesNoPod(t *testing.T) {
 	image := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v1"}},
 		Back: map[string]string{"app": "v9"}}
-	size := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{"app": {Back: edit.Amounts{MemoryLimit: "268435456"}}}}
+	size := readiness.Move{Hash: "b", Resize: readiness.Resize{"app": {Back: edit.Amounts{MemoryLimit: "268435456"}}}}
 	both := readiness.Move{Hash: "a", Back: map[string]string{"app": "v9"}, Resize: size.Resize}
 	for name, mark := range map[string]readiness.Move{"an image": image, "memory": size, "both": both} {
 		for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeNative, inplace.ModeInPlace} {

@@ -39,7 +39,7 @@ func (r Rollout) observed() *observed {
 		o.update.NewPods = r.Seen.DryRun.Of(newRS.UID, newRS.Spec.Template, edit.Living(&spec))
 		whyAlone = readiness.WhyNoSurge(spec, o.update.NewPods.Claim)
 	}
-	o.surge = r.surgeOf(newRS, whyAlone)
+	o.surge = surgeOf(r, newRS, whyAlone)
 	o.update.NoneUnavailable, o.update.Paused = o.noneUnavailable(), o.paused()
 	o.addPods()
 	o.sets.CountSurge()

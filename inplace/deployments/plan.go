@@ -71,7 +71,7 @@ func (p planner) Budget() (left podstate.Budget, never string) {
 // Impossible implements engine.Planner.
 func (p planner) Impossible() *inplace.Reason {
 	switch unresized := p.notResized(); {
-	case p.nativeRolloutBegun(p.UpdateRevision()):
+	case nativeRolloutBegun(p.ReplicaSets, p.UpdateRevision()):
 		return &inplace.Reason{Code: inplace.CodeNativeRollout, Message: "the Deployment controller has begun a rollout with new pods"}
 	case p.bypass.again():
 		return &inplace.Reason{Code: inplace.CodeBypassed,
@@ -85,8 +85,8 @@ func (p planner) Impossible() *inplace.Reason {
 // nativeRolloutBegun reports whether the Deployment controller has given replicas to the new ReplicaSet without Stayput. Either the
 // namespace has just been labelled, or writes that should be held are not, because the API server does not reach Stayput's webhooks. If
 // two clients scaled at the same time, more pods could become unavailable than may be.
-func (r Rollout) nativeRolloutBegun(newRS *apps.ReplicaSet) bool {
-	begun := slices.ContainsFunc(r.ReplicaSets, func(rs *apps.ReplicaSet) bool {
+func nativeRolloutBegun(all []*apps.ReplicaSet, newRS *apps.ReplicaSet) bool {
+	begun := slices.ContainsFunc(all, func(rs *apps.ReplicaSet) bool {
 		return rs.Labels[inplace.LabelUpdating] != "" || rs.Labels[inplace.LabelSurgeReplicas] != ""
 	})
 	return !begun && newRS != nil && apps.Replicas(newRS) > 0

@@ -52,7 +52,7 @@ func (m *Pod) Advance(newRS *apps.ReplicaSet, drained bool, now time.Time) steps
 			hash = m.Move.Hash
 		}
 		mark := m.Move.Next(m.Pod, hash, m.Move.Containers, w.Does, now)
-		mark.Back, mark.Resize = m.Move.Remaining(w.Does.Containers, m.TemplateContainers), m.Move.Noting(m.Containers, now)
+		mark.Back, mark.Resize = m.Move.Remaining(w.Does.Containers, m.TemplateContainers), m.Move.Resize.Noting(m.Containers, now)
 		mark.Read = m.Move.Read.And(w.Does.Read)
 		return m.Patch(w, drained, mark, nil, w.Describe(m.Owner.Rs.Name, newRS.Name))
 	case podstate.EndsBack:

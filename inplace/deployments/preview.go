@@ -35,7 +35,7 @@ func (r Rollout) mostSurge() int {
 func (r Rollout) Preview(before apps.Template) steps.Preview {
 	o, template := r.observed(), r.Deployment.Spec.Template
 	// The new ReplicaSet need not exist yet, so the template says whether a surge pod finds a node.
-	o.surge = r.surgeOf(r.UpdateRevision(), readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim))
+	o.surge = surgeOf(r, r.UpdateRevision(), readiness.WhyNoSurge(template.Decoded().Spec, r.Seen.DryRun.Claim))
 	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: o.sets.Wanted,
 		AtPartition: r.Seen.Settings.Partition.Keeps(o.sets.Wanted), MinReadySeconds: r.Deployment.Spec.MinReadySeconds}
 	if o.surge.used {

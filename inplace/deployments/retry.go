@@ -1,8 +1,6 @@
 package deployments
 
 import (
-	"slices"
-
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -12,11 +10,8 @@ import (
 // Deployment or of one of its ReplicaSets, and after a plain Conflict also by itself (handleErr in
 // pkg/controller/deployment/deployment_controller.go): first after 5 ms, and then 14 times more, each time after twice the last delay.
 
-// EventToCome reports whether the Deployment controller will hear of one of the ReplicaSets, even if all managers are killed now.
-func (r Rollout) EventToCome() bool { return slices.ContainsFunc(r.ReplicaSets, EventToCome) }
-
-// EventToCome reports whether the status of the ReplicaSet is about to change: its controller has not written one for its last generation,
-// or a pod is not available yet. Only what the API server says now counts. An event that the cache has not seen may have passed.
+// EventToCome reports whether the Deployment controller will hear of the ReplicaSet, even if all managers are killed now: its status is
+// about to change, because its controller has not written one for its last generation, or because a pod is not available yet. Only what the API server says now counts. An event that the cache has not seen may have passed.
 func EventToCome(rs *apps.ReplicaSet) bool {
 	return rs.Status.ObservedGeneration < rs.Generation || rs.Status.AvailableReplicas < rs.Status.Replicas
 }

@@ -48,9 +48,7 @@ func (r Rollout) OldestFirst() []*apps.ReplicaSet {
 	})
 }
 
-// OldReplicaSets returns the owned ReplicaSets other than the new one that have or want pods; oldest first.
-func (r Rollout) OldReplicaSets() []*apps.ReplicaSet { return r.oldReplicaSets(r.UpdateRevision()) }
-
+// oldReplicaSets returns the owned ReplicaSets other than the new one that have or want pods; oldest first.
 func (r Rollout) oldReplicaSets(newRS *apps.ReplicaSet) []*apps.ReplicaSet {
 	var oldReplicaSets []*apps.ReplicaSet
 	for _, rs := range r.OldestFirst() {
@@ -74,7 +72,7 @@ func (r Rollout) Decision() steps.Decision {
 		return steps.Decision{UpdateRevision: steps.RevisionOf(newRS)}
 	}
 	reasons := r.nativeReasons(newRS, oldReplicaSets)
-	waits := r.Seen.Awaits(r.workload(), reasons) && !r.nativeRolloutBegun(newRS)
+	waits := r.Seen.Awaits(r.workload(), reasons) && !nativeRolloutBegun(r.ReplicaSets, newRS)
 	return steps.Decision{Held: len(reasons) == 0 || waits, UpdateRevision: steps.RevisionOf(newRS), Reasons: reasons, Waits: waits}
 }
 

@@ -53,7 +53,7 @@ func (r Rollout) MaySurge() bool {
 }
 
 // surgeOf returns whether the update to the new ReplicaSet uses surge pods.
-func (r Rollout) surgeOf(newRS *apps.ReplicaSet, whyAlone string) surge {
+func surgeOf(r Rollout, newRS *apps.ReplicaSet, whyAlone string) surge {
 	s := surge{whyAlone: whyAlone, givenUp: newRS != nil && newRS.Labels[inplace.LabelSurgeReplicas] == NoSurge}
 	s.used = r.MaySurge() && !s.givenUp && (whyAlone == "" || apps.ExplicitZero(r.Deployment))
 	return s
@@ -61,7 +61,7 @@ func (r Rollout) surgeOf(newRS *apps.ReplicaSet, whyAlone string) surge {
 
 // withRoom adds whether there is room for surge pods.
 func (s surge) withRoom(r Rollout, sets Sets) surge {
-	s.whyNone = r.whyNoSurgePod(sets)
+	s.whyNone = whyNoSurgePod(sets, r.OldestFirst())
 	switch {
 	case !s.used || !sets.anyPod((*Pod).ToRestart) || apps.ExplicitZero(r.Deployment):
 	case Overdue(r.Deployment):
@@ -95,8 +95,8 @@ func unplaceable(newRS *Set, now time.Time) (bool, time.Duration) {
 }
 
 // whyNoSurgePod returns why there can be no surge pod; empty if there can be one. A surge pod that has a node but does not work is
-// another matter: the new version may be broken.
-func (r Rollout) whyNoSurgePod(sets Sets) string {
+// another matter: the new version may be broken. The Deployment's ReplicaSets are all, oldest first.
+func whyNoSurgePod(sets Sets, all []*apps.ReplicaSet) string {
 	newRS := sets.New
 	if newRS == nil || newRS.Surge == 0 {
 		return ""
@@ -111,7 +111,7 @@ func (r Rollout) whyNoSurgePod(sets Sets) string {
 	if absent < newRS.Surge {
 		return ""
 	}
-	if failure := (StatusFormula{Sets: r.OldestFirst(), New: newRS.Rs}).ReplicaFailure(); failure != nil {
+	if failure := (StatusFormula{Sets: all, New: newRS.Rs}).ReplicaFailure(); failure != nil {
 		why = cmp.Or(why, failure.Message)
 	}
 	return strings.TrimSuffix("no room for surge pods: "+why, ": ")

@@ -30,7 +30,8 @@ func setsOf(wanted, kept int, all ...counts) deployments.Sets {
 	for i, c := range all {
 		for pod := range c.available + c.unready {
 			available := pod < c.available
-			m := &deployments.Pod{State: podstate.State{MarkedPod: podstate.MarkedPod{Pod: &corev1.Pod{}}, Available: available}, Owner: sets.All[i]}
+			work := podstate.Work{MarkedPod: podstate.MarkedPod{Pod: &corev1.Pod{}}}
+			m := &deployments.Pod{State: podstate.State{Work: work, Available: available}, Owner: sets.All[i]}
 			if available {
 				m.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			}

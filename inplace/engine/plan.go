@@ -48,7 +48,7 @@ func Plan(begin Begin) steps.Plan {
 	switch {
 	case !u.Decided.Held:
 		u.restarts(p)
-		u.putBack()
+		putBack(u)
 		p.CleanUp()
 		return finish(p)
 	case u.Decided.Waits:
@@ -59,7 +59,7 @@ func Plan(begin Begin) steps.Plan {
 	}
 	if p.NeedsDryRun() {
 		p.AskDryRun()
-		u.putBack()
+		putBack(u)
 		u.Plan.Phase(steps.PhaseWaiting, dryrun.Asking)
 		return finish(p)
 	}
@@ -73,7 +73,7 @@ func proceed(begin Begin, p Planner) steps.Plan {
 	if reason := p.Proceed(); reason != nil {
 		return FallBack(begin, *reason)
 	}
-	u.putBack()
+	putBack(u)
 	return finish(p)
 }
 
@@ -90,12 +90,15 @@ func FallBack(begin Begin, why inplace.Reason) steps.Plan {
 	if p.LeftToDo() {
 		u.Plan.PersistFallback(u.Workload, u.Workload.Template.Hash(), why)
 	}
-	u.putBack()
+	putBack(u)
 	u.Plan.DeletePrePullPods(u.seen.Pull.PrePullPods, why.Message)
 	p.FallBack(why)
 	u.Plan.Phase(steps.PhaseNative, u.Decided.Reasons.String())
 	return finish(p)
 }
+
+// putBack puts pods back into service that have no turn, at the end of every plan.
+func putBack(u *Update) { podstate.PutAllBack(u.Plan, u.States, u.seen.Now) }
 
 // finish returns the plan, with what every plan has: the decision, the progress and the phase.
 func finish(p Planner) steps.Plan {

@@ -142,9 +142,6 @@ func (u *Update) Reachable(pod *corev1.Pod) bool {
 	return !readiness.Unreachable(node)
 }
 
-// putBack puts pods back into service that have no turn, at the end of every plan.
-func (u *Update) putBack() { podstate.PutAllBack(u.Plan, u.States, u.seen.Now) }
-
 // TakeOut takes the pod out of service, so that it drains before its containers restart. Nothing but the time shows that a container has
 // yet to stop for its CPU and memory.
 func (u *Update) TakeOut(s *podstate.State, why string) {

@@ -25,7 +25,7 @@
 //
 // # Pods that are not drained
 //
-// A pod that is not taken out of service (State.Drains) would count as updated while its old containers serve. So its containers are
+// A pod that is not taken out of service (Work.Drains) would count as updated while its old containers serve. So its containers are
 // patched first, which leaves it partially patched, and it moves when they have restarted. This concerns the last endpoint of a Service,
 // pods in which only auxiliary containers restart, and pods that no webhook keeps out of service (engine.TakenOut).
 //

@@ -42,7 +42,7 @@ type PodRevision struct {
 }
 
 // Needs returns what is left to do until the pod is one of the update revision, and why it cannot be done.
-func (s *State) Needs() edit.Change {
+func (s *Work) Needs() edit.Change {
 	var needs edit.Change
 	if s.Change != nil {
 		needs = *s.Change
@@ -81,7 +81,7 @@ func (s *MarkedPod) stillDiffer(update dryrun.NewPods, back edit.ContainerChange
 // resizes reports whether the update changes the container's CPU and memory: both templates set them, or a resize of them has begun
 // already. The update does not undo other values, such as those of a user who resizes pods directly.
 func (s *MarkedPod) resizes(container string) bool {
-	return s.Change != nil && s.Change.Resizes(container) || s.Move.Resizes(container)
+	return s.Change != nil && s.Change.Resizes(container) || s.Move.Resize.Of(container)
 }
 
 // runs returns a function that returns the ID of the image that a container of the pod runs.
@@ -96,7 +96,7 @@ const RunsWithin = 2 * time.Minute
 // whyUnrestartable returns why the pod cannot take a change that other pods of its revision can; nil if it can. As long as a container of
 // the pod has yet to run, or the old containers have yet to stop after the last patch, it may be too early to know which image the
 // container runs. Then whyUnrestartable returns how long to wait.
-func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration) {
+func (s *Work) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration) {
 	if reason := s.Needs().Unrestartable(s.Pod); reason != nil || s.noOtherName() == "" {
 		return reason, 0
 	}
@@ -112,7 +112,7 @@ func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration)
 
 // Postponed returns why containers of the pod cannot restart now; empty if they can. A container whose last patch has not been applied
 // might never restart: it may get its old image name again before its kubelet has acted on the new one.
-func (s *State) Postponed() string {
+func (s *Work) Postponed() string {
 	if noOtherName := s.noOtherName(); noOtherName != "" {
 		return noOtherName
 	}
@@ -123,7 +123,7 @@ func (s *State) Postponed() string {
 }
 
 // noOtherName returns why there is no other name for the image of a container that is to restart; empty if there is one.
-func (s *State) noOtherName() string {
+func (s *Work) noOtherName() string {
 	container := s.Containers.WithoutOtherName()
 	if container == "" {
 		return ""

@@ -72,7 +72,7 @@ func (s *MarkedPod) earlyReaders() []corev1.Container {
 }
 
 // BackChange returns the change that makes a partially patched pod again what its identity says.
-func (s *State) BackChange() edit.Change {
+func (s *Work) BackChange() edit.Change {
 	if len(s.Back) == 0 {
 		return edit.Change{}
 	}

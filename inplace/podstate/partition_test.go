@@ -25,10 +25,11 @@ func TestAnObstacleKeepsPods(t *testing.T) {
 		"patched for the update":         {move: readiness.Move{Hash: "b", Back: map[string]string{"app": "v1"}}},
 		"patched for an earlier update":  {move: readiness.Move{Hash: "c", Back: map[string]string{"app": "v1"}}, keeps: true},
 		"patched for one that is undone": {move: readiness.Move{Hash: "c", Back: map[string]string{"app": "v1"}}, updated: true, keeps: true},
-		"resized, and nothing restarted": {move: readiness.Move{Hash: "a", Resize: map[string]readiness.ResizedContainer{"app": {}}}},
+		"resized, and nothing restarted": {move: readiness.Move{Hash: "a", Resize: readiness.Resize{"app": {}}}},
 	} {
-		pod := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: &corev1.Pod{}, Move: test.move,
-			PodRevision: podstate.PodRevision{UpdateHash: "b", Updated: test.updated}}}
+		marked := podstate.MarkedPod{Pod: &corev1.Pod{}, Move: test.move,
+			PodRevision: podstate.PodRevision{UpdateHash: "b", Updated: test.updated}}
+		pod := &podstate.State{Work: podstate.Work{MarkedPod: marked}}
 		podstate.PartitionBudgetOf(refused, 1, []*podstate.State{pod})
 		if pod.AtPartition != test.keeps {
 			t.Errorf("%s: the obstacle keeps the pod: %t", name, pod.AtPartition)

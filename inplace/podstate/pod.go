@@ -11,10 +11,10 @@ import (
 )
 
 // Restarts reports whether containers of the pod have yet to restart.
-func (s *State) Restarts() bool { return s.Containers.Restarts() }
+func (s *Work) Restarts() bool { return s.Containers.Restarts() }
 
 // Resizes reports whether containers of the pod have yet to be given CPU and memory.
-func (s *State) Resizes() bool { return s.Containers.Resizes() }
+func (s *Work) Resizes() bool { return s.Containers.Resizes() }
 
 // ToRestart reports whether this update is to restart containers of the pod now.
 func (s *State) ToRestart() bool { return s.Restarts() && s.takesPart() }

@@ -128,7 +128,7 @@ func TestPodProgress(t *testing.T) {
 		return func(pod *corev1.Pod) {
 			size := readiness.ResizedContainer{To: edit.Amounts{CPURequest: "200m"}}
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{
-				Resize: map[string]readiness.ResizedContainer{"app": size}}.String()}
+				Resize: readiness.Resize{"app": size}}.String()}
 			pod.Status.Conditions = append(pod.Status.Conditions, conditions...)
 		}
 	}

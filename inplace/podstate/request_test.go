@@ -19,8 +19,8 @@ func TestTemplatesAskForNoRestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: asks}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}}
-			s := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: pod, PodRevision: podstate.PodRevision{TemplateAnnotations: template}}}
-			asking := podstate.AskingOf(s)
+			marked := podstate.MarkedPod{Pod: pod, PodRevision: podstate.PodRevision{TemplateAnnotations: template}}
+			asking := podstate.AskingOf(&podstate.State{Work: podstate.Work{MarkedPod: marked}})
 			if may, want := asking.MayBegin(podstate.Circumstances{}), template == nil; may != want {
 				t.Errorf("the restart may begin: %t, want %t", may, want)
 			}

@@ -32,7 +32,7 @@ import (
 
 // resizeInProgress reports whether a noted resize is yet to be written, or to be done by the kubelet. A note for another edit, whose resize
 // was never written, says nothing about the pod.
-func (s *State) resizeInProgress() bool {
+func (s *Work) resizeInProgress() bool {
 	return len(s.Move.Resize) > 0 && (s.MidResize() || !s.Move.Resized(s.Pod))
 }
 
@@ -50,7 +50,7 @@ func ResizeDeadline(progressDeadlineSeconds *int32) time.Duration {
 
 // IsBack reports whether a partially patched pod of the update revision can lose its mark: its containers have again what the update
 // revision says, or take too long to wait for. If only time is needed, it returns how long to wait.
-func (s *State) IsBack(deadline time.Duration, now time.Time) (bool, time.Duration) {
+func (s *Work) IsBack(deadline time.Duration, now time.Time) (bool, time.Duration) {
 	if !s.Updated || !s.PartiallyPatched() || s.Resizes() {
 		return false, 0
 	}

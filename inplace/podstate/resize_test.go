@@ -53,7 +53,7 @@ func resizing(t *testing.T, noted, spec, status string) *corev1.Pod {
 	if noted == "" {
 		return pod
 	}
-	mark, err := json.Marshal(readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{"app": {
+	mark, err := json.Marshal(readiness.Move{Hash: "b", Resize: readiness.Resize{"app": {
 		Back: edit.AmountsOf(resourcesOf("100m")), To: edit.AmountsOf(resourcesOf(noted)), At: metav1.NewTime(fixture.Start)}}})
 	if err != nil {
 		t.Fatal(err)

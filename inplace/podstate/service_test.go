@@ -94,8 +94,8 @@ func TestPutAllBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
 			pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), c.change)
-			s := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: pod, Move: readiness.MoveOf(pod)}, Removing: c.removing,
-				Unreachable: c.unreachable}
+			work := podstate.Work{MarkedPod: podstate.MarkedPod{Pod: pod, Move: readiness.MoveOf(pod)}}
+			s := &podstate.State{Work: work, Removing: c.removing, Unreachable: c.unreachable}
 			plan := &steps.PlanBuilder{}
 			s.Turn = c.turn
 			podstate.PutAllBack(plan, []*podstate.State{s}, fixture.Start)

@@ -20,8 +20,8 @@ type MarkedPod struct {
 	PodRevision
 }
 
-// State is a live pod and what an update needs of it, for any kind of workload.
-type State struct {
+// Work is a pod and what is left to write in it.
+type Work struct {
 	MarkedPod
 	// Auxiliary are the containers that the user does not wait for.
 	Auxiliary inplace.Auxiliary
@@ -29,6 +29,22 @@ type State struct {
 	Containers edit.ContainerChanges
 	// Back are the changes that give the pod's containers again what its identity says; nothing unless the pod is partially patched.
 	Back edit.ContainerChanges
+	// Applied: the kubelet has carried out the last patch.
+	Applied bool
+	// Resizing: the pod's containers have not yet got their CPU and memory, whether they are written already or not. Stayput does nothing else
+	// to the pod until then.
+	Resizing bool
+	// StaysIn is why the pod serves until its containers stop, one clause; empty if it is taken out of service before.
+	StaysIn string
+	// unrestartable is why the pod cannot take a change that other pods of its revision can; nil if it can.
+	unrestartable *inplace.Reason
+	// oldStopped: none of the pod's containers can be the one that the last patch was to stop.
+	oldStopped bool
+}
+
+// State is a live pod and what an update needs of it, for any kind of workload.
+type State struct {
+	Work
 	// Rewritten are the containers whose images come neither from their template nor from Stayput's patches: admission has changed them.
 	Rewritten edit.ContainerChanges
 	// Available: the pod is available as natively (Ready for minReadySeconds), is not being drained, no longer runs what it ran before a
@@ -40,20 +56,9 @@ type State struct {
 	AvailableIn time.Duration
 	// Unproved is for how much longer a startup probe may revoke that the pod is Ready; 0 if none can: see readiness.ProvedStarted.
 	Unproved time.Duration
-	// StaysIn is why the pod serves until its containers stop, one clause; empty if it is taken out of service before.
-	StaysIn string
-	// unrestartable is why the pod cannot take a change that other pods of its revision can; nil if it can.
-	unrestartable *inplace.Reason
-	// Applied: the kubelet has carried out the last patch.
-	Applied bool
 	// Infeasible is why the pod's node cannot give it the update revision's CPU and memory; empty if it may. Stayput leaves such a pod alone,
 	// and the pod serves on: see NotResized.
 	Infeasible string
-	// Resizing: the pod's containers have not yet got their CPU and memory, whether they are written already or not. Stayput does nothing else
-	// to the pod until then.
-	Resizing bool
-	// oldStopped: none of the pod's containers can be the one that the last patch was to stop.
-	oldStopped bool
 	// Unreachable: the kubelet of the pod's node does not report. So no kubelet acts on a patch of the pod, and its status does not say
 	// whether it serves.
 	Unreachable bool
@@ -81,8 +86,9 @@ func StateOf(
 	marked := MarkedPod{Pod: pod, Move: readiness.MoveOf(pod), PodRevision: from}
 	back := marked.revert()
 	s := State{
-		MarkedPod: marked, Back: back, Containers: marked.stillDiffer(update, back), Rewritten: marked.rewrites(),
-		Surge: pod.Annotations[inplace.AnnotationSurgePod] != "", Removing: readiness.Removing(pod),
+		Work:      Work{MarkedPod: marked, Back: back, Containers: marked.stillDiffer(update, back)},
+		Rewritten: marked.rewrites(),
+		Surge:     pod.Annotations[inplace.AnnotationSurgePod] != "", Removing: readiness.Removing(pod),
 	}
 	s.Resizing = s.Resizes() || len(s.Move.Resize) > 0 && !s.Move.Resized(pod)
 	unrestartable, tells := s.whyUnrestartable(now)
@@ -90,7 +96,7 @@ func StateOf(
 	d.Again(tells)
 	applied, wait := s.Move.Applied(pod, now)
 	// A pod that waits for capacity is unchanged, unless a container restarts as soon as there is capacity.
-	unchanged := applied && s.Move.AwaitsCapacity(pod) && (!s.Move.RestartsForResize() || s.Move.Refused(pod) != "")
+	unchanged := applied && s.Move.AwaitsCapacity(pod) && (!s.Move.Resize.Restarts() || s.Move.Refused(pod) != "")
 	applied = applied && !s.resizeInProgress()
 	available, later := s.Move.AvailableAt(pod, minReadySeconds, now)
 	started, longer := readiness.ProvedStarted(pod, now)

@@ -19,7 +19,7 @@ const freshFor = time.Minute
 
 // VolumesFresh reports whether the pod's volumes allow it to have its turn. If they do not, it adds the step that makes the kubelet write
 // the volumes anew, or sets when to look again.
-func (s *State) VolumesFresh(d *steps.PlanBuilder, now time.Time) bool {
+func (s *Work) VolumesFresh(d *steps.PlanBuilder, now time.Time) bool {
 	if !s.Containers.RestartsOnly() {
 		return true
 	}

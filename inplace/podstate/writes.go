@@ -74,11 +74,11 @@ func (w Write) comes() string {
 //
 // CPU and memory come before all that, because the node may lack capacity. The write that sets them takes neither mark nor identity
 // (podResizeStrategy in pkg/registry/core/pod). So the mark comes first: if the leader dies in between, the mark says what the pod had.
-func (s *State) NextWrite() Write {
+func (s *Work) NextWrite() Write {
 	switch needs := s.Needs(); {
 	case s.Resizes() && s.Updated:
 		return Write{Does: edit.Change{Containers: s.Containers.Resizing()}, Ends: EndsBack, Resizes: true}
-	case s.Resizes() && s.Move.Notes(s.Containers):
+	case s.Resizes() && s.Move.Resize.Notes(s.Containers):
 		return Write{Does: edit.Change{Containers: s.Containers.Resizing()}, Ends: EndsPartial, Resizes: true}
 	case s.Resizes():
 		return Write{Ends: EndsPartial}
@@ -95,31 +95,33 @@ func (s *State) NextWrite() Write {
 
 // RestartsToResize reports whether containers restart when the pod is given CPU and memory. Then the pod must be out of service by that
 // time.
-func (s *State) RestartsToResize() bool { return s.Resizes() && s.Containers.RestartsToResize() }
+func (s *Work) RestartsToResize() bool { return s.Resizes() && s.Containers.RestartsToResize() }
 
 // ResizesAlive reports whether containers are given CPU and memory while they run.
-func (s *State) ResizesAlive() bool { return s.Resizes() && !s.RestartsToResize() }
+func (s *Work) ResizesAlive() bool { return s.Resizes() && !s.RestartsToResize() }
 
 // RestartsNext reports whether containers restart before the pod is given CPU and memory while they run.
-func (s *State) RestartsNext() bool { return s.Restarts() && !s.ResizesAlive() }
+func (s *Work) RestartsNext() bool { return s.Restarts() && !s.ResizesAlive() }
 
 // IsCounted reports whether the pod gets CPU and memory while it is unavailable for another change already.
 func (s *State) IsCounted() bool { return s.ResizesAlive() && (!s.Applied || s.Turn) }
 
 // TakesTurns reports whether the next write restarts containers, for which the pod needs a turn.
-func (s *State) TakesTurns() bool { return !s.Resizing || s.RestartsToResize() }
+func (s *Work) TakesTurns() bool { return !s.Resizing || s.RestartsToResize() }
 
 // MidResize reports whether a resize has begun and is yet to be written. It continues whatever else happens.
-func (s *State) MidResize() bool { return s.Resizes() && (s.Updated || s.Move.Notes(s.Containers)) }
+func (s *Work) MidResize() bool {
+	return s.Resizes() && (s.Updated || s.Move.Resize.Notes(s.Containers))
+}
 
 // NoRestart reports whether the next write may be made while the pod serves: the write restarts nothing, and the last patch has been
 // applied.
-func (s *State) NoRestart() bool {
+func (s *Work) NoRestart() bool {
 	return !s.Restarts() && !s.Resizing && (!s.PartiallyPatched() || s.Applied)
 }
 
 // Resize returns the patch for a write that Resizes.
-func (s *State) Resize(w Write, why string) steps.PatchPod {
+func (s *Work) Resize(w Write, why string) steps.PatchPod {
 	return steps.PatchPod{
 		Pod: s.Pod, Resizes: true, Stops: w.Does.Containers.RestartsToResize(),
 		Operations: patches.Guarded(s.Pod, w.Does.Containers.ResizeOperations(s.Pod)...), Why: why,
@@ -129,7 +131,7 @@ func (s *State) Resize(w Write, why string) steps.PatchPod {
 // Drains reports whether the pod is out of service at the next write: the write restarts containers that the user waits for. A pod that is
 // out of service stays so, even if only auxiliary containers are left to restart. A partially patched pod that was patched while it served
 // goes back while it serves.
-func (s *State) Drains() bool {
+func (s *Work) Drains() bool {
 	switch {
 	case s.Updated:
 		return false
@@ -154,7 +156,7 @@ func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jso
 }
 
 // Unmark returns the patch for the write that also removes the mark.
-func (s *State) Unmark(w Write, why string) steps.PatchPod {
+func (s *Work) Unmark(w Write, why string) steps.PatchPod {
 	operations := patches.SetEntries("annotations", s.Pod.Annotations,
 		[2]string{inplace.AnnotationMove, ""}, [2]string{inplace.AnnotationRestarts, ""})
 	return steps.PatchPod{Pod: s.Pod, Operations: patches.Guarded(s.Pod, append(operations, w.Does.PodOperations(s.Pod)...)...), Why: why}

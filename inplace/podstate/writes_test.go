@@ -50,7 +50,7 @@ func TestWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			revision := podstate.PodRevision{Change: &c.needs, ByLabel: c.byLabel, Updated: c.updated}
-			s := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: &corev1.Pod{}, PodRevision: revision}, Containers: c.needs.Containers,
+			s := &podstate.Work{MarkedPod: podstate.MarkedPod{Pod: &corev1.Pod{}, PodRevision: revision}, Containers: c.needs.Containers,
 				StaysIn: c.staysIn}
 			w := s.NextWrite()
 			got := writeText(w)
@@ -72,15 +72,16 @@ func writeText(w podstate.Write) string {
 	return text
 }
 
-// after returns the state of the pod when the write has been made.
-func after(s *podstate.State, w podstate.Write) *podstate.State {
+// after returns what is left to write when the write has been made.
+func after(s *podstate.Work, w podstate.Write) *podstate.Work {
 	left := s.Needs()
 	left.Containers = slices.DeleteFunc(slices.Clone(left.Containers),
 		func(c edit.ContainerChange) bool { return slices.Contains(w.Does.Containers, c) })
 	left.Labels = slices.DeleteFunc(slices.Clone(left.Labels), func(l patches.EntryChange) bool { return slices.Contains(w.Does.Labels, l) })
 	origin := s.PodRevision
 	origin.Change = &left
-	return &podstate.State{MarkedPod: podstate.MarkedPod{Pod: s.Pod, PodRevision: origin}, Containers: left.Containers, StaysIn: s.StaysIn}
+	marked := podstate.MarkedPod{Pod: s.Pod, PodRevision: origin}
+	return &podstate.Work{MarkedPod: marked, Containers: left.Containers, StaysIn: s.StaysIn}
 }
 
 func TestDrains(t *testing.T) {
@@ -108,9 +109,9 @@ func TestDrains(t *testing.T) {
 		if c.out {
 			fixture.Out(pod)
 		}
-		s := &podstate.State{MarkedPod: podstate.MarkedPod{Pod: pod, PodRevision: podstate.PodRevision{Updated: c.updated}},
+		work := &podstate.Work{MarkedPod: podstate.MarkedPod{Pod: pod, PodRevision: podstate.PodRevision{Updated: c.updated}},
 			Containers: c.containers, Auxiliary: auxiliary, StaysIn: c.staysIn}
-		if got := s.Drains(); got != c.want {
+		if got := work.Drains(); got != c.want {
 			t.Errorf("%s: drains is %t", name, got)
 		}
 	}
@@ -153,7 +154,7 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 				r.Seen.DryRun = fixture.Admitted(from)
 			}
 			second := look()
-			want := after(&before.State, first).NextWrite()
+			want := after(&before.Work, first).NextWrite()
 			if undone {
 				want = podstate.Write{Does: edit.Change{Containers: second.Back}, Ends: podstate.EndsBack}
 			}

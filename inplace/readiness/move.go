@@ -25,8 +25,8 @@ type Move struct {
 	// Back are the images, by container, that a partially patched pod must get again if it does not become what Hash says. They are
 	// the images that the pod had under its labels.
 	Back map[string]string `json:"back,omitempty"`
-	// Resize are the containers, by name, whose resize is in progress. It is set only while the pod is partially patched.
-	Resize map[string]ResizedContainer `json:"resize,omitempty"`
+	// Resize is the resize in progress. It is set only while the pod is partially patched.
+	Resize Resize `json:"resize,omitempty"`
 	// Read are the labels and annotations that a partially patched pod has from what Hash says, although its identity says otherwise:
 	// variables of the containers that were restarted read them. Its own revision has their values.
 	Read edit.ReadKeys `json:"read,omitzero"`
@@ -53,6 +53,9 @@ type MovedContainer struct {
 	// Restart says that the container only restarts: Image is another name of the image it had.
 	Restart bool `json:"restart,omitempty"`
 }
+
+// Resize has the containers, by name, that get other CPU and memory.
+type Resize map[string]ResizedContainer
 
 // ResizedContainer is a container that gets other CPU and memory. The mark notes it before the resize is written, because that
 // write cannot carry a mark.

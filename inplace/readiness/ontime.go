@@ -16,7 +16,7 @@ func (m Move) OnTimeUntil(pod *corev1.Pod, now time.Time) time.Time {
 		until = inplace.Latest(until, inplace.Earliest(before.stopped(ContainerStatus(pod, name), now), killedBy(pod, before.At.Time, now)))
 	}
 	if m.RestartsToResize(pod) {
-		until = inplace.Latest(until, inplace.Earliest(now, killedBy(pod, m.notedAt(), now)))
+		until = inplace.Latest(until, inplace.Earliest(now, killedBy(pod, m.Resize.notedAt(), now)))
 	}
 	return until
 }

@@ -13,7 +13,7 @@ import (
 // still that of the old ones. If that is only a matter of time, it returns how long it takes.
 func TakenOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	move := MoveOf(pod)
-	if Out(pod) || move.RestartsToResize(pod) || move.RestartsForResize() && !move.Resized(pod) {
+	if Out(pod) || move.RestartsToResize(pod) || move.Resize.Restarts() && !move.Resized(pod) {
 		return true, 0
 	}
 	applied, wait := move.Applied(pod, now)
@@ -33,7 +33,7 @@ func Restarting(pod *corev1.Pod, now time.Time) bool {
 // noted. It is zero if Stayput has not.
 func OutSince(pod *corev1.Pod) time.Time {
 	move := MoveOf(pod)
-	since := inplace.Latest(move.patchedAt(), move.notedAt())
+	since := inplace.Latest(move.patchedAt(), move.Resize.notedAt())
 	if Out(pod) {
 		since = inplace.Latest(since, OutAt(pod))
 	}

@@ -28,12 +28,12 @@ func (m Move) Revert(pod *corev1.Pod, own []corev1.Container) edit.ContainerChan
 		if image, noted := m.Back[container.Name]; noted && image != have.Image {
 			back.Image = container.Image
 		}
-		if resized := m.Resize[container.Name]; m.Resizes(container.Name) && resized.Back != edit.AmountsOf(have.Resources) {
+		if resized := m.Resize[container.Name]; m.Resize.Of(container.Name) && resized.Back != edit.AmountsOf(have.Resources) {
 			back.Resources = container.Resources
 		}
 		changed = append(changed, back)
 	}
-	return edit.Differing(pod, changed, m.Resizes)
+	return edit.Differing(pod, changed, m.Resize.Of)
 }
 
 // MatchesRevision reports whether the mark says the same of the pod's earlier containers as its own revision does.
@@ -43,7 +43,7 @@ func (m Move) MatchesRevision(own []corev1.Container) bool {
 		if noted && image != container.Image {
 			return false
 		}
-		if had := m.Resize[container.Name].Back; m.Resizes(container.Name) && had != had.Like(edit.AmountsOf(container.Resources)) {
+		if had := m.Resize[container.Name].Back; m.Resize.Of(container.Name) && had != had.Like(edit.AmountsOf(container.Resources)) {
 			return false
 		}
 	}

@@ -13,33 +13,33 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// Resizes reports whether the resize of that container is in progress.
-func (m Move) Resizes(container string) bool {
-	_, noted := m.Resize[container]
+// Of reports whether the resize of that container is in progress.
+func (r Resize) Of(container string) bool {
+	_, noted := r[container]
 	return noted
 }
 
 // Notes reports whether the mark notes everything that the changes resize, so that the resize may be written.
-func (m Move) Notes(changes edit.ContainerChanges) bool {
+func (r Resize) Notes(changes edit.ContainerChanges) bool {
 	for _, change := range changes.Resizing() {
-		if noted, is := m.Resize[change.Container]; !is || noted.To != change.Resources.To {
+		if noted, is := r[change.Container]; !is || noted.To != change.Resources.To {
 			return false
 		}
 	}
 	return true
 }
 
-// Noting returns Resize for changes that are to be written next. What a container had under the pod's identity is not overwritten.
-func (m Move) Noting(changes edit.ContainerChanges, now time.Time) map[string]ResizedContainer {
-	noted := maps.Clone(m.Resize)
+// Noting returns what to note of changes that are to be written next. What a container had under the pod's identity is not overwritten.
+func (r Resize) Noting(changes edit.ContainerChanges, now time.Time) Resize {
+	noted := maps.Clone(r)
 	for _, change := range changes.Resizing() {
 		resized := ResizedContainer{Back: change.Resources.From, To: change.Resources.To, At: metav1.NewTime(now.Truncate(time.Second)),
 			Restarts: change.Resources.Restarts}
-		if before, was := m.Resize[change.Container]; was {
+		if before, was := r[change.Container]; was {
 			resized.Back = before.Back
 		}
 		if noted == nil {
-			noted = map[string]ResizedContainer{}
+			noted = Resize{}
 		}
 		noted[change.Container] = resized
 	}
@@ -61,7 +61,7 @@ func (m Move) Resized(pod *corev1.Pod) bool {
 	}
 	for _, container := range pod.Spec.Containers {
 		status := ContainerStatus(pod, container.Name)
-		if m.Resizes(container.Name) && (status.Resources == nil || edit.AmountsOf(*status.Resources) != edit.AmountsOf(container.Resources)) {
+		if m.Resize.Of(container.Name) && (status.Resources == nil || edit.AmountsOf(*status.Resources) != edit.AmountsOf(container.Resources)) {
 			return false
 		}
 	}
@@ -92,12 +92,12 @@ func ResizeMessage(pod *corev1.Pod) string {
 // yet: the kubelet may stop the running container next. The pod stays out of service until then, from the write of the mark on. It goes
 // back while the kubelet has no capacity: it is better to serve, and to restart later without a drain, than not to serve.
 func (m Move) RestartsToResize(pod *corev1.Pod) bool {
-	return m.RestartsForResize() && !m.AwaitsCapacity(pod) && !(m.Resized(pod) && m.given(pod))
+	return m.Resize.Restarts() && !m.AwaitsCapacity(pod) && !(m.Resized(pod) && m.Resize.given(pod))
 }
 
-// RestartsForResize reports whether any container restarts for a resize that is in progress.
-func (m Move) RestartsForResize() bool {
-	for _, noted := range m.Resize {
+// Restarts reports whether any container restarts for the resize.
+func (r Resize) Restarts() bool {
+	for _, noted := range r {
 		if noted.Restarts {
 			return true
 		}
@@ -106,9 +106,9 @@ func (m Move) RestartsForResize() bool {
 }
 
 // given reports whether the spec has the CPU and memory that are noted.
-func (m Move) given(pod *corev1.Pod) bool {
+func (r Resize) given(pod *corev1.Pod) bool {
 	for _, container := range pod.Spec.Containers {
-		if noted, is := m.Resize[container.Name]; is && noted.To != edit.AmountsOf(container.Resources) {
+		if noted, is := r[container.Name]; is && noted.To != edit.AmountsOf(container.Resources) {
 			return false
 		}
 	}
@@ -136,10 +136,10 @@ func (m Move) Overdue(pod *corev1.Pod, deadline time.Duration, now time.Time) (s
 	if len(m.Resize) == 0 || deadline == 0 || m.Resized(pod) {
 		return "", 0
 	}
-	if m.RestartsForResize() {
+	if m.Resize.Restarts() {
 		deadline += GracePeriod(pod)
 	}
-	since, says := inplace.Latest(m.notedAt(), m.patchedAt()), "its kubelet does not report the new CPU and memory"
+	since, says := inplace.Latest(m.Resize.notedAt(), m.patchedAt()), "its kubelet does not report the new CPU and memory"
 	if c := m.unresized(pod); c != nil {
 		since, says = inplace.Latest(since, c.LastTransitionTime.Time), ResizeMessage(pod)
 	}
@@ -167,9 +167,10 @@ func (m Move) patchedAt() time.Time {
 	return at
 }
 
-func (m Move) notedAt() time.Time {
+// notedAt returns when a container was last noted.
+func (r Resize) notedAt() time.Time {
 	var at time.Time
-	for _, noted := range m.Resize {
+	for _, noted := range r {
 		at = inplace.Latest(at, noted.At.Time)
 	}
 	return at

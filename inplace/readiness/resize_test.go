@@ -59,7 +59,7 @@ func TestResized(t *testing.T) {
 		if test.reports != "" {
 			pod.Status.ContainerStatuses[0].Resources = new(of(test.reports))
 		}
-		move := readiness.Move{Resize: map[string]readiness.ResizedContainer{"app": {At: metav1.NewTime(at)}}}
+		move := readiness.Move{Resize: readiness.Resize{"app": {At: metav1.NewTime(at)}}}
 		if test.restarts > 0 {
 			move.Containers = map[string]readiness.MovedContainer{"app": {At: metav1.NewTime(at.Add(test.restarts))}}
 		}

@@ -50,7 +50,7 @@ func TestDrains(t *testing.T) {
 			if c.change != nil {
 				c.change(pod)
 			}
-			s := &podstate.State{
+			s := &podstate.Work{
 				MarkedPod: podstate.MarkedPod{Pod: pod, PodRevision: podstate.PodRevision{Updated: c.updated}}, Containers: c.needs,
 				Auxiliary: inplace.AuxiliaryOf(map[string]string{inplace.AnnotationAuxiliary: c.list}),
 			}

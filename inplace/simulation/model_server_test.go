@@ -305,7 +305,7 @@ func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.Replic
 func (w *world) putReplicaSet(read, next *apps.ReplicaSet) (*apps.ReplicaSet, error) {
 	if apps.Replicas(next) != apps.Replicas(read) && w.held() {
 		w.logf("denied: %s replicas %d → %d", read.Name, apps.Replicas(read), apps.Replicas(next))
-		if r := w.rollout(); r.EventToCome() && r.BegunLately() { // webhook/replicaset.go
+		if r := w.rollout(); slices.ContainsFunc(r.ReplicaSets, deployments.EventToCome) && r.BegunLately() { // webhook/replicaset.go
 			return nil, errHeldForEvent
 		}
 		return nil, errHeld

@@ -100,7 +100,7 @@ func TestPreStopCounts(t *testing.T) {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "p1"})
 			pod.Spec.Containers[0].Lifecycle, pod.Spec.Containers[1].Lifecycle = c.app, c.proxy
 			pod.Spec.TerminationGracePeriodSeconds = new(c.grace)
-			s := podstate.State{MarkedPod: podstate.MarkedPod{Pod: pod}, Containers: fixture.Reimaged("app", "v2").Containers}
+			s := podstate.State{Work: podstate.Work{MarkedPod: podstate.MarkedPod{Pod: pod}, Containers: fixture.Reimaged("app", "v2").Containers}}
 			if c.both {
 				s.Containers = append(s.Containers, fixture.Reimaged("proxy", "p2").Containers...)
 			}

@@ -85,7 +85,7 @@ func marked(pod *corev1.Pod, needs edit.ContainerChanges) (*corev1.Pod, []jsonpa
 	if !needs.Resizes() {
 		return pod, nil
 	}
-	mark := readiness.Move{Resize: readiness.Move{}.Noting(needs, time.Now())}.String()
+	mark := readiness.Move{Resize: readiness.Resize{}.Noting(needs, time.Now())}.String()
 	withMark := pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&withMark.ObjectMeta, inplace.AnnotationMove, mark)
 	return withMark, patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, mark})

@@ -87,7 +87,7 @@ func TestNewObjectsHaveNoMarks(t *testing.T) {
 	moved := readiness.Move{Hash: "b", Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "backend/resize:1"}}}
 	partly, resized := moved, moved
 	partly.Back = map[string]string{"app": "app:1"}
-	resized.Resize = map[string]readiness.ResizedContainer{"app": {Back: edit.Amounts{CPURequest: "1"}}}
+	resized.Resize = readiness.Resize{"app": {Back: edit.Amounts{CPURequest: "1"}}}
 	mark := func(text string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Annotations: map[string]string{inplace.AnnotationMove: text}}
 	}

@@ -221,7 +221,7 @@ func TestOwnPowerOverPodsThatLookLikePrePullPods(t *testing.T) {
 	creations := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pre-pull-pods")
 	old := podWithSidecar()
 	mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "app:1"}},
-		Back: map[string]string{"app": "app:9"}, Resize: map[string]readiness.ResizedContainer{"app": {Back: edit.Amounts{CPURequest: "9"}}}}
+		Back: map[string]string{"app": "app:9"}, Resize: readiness.Resize{"app": {Back: edit.Amounts{CPURequest: "9"}}}}
 	old.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
 	for name, test := range map[string]struct {
 		policy refusals
@@ -341,7 +341,7 @@ func podWithSidecar() *corev1.Pod {
 
 func TestOwnResizes(t *testing.T) {
 	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-resizes")
-	mark := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{
+	mark := readiness.Move{Hash: "b", Resize: readiness.Resize{
 		"app": {Back: edit.Amounts{CPURequest: "100m"}, To: edit.Amounts{CPURequest: "200m"}}}}.String()
 	const notBack = "without the namespace's label stayput resizes containers only to what they had before the pod was partially patched"
 	const others = "stayput changes nothing with the resources of a pod but those of its containers"
