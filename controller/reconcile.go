@@ -199,7 +199,7 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout engine.Rollout, plan
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	mode, err := r.namespaces.Mode(ctx, r.kind, planned.GetNamespace(), current.GetLabels())
+	mode, err := r.kind.Mode(ctx, r.namespaces, planned.GetNamespace(), current.GetLabels())
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 func (s Sources) decideDeployment(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
@@ -17,7 +18,7 @@ func (s Sources) decideDeployment(ctx context.Context, req admission.Request, be
 	if err != nil {
 		return editDecision{}, err
 	}
-	stored, err := s.Live.Deployment(ctx, key(req))
+	stored, err := observe.Find[apps.Deployment](ctx, s.Live, key(req))
 	if stored == nil || err != nil {
 		return editDecision{}, err
 	}

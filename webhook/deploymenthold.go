@@ -40,7 +40,7 @@ func (h Handlers) refuseUpdating(ctx context.Context, pod *corev1.Pod) (refusal,
 // marked reports whether the mark on the pod's ReplicaSet holds deletions, as the reader has it. All that counts is metadata, and most pods
 // are created where nothing is marked. So nothing else is read: the controller waits for the answer.
 func (h Handlers) marked(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
-	rs, err := reader.ReplicaSetMetadataOf(ctx, pod)
+	rs, err := observe.Deployments.Revision.MetadataOfController(ctx, reader, pod)
 	if rs == nil || err != nil {
 		return false, err
 	}
@@ -53,7 +53,7 @@ func (h Handlers) markHolds(ctx context.Context, reader observe.Reader, rs clien
 		return false, nil
 	}
 	// A ReplicaSet that a user made from the manifest of another one has the mark, and Stayput never removes it.
-	deployment, err := reader.DeploymentMetadataOf(ctx, rs)
+	deployment, err := observe.Deployments.Workload.MetadataOfController(ctx, reader, rs)
 	if deployment == nil || err != nil || !h.lasts(deployment, apps.Template{}, rs) {
 		return false, err
 	}
@@ -74,7 +74,7 @@ func (h Handlers) moving(ctx context.Context, reader observe.Reader, key types.N
 
 // rolloutWith reads the rollout that the ReplicaSet is part of; nil if there is none.
 func rolloutWith(ctx context.Context, reader observe.Reader, key types.NamespacedName) (*deployments.Rollout, error) {
-	rs, err := reader.ReplicaSet(ctx, key)
+	rs, err := observe.Find[apps.ReplicaSet](ctx, reader, key)
 	if rs == nil || err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/internal/observe"
 )
 
 // validateStatus holds a status by which the Deployment controller says that a rollout is done while it is not. With surge pods, the
@@ -30,7 +31,7 @@ func (h Handlers) validateStatus(ctx context.Context, req admission.Request) (an
 	if !deployments.LooksComplete(deployment, deployment.Status) {
 		return allow(), nil
 	}
-	stored, err := h.Live.Deployment(ctx, key(req))
+	stored, err := observe.Find[apps.Deployment](ctx, h.Live, key(req))
 	if stored == nil || err != nil {
 		return allow(), err
 	}

@@ -123,7 +123,7 @@ func (s Sources) decideEdit(ctx context.Context, req admission.Request, now, bef
 		return editDecision{}, nil
 	}
 	kind := observe.Kinds[at]
-	mode, err := s.Live.Mode(ctx, kind, req.Namespace, now.Labels)
+	mode, err := kind.Mode(ctx, s.Live, req.Namespace, now.Labels)
 	if err != nil || !mode.Manages() {
 		return editDecision{mode: mode}, err
 	}
@@ -144,7 +144,7 @@ func (s Sources) aboutAutoscalers(
 		return ""
 	}
 	s.aside(ctx, req, "Autoscalers", func(ctx context.Context) (err error) {
-		about, err = s.Live.AboutAutoscalers(ctx, kind, key(req), decided.Change)
+		about, err = kind.AboutAutoscalers(ctx, s.Live, key(req), decided.Change)
 		return err
 	})
 	return about
@@ -155,7 +155,7 @@ func (s Sources) aboutDuration(
 	ctx context.Context, kind observe.Kind, req admission.Request, decided editDecision,
 ) (about string) {
 	s.aside(ctx, req, "Pods", func(ctx context.Context) (err error) {
-		about, err = s.Cached.AboutDuration(ctx, kind, key(req), decided.Preview)
+		about, err = kind.AboutDuration(ctx, s.Cached, key(req), decided.Preview)
 		return err
 	})
 	return about

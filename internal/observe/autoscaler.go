@@ -20,8 +20,8 @@ const mostScalers = 200
 
 // AboutAutoscalers returns one line about the first autoscaler that would count as load what the workload's containers
 // use to start, when this change restarts them. It returns "" if there is no such autoscaler.
-func (r Reader) AboutAutoscalers(ctx context.Context, kind Kind, key types.NamespacedName, change edit.Change) (string, error) {
-	if !kind.Scaled || !change.Restarts() {
+func (k Kind) AboutAutoscalers(ctx context.Context, r Reader, key types.NamespacedName, change edit.Change) (string, error) {
+	if !k.Scaled || !change.Restarts() {
 		return "", nil
 	}
 	var about string
@@ -31,7 +31,7 @@ func (r Reader) AboutAutoscalers(ctx context.Context, kind Kind, key types.Names
 		if !ok {
 			return fmt.Errorf("%T in a list of autoscalers", item)
 		}
-		about = steps.AboutAutoscaler(scaler, steps.ScaleTarget{Kind: kind.Workload.Name, Name: key.Name}, change)
+		about = steps.AboutAutoscaler(scaler, steps.ScaleTarget{Kind: k.Workload.Name, Name: key.Name}, change)
 		if left--; about != "" || left == 0 {
 			return errEnough
 		}

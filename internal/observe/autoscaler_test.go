@@ -65,7 +65,7 @@ func TestAutoscalersComeInPages(t *testing.T) {
 				},
 			}).Build()
 			web := types.NamespacedName{Namespace: "shop", Name: "web"}
-			about, err := Reader{Reader: paged}.AboutAutoscalers(t.Context(), test.kind, web, test.change)
+			about, err := test.kind.AboutAutoscalers(t.Context(), Reader{Reader: paged}, web, test.change)
 			finds := strings.HasPrefix(about, "HorizontalPodAutoscaler z scales by cpu")
 			if err != nil || finds != test.finds || pages != test.pages {
 				t.Errorf("got %q, %v, after %d pages; want a line: %t, after %d pages", about, err, pages, test.finds, test.pages)

@@ -16,7 +16,7 @@ import (
 // Rollout returns the Deployment with its ReplicaSets and pods, the nodes of these pods, and its pre-pull pods. It
 // returns nil if there is no such Deployment.
 func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*deployments.Rollout, error) {
-	deployment, err := r.Deployment(ctx, key)
+	deployment, err := Find[apps.Deployment](ctx, r, key)
 	if deployment == nil || err != nil {
 		return nil, err
 	}
@@ -36,27 +36,11 @@ func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*deploym
 // RolloutOfReplicaSet returns the rollout of the Deployment that controls the ReplicaSet, without nodes and pre-pull
 // pods. It returns nil if there is none.
 func (r Reader) RolloutOfReplicaSet(ctx context.Context, rs *apps.ReplicaSet) (*deployments.Rollout, error) {
-	deployment, err := r.DeploymentOf(ctx, rs)
+	deployment, err := as[*apps.Deployment](Deployments.Workload.controllerOf(ctx, r, rs))
 	if deployment == nil || err != nil {
 		return nil, err
 	}
 	return r.RolloutOf(ctx, deployment)
-}
-
-// Deployment returns one Deployment; nil if there is none.
-func (r Reader) Deployment(ctx context.Context, key types.NamespacedName) (*apps.Deployment, error) {
-	return find[apps.Deployment](ctx, r, key)
-}
-
-// ReplicaSet returns one ReplicaSet; nil if there is none.
-func (r Reader) ReplicaSet(ctx context.Context, key types.NamespacedName) (*apps.ReplicaSet, error) {
-	return find[apps.ReplicaSet](ctx, r, key)
-}
-
-// DeploymentOf returns the Deployment that controls the ReplicaSet. It returns nil if there is none with the UID in the
-// owner reference.
-func (r Reader) DeploymentOf(ctx context.Context, rs *apps.ReplicaSet) (*apps.Deployment, error) {
-	return as[*apps.Deployment](Deployments.Workload.controllerOf(ctx, r, rs))
 }
 
 // ReplicaSetOf returns the ReplicaSet that controls the pod. It returns nil if there is none with the UID in the owner
@@ -65,20 +49,10 @@ func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*apps.Replic
 	return as[*apps.ReplicaSet](replicaSets.controllerOf(ctx, r, pod))
 }
 
-// ReplicaSetMetadataOf is ReplicaSetOf for callers that need only the metadata.
-func (r Reader) ReplicaSetMetadataOf(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
-	return replicaSets.metadataOfController(ctx, r, pod)
-}
-
-// DeploymentMetadataOf is DeploymentOf for callers that need only the metadata, and may have only that of the ReplicaSet.
-func (r Reader) DeploymentMetadataOf(ctx context.Context, rs client.Object) (client.Object, error) {
-	return Deployments.Workload.metadataOfController(ctx, r, rs)
-}
-
 // RolloutOf returns the rollout of the given Deployment, without nodes and pre-pull pods. The Deployment need not be
 // stored yet.
 func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*deployments.Rollout, error) {
-	seen, err := r.snapshotOf(ctx, Deployments, deployment)
+	seen, err := Deployments.snapshotOf(ctx, r, deployment)
 	if err != nil {
 		return nil, err
 	}

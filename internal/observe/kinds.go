@@ -101,11 +101,11 @@ func (k Kind) Edited(ctx context.Context, r Reader, workload client.Object) (eng
 }
 
 // AboutDuration returns a line about how long the previewed update of a workload takes: see engine.Snapshot.AboutDuration.
-func (r Reader) AboutDuration(ctx context.Context, kind Kind, key types.NamespacedName, preview steps.Preview) (string, error) {
+func (k Kind) AboutDuration(ctx context.Context, r Reader, key types.NamespacedName, preview steps.Preview) (string, error) {
 	if !preview.InPlace() || !preview.Change.Restarts() {
 		return "", nil
 	}
-	stored, err := kind.Source(r.WithoutNodes())(ctx, key)
+	stored, err := k.Source(r.WithoutNodes())(ctx, key)
 	if stored == nil || err != nil {
 		return "", err
 	}
@@ -190,8 +190,9 @@ func (t Type) controllerOf(ctx context.Context, r Reader, of client.Object) (cli
 	return t.controllerInto(ctx, r, of, t.Object())
 }
 
-// metadataOfController is controllerOf for a caller that needs only the metadata. An API server then sends no more, in protobuf.
-func (t Type) metadataOfController(ctx context.Context, r Reader, of client.Object) (client.Object, error) {
+// MetadataOfController returns the metadata of an object's controller if that is of the type; nil if it is not, or if the controller is
+// gone. An API server sends no more, in protobuf.
+func (t Type) MetadataOfController(ctx context.Context, r Reader, of client.Object) (client.Object, error) {
 	if r.Stores.present() {
 		return t.controllerOf(ctx, r, of)
 	}

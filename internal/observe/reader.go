@@ -73,19 +73,18 @@ func (r Reader) WithoutNodes() Reader {
 
 // NamespaceMode returns the mode of workloads without labels in the namespace, of a kind that the namespace names.
 func (r Reader) NamespaceMode(ctx context.Context, namespace string) (inplace.Mode, error) {
-	return r.Mode(ctx, Kind{}, namespace, nil)
+	return Kind{}.Mode(ctx, r, namespace, nil)
 }
 
-// Mode returns the mode of a workload of that kind, with these labels, in the namespace.
-func (r Reader) Mode(ctx context.Context, kind Kind, namespace string, workloadLabels map[string]string) (inplace.Mode, error) {
-	mode, _, err := r.policy(ctx, kind, namespace, &metav1.ObjectMeta{Labels: workloadLabels})
+// Mode returns the mode of a workload of the kind, with these labels, in the namespace.
+func (k Kind) Mode(ctx context.Context, r Reader, namespace string, workloadLabels map[string]string) (inplace.Mode, error) {
+	mode, _, err := k.policy(ctx, r, namespace, &metav1.ObjectMeta{Labels: workloadLabels})
 	return mode, err
 }
 
-// policy returns the mode and the settings that result from the labels and annotations of the namespace and of a workload of that kind in
-// it.
-func (r Reader) policy(
-	ctx context.Context, kind Kind, namespace string, workload metav1.Object,
+// policy returns the mode and the settings that result from the labels and annotations of the namespace and of a workload in it.
+func (k Kind) policy(
+	ctx context.Context, r Reader, namespace string, workload metav1.Object,
 ) (inplace.Mode, inplace.Settings, error) {
 	if r.ExcludedNamespaces.Has(namespace) { // no need to read it
 		return inplace.ModeNone, inplace.Settings{}, nil
@@ -95,13 +94,13 @@ func (r Reader) policy(
 		return inplace.ModeNone, inplace.Settings{}, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
 	settings := inplace.SettingsOf(ns.Annotations, workload.GetAnnotations())
-	return r.ExcludedNamespaces.modeOf(kind, &ns, workload.GetLabels()),
+	return r.ExcludedNamespaces.modeOf(k, &ns, workload.GetLabels()),
 		settings.During(inplace.WindowOf(settings.InForce(workload)), time.Now()), nil
 }
 
 // snapshotOf returns a snapshot with what the labels, the annotations and the persisted fallback of a workload say, and nothing else yet.
-func (r Reader) snapshotOf(ctx context.Context, kind Kind, workload client.Object) (engine.Snapshot, error) {
-	mode, settings, err := r.policy(ctx, kind, workload.GetNamespace(), workload)
+func (k Kind) snapshotOf(ctx context.Context, r Reader, workload client.Object) (engine.Snapshot, error) {
+	mode, settings, err := k.policy(ctx, r, workload.GetNamespace(), workload)
 	if err != nil {
 		return engine.Snapshot{}, err
 	}
@@ -136,8 +135,8 @@ func as[P client.Object](found client.Object, err error) (P, error) {
 	return typed, err
 }
 
-// find returns one object, whole; nil if there is none.
-func find[T any, P object[T]](ctx context.Context, r Reader, key types.NamespacedName) (P, error) {
+// Find returns one object, whole; nil if there is none.
+func Find[T any, P object[T]](ctx context.Context, r Reader, key types.NamespacedName) (P, error) {
 	return as[P](r.find(ctx, key, P(new(T))))
 }
 

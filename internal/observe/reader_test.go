@@ -153,7 +153,7 @@ func TestAbsentIsNil(t *testing.T) {
 	if rollout, err := reader.Rollout(context.Background(), key); rollout != nil || err != nil {
 		t.Errorf("rollout %v, %v of a Deployment that is gone", rollout, err)
 	}
-	if _, err := reader.Mode(context.Background(), Deployments, "shop", nil); err == nil {
+	if _, err := Deployments.Mode(context.Background(), reader, "shop", nil); err == nil {
 		t.Error("no error for the mode in a namespace that is gone")
 	}
 }
@@ -161,7 +161,7 @@ func TestAbsentIsNil(t *testing.T) {
 func TestExcludedNamespace(t *testing.T) {
 	reader := Reader{Reader: builder(t, shop()...).Build(), ExcludedNamespaces: []string{"shop"}}
 	labels := map[string]string{inplace.LabelUpdate: string(inplace.ModeInPlaceOnly)}
-	if mode, err := reader.Mode(context.Background(), Deployments, "shop", labels); mode != inplace.ModeNone || err != nil {
+	if mode, err := Deployments.Mode(context.Background(), reader, "shop", labels); mode != inplace.ModeNone || err != nil {
 		t.Errorf("mode %q, %v", mode, err)
 	}
 }

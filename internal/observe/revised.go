@@ -71,7 +71,7 @@ func (k Kind) RolloutOf(ctx context.Context, r Reader, workload client.Object) (
 }
 
 func (k Kind) rolloutOf(ctx context.Context, r Reader, of selected) (*controllerrevisions.Rollout, error) {
-	seen, err := r.snapshotOf(ctx, k, of.Object)
+	seen, err := k.snapshotOf(ctx, r, of.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (d deletion) refresh(ctx context.Context, r Reader, name string) error {
 	if err != nil {
 		return err
 	}
-	node, err := find[corev1.Node](ctx, r, types.NamespacedName{Name: name})
+	node, err := Find[corev1.Node](ctx, r, types.NamespacedName{Name: name})
 	if err != nil {
 		return err
 	}

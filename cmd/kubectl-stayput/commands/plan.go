@@ -219,9 +219,9 @@ func preview(ctx context.Context, reader observe.Reader, kind observe.Kind, was,
 		return preview, err
 	}
 	preview = rollout.Preview(*was.PodTemplate())
-	if preview.Duration, err = reader.AboutDuration(ctx, kind, key, preview); utilerrors.FilterOut(err, apierrors.IsForbidden) != nil {
+	if preview.Duration, err = kind.AboutDuration(ctx, reader, key, preview); utilerrors.FilterOut(err, apierrors.IsForbidden) != nil {
 		return preview, err
 	}
-	preview.Autoscaler, err = reader.AboutAutoscalers(ctx, kind, key, preview.Change)
+	preview.Autoscaler, err = kind.AboutAutoscalers(ctx, reader, key, preview.Change)
 	return preview, utilerrors.FilterOut(err, apierrors.IsForbidden)
 }
