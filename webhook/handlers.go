@@ -21,7 +21,7 @@ type Handlers struct {
 	// Tracer may be nil.
 	Tracer *tracing.Tracer
 
-	lookups *rate.Limiter
+	managed managedNamespaces
 	// recounts limits how often pods are counted before one more is created.
 	recounts   *rate.Limiter
 	retries    *retries

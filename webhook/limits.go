@@ -26,14 +26,20 @@ func recounts() *rate.Limiter { return rate.NewLimiter(1, 5) }
 
 var errTooManyNamespaces = errors.New("too many lookups of namespaces that the cache does not know as labelled")
 
+// managedNamespaces knows in which namespaces Stayput manages workloads.
+type managedNamespaces struct {
+	Sources
+	lookups *rate.Limiter
+}
+
 // onlyManaged returns a handler that passes on only requests that API servers would send: for objects of these kinds, in a labelled
 // namespace. It allows any other request without a warning, and does not look at its objects.
-func (h Handlers) onlyManaged(handler handler, kinds ...string) handler {
+func (n managedNamespaces) onlyManaged(handler handler, kinds ...string) handler {
 	return func(ctx context.Context, req admission.Request) (answer, error) {
 		if !slices.Contains(kinds, req.Kind.Kind) {
 			return allow(), nil
 		}
-		if managed, err := h.manages(ctx, req.Namespace); err != nil || !managed {
+		if managed, err := n.manages(ctx, req.Namespace); err != nil || !managed {
 			return allow(), err
 		}
 		return handler(ctx, req)
@@ -43,16 +49,16 @@ func (h Handlers) onlyManaged(handler handler, kinds ...string) handler {
 // manages reports whether Stayput manages the namespace. It asks the cache, and then the API server a few times a second: users label a
 // namespace and edit at once. No lookup is spent on namespaces that are never managed: from there the check of an installation asks every
 // webhook at once.
-func (h Handlers) manages(ctx context.Context, namespace string) (bool, error) {
-	if h.Cached.ExcludedNamespaces.Has(namespace) {
+func (n managedNamespaces) manages(ctx context.Context, namespace string) (bool, error) {
+	if n.Cached.ExcludedNamespaces.Has(namespace) {
 		return false, nil
 	}
-	mode, err := h.Cached.NamespaceMode(ctx, namespace)
+	mode, err := n.Cached.NamespaceMode(ctx, namespace)
 	if apierrors.IsNotFound(err) || err == nil && !mode.Manages() {
-		if !h.lookups.Allow() {
+		if !n.lookups.Allow() {
 			return false, errTooManyNamespaces
 		}
-		mode, err = h.Live.NamespaceMode(ctx, namespace)
+		mode, err = n.Live.NamespaceMode(ctx, namespace)
 	}
 	return mode.Manages(), client.IgnoreNotFound(err)
 }

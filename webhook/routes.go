@@ -16,7 +16,7 @@ import (
 func Register(server ctrlwebhook.Server, h Handlers) {
 	h.holdStarts = holdStarts{cache.NewExpiring()}
 	h.throttled = throttledByUser()
-	h.lookups = lookups()
+	h.managed = managedNamespaces{h.Sources, lookups()}
 	h.recounts = recounts()
 	h.retries = newRetries()
 	for path, route := range h.routes() {
@@ -26,7 +26,7 @@ func Register(server ctrlwebhook.Server, h Handlers) {
 
 // handlerOf returns a handler that decides only the requests that the webhook is called for, and allows others.
 func (h Handlers) handlerOf(route route) handler {
-	decided := h.onlyManaged(route.handler, route.kinds...)
+	decided := h.managed.onlyManaged(route.handler, route.kinds...)
 	if route.strict {
 		return orDeny(decided)
 	}
