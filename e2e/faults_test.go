@@ -221,8 +221,11 @@ func (p *twins) replay(s *scenario, since time.Time) (result faultResult) {
 		if from = from.Add(passed); missing > 0 {
 			result.Outage += passed.Seconds()
 		}
-		missing = w.missing()
-		result.Missing = max(result.Missing, missing)
+		of := ""
+		if missing, of = w.missing(); missing > result.Missing {
+			result.Missing = missing
+			p.Logf("%s: %d missing of %s after %s", s.namespace, missing, of, e.at.Sub(since).Round(time.Second))
+		}
 		was := ended
 		if ended = complete(w) == nil; ended && !was {
 			result.Seconds = e.at.Sub(since).Seconds()
@@ -231,9 +234,8 @@ func (p *twins) replay(s *scenario, since time.Time) (result faultResult) {
 	return result
 }
 
-// missing returns the most pods of a workload that are not Ready, beyond what its strategy allows.
-func (w world) missing() int {
-	most := 0
+// missing returns the most pods of a workload that are not Ready, beyond what its strategy allows, and which workload that is.
+func (w world) missing() (most int, name string) {
 	for _, of := range w.workloads() {
 		wanted, mayBeMissing := 0, 0
 		switch object := of.Object.(type) {
@@ -249,9 +251,11 @@ func (w world) missing() int {
 				wanted--
 			}
 		}
-		most = max(most, wanted-mayBeMissing)
+		if wanted-mayBeMissing > most {
+			most, name = wanted-mayBeMissing, of.GetName()
+		}
 	}
-	return most
+	return most, name
 }
 
 func (p *twins) uids(s *scenario) map[types.UID]bool {
@@ -331,7 +335,7 @@ var faults = []fault{
 	{name: "both managers stop for a minute", happens: func(p *twins) { p.stalls(p.inPlace.managerProcesses(), time.Minute) }},
 	{name: "both managers are killed each 10 s for a minute", happens: func(p *twins) {
 		for range 6 {
-			for _, process := range p.inPlace.managerProcesses() {
+			for _, process := range p.inPlace.runningManagers() { // their kubelets may wait before they start one again
 				kill(p.inPlace, process)
 			}
 			lasts(10 * time.Second)

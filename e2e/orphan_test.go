@@ -123,8 +123,18 @@ func (s *scenario) noneStaysOutFor(most time.Duration, since time.Time) {
 	}
 }
 
-// managerProcesses returns the processes of all managers, so that a few signals are enough to kill them.
+// managerProcesses returns the processes of all managers, so that a few signals are enough to kill them. There is at least one.
 func (s *scenario) managerProcesses() []int {
+	s.Helper()
+	found := s.runningManagers()
+	if len(found) == 0 {
+		s.Fatal("no manager is on this machine")
+	}
+	return found
+}
+
+// runningManagers returns the processes of those managers that run now.
+func (s *scenario) runningManagers() []int {
 	s.Helper()
 	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
 	if err != nil {
@@ -135,9 +145,6 @@ func (s *scenario) managerProcesses() []int {
 		if process := managerProcess(s, &pods.Items[i]); process != 0 {
 			found = append(found, process)
 		}
-	}
-	if len(found) == 0 {
-		s.Fatal("no manager is on this machine")
 	}
 	return found
 }
