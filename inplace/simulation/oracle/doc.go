@@ -7,5 +7,5 @@
 // server. The world decides when it goes on; in odd seeds, others act between two requests of a sync. The API server is an
 // http.RoundTripper, so requests are those of client-go, and what Stayput's webhooks decide is the answer.
 //
-// A seed replays exactly, apart from those of DaemonSets: their controller goes through nodes in the random order of a Go map.
+// A seed replays exactly: controllers go through Go's maps, and `make oracle` takes chance out of these.
 package simulation
