@@ -37,7 +37,7 @@ func (w *world) refuses(step steps.Step) bool {
 		if s.Resizes {
 			return s.Pod.Labels[inplace.LabelTemplateHash] == "" || !hasAgain(s)
 		}
-		return slices.ContainsFunc(s.Operations[1:], func(o jsonpatch.Operation) bool { return !removesSurge(s.Pod, o) })
+		return slices.ContainsFunc(s.Operations[1:], func(o jsonpatch.Operation) bool { return !allows(s.Pod, o) })
 	case steps.CreateReplicaSet, steps.CreatePrePullPod, steps.PatchStatus:
 		return true
 	}
@@ -59,19 +59,24 @@ func hasAgain(resize steps.PatchPod) bool {
 	return true
 }
 
-// removesSurge reports whether the policy allows the operation: it removes a mark of Stayput from a pod, or sets an image that the mark
-// says the pod had.
-func removesSurge(pod *corev1.Pod, o jsonpatch.Operation) bool {
+// allows reports whether the policy allows the operation: it removes a mark of Stayput from a pod, or gives a partially patched pod an image,
+// a label or an annotation again that the mark says the pod had.
+func allows(pod *corev1.Pod, o jsonpatch.Operation) bool {
+	hash, move := pod.Labels[inplace.LabelTemplateHash], readiness.MoveOf(pod)
+	partial := hash != "" && move.Hash != hash
 	for list, containers := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
 		for i, container := range containers {
 			if o.Path == fmt.Sprintf("/spec/%s/%d/image", list, i) {
-				hash, move := pod.Labels[inplace.LabelTemplateHash], readiness.MoveOf(pod)
-				return hash != "" && move.Hash != hash && move.Back[container.Name] == o.Value
+				return partial && move.Back[container.Name] == o.Value
 			}
 		}
 	}
-	mark, is := strings.CutPrefix(o.Path, "/metadata/annotations/")
-	mark = strings.ReplaceAll(mark, "~1", "/")
-	return is && (mark == corev1.PodDeletionCost || o.Operation == "remove" &&
-		slices.Contains([]string{inplace.AnnotationMove, inplace.AnnotationSurgePod, inplace.AnnotationRestarts}, mark))
+	list, key, _ := strings.Cut(strings.TrimPrefix(o.Path, "/metadata/"), "/")
+	key = strings.ReplaceAll(key, "~1", "/")
+	early := map[string][]string{"labels": move.Read.Labels, "annotations": move.Read.Annotations}[list]
+	if partial && slices.Contains(early, key) {
+		return true
+	}
+	return list == "annotations" && (key == corev1.PodDeletionCost || o.Operation == "remove" &&
+		slices.Contains([]string{inplace.AnnotationMove, inplace.AnnotationSurgePod, inplace.AnnotationRestarts}, key))
 }
