@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -8,9 +9,11 @@ import (
 	"github.com/stayput/stayput/controller/internal/fixture"
 	"github.com/stayput/stayput/controller/report"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -134,6 +137,38 @@ func TestReconcileFallsBackForWhatIsRefused(t *testing.T) {
 		t.Error("the update did not fall back")
 	}
 	fixture.WantTold(t, c.Recorder, "policy no-marks")
+}
+
+// TestFallsBackFromWhatWasJustWritten: pods restart while they serve, and the API server refuses the second of two patches. The fallback knows
+// of the first one, although no cache has it yet, and gives that pod its image again.
+func TestFallsBackFromWhatWasJustWritten(t *testing.T) {
+	c := newCluster(t)
+	deployment := c.Snapshot().Read.Deployment
+	deployment.Annotations = map[string]string{inplace.AnnotationAuxiliary: "app"}
+	deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(2))
+	c.do(c.Update(t.Context(), deployment))
+	first, refused := "", 0
+	c.Refuse = func(object client.Object, patch string) error {
+		if _, is := object.(*corev1.Pod); !is || !strings.Contains(patch, "/spec/") {
+			return nil
+		}
+		if first = cmp.Or(first, object.GetName()); object.GetName() != first {
+			refused++
+			return apierrors.NewForbidden(corev1.Resource("pods"), object.GetName(), fixture.ErrText("policy one-only"))
+		}
+		return nil
+	}
+	r := c.reconciler(nil)
+	c.start(r)
+	c.reconcileTimes(r, 4)
+	if refused == 0 || !c.fellBack(deployment.UID) {
+		t.Fatalf("%d patches were refused; fell back: %t", refused, c.fellBack(deployment.UID))
+	}
+	for _, pod := range c.Snapshot().Read.Seen.Pods {
+		if image := pod.Spec.Containers[0].Image; image != "app:1" {
+			t.Errorf("%s of ReplicaSet web-old has image %s", pod.Name, image)
+		}
+	}
 }
 
 // TestReconcilePersistsAFallbackThatIsRefused has a policy that refuses all writes to ReplicaSets. No

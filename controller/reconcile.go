@@ -12,6 +12,7 @@ import (
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/controller/write"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -131,7 +132,7 @@ func (r *Reconciler) execute(
 	ctx context.Context, workload types.NamespacedName, rollout engine.Rollout, plan steps.Plan,
 ) (reconcile.Result, error) {
 	if !plan.Confirmed() {
-		return r.finish(ctx, workload, rollout, plan, r.carryOut(ctx, workload, plan.Steps))
+		return r.finish(ctx, workload, rollout, plan, r.carryOut(ctx, workload, rollout, plan.Steps))
 	}
 	if err := r.hold.Registered(ctx); err != nil {
 		return reconcile.Result{}, err
@@ -149,7 +150,7 @@ func (r *Reconciler) execute(
 	}
 	defer end()
 	steps, settle, reserved := r.broker.Reserve(term, rollout, steps)
-	done := r.carryOut(term, workload, steps)
+	done := r.carryOut(term, workload, rollout, steps)
 	settle(done)
 	plan.Overtaken = !reserved
 	done.Outdated = done.Outdated || !confirmed || !reserved
@@ -166,7 +167,7 @@ func (r *Reconciler) fallBack(
 	ctx context.Context, workload types.NamespacedName, rollout engine.Rollout, why inplace.Reason,
 ) (reconcile.Result, error) {
 	fallback := rollout.FallBack(why)
-	done := r.carryOut(ctx, workload, fallback.Steps)
+	done := r.carryOut(ctx, workload, rollout, fallback.Steps)
 	if !fallback.Decision.Held {
 		return r.finish(ctx, workload, rollout, fallback, done)
 	}
@@ -176,13 +177,19 @@ func (r *Reconciler) fallBack(
 	return reconcile.Result{RequeueAfter: inplace.Sooner(retryLast, fallback.After)}, nil // the hold must be renewed meanwhile
 }
 
-// carryOut makes the steps, and remembers the versions that it has written.
-func (r *Reconciler) carryOut(ctx context.Context, workload types.NamespacedName, todo []steps.Step) write.Outcome {
+// carryOut makes the steps, and remembers the versions that it has written. If the update falls back because of a step, the rollout has what
+// was written before.
+func (r *Reconciler) carryOut(
+	ctx context.Context, workload types.NamespacedName, rollout engine.Rollout, todo []steps.Step,
+) write.Outcome {
 	done := r.writer.CarryOut(ctx, todo)
 	remembered := r.memories.recall(workload)
 	for _, made := range done.Writes {
 		remembered.Versions.Remember(made.After)
 		remembered.Made(made.Step, time.Now())
+		if pod, is := made.After.(*corev1.Pod); is {
+			rollout.Snapshot().Wrote(pod)
+		}
 	}
 	return done
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,14 @@ type Snapshot struct {
 	// Share is what limits on how many pods of all workloads restart at a time leave for this one; nil if there are none. Only a caller that
 	// carries out steps knows it.
 	Share *concurrency.Share
+}
+
+// Wrote takes over what the API server returned for the caller's own write to a pod, so that the next plan from the same snapshot knows of it.
+func (s *Snapshot) Wrote(pod *corev1.Pod) {
+	if at := slices.IndexFunc(s.Pods, func(seen *corev1.Pod) bool { return seen.UID == pod.UID }); at >= 0 {
+		s.Pods = slices.Clone(s.Pods) // the list may be another's
+		s.Pods[at] = pod
+	}
 }
 
 // Unmanaged returns why Stayput leaves the workload alone, whatever the update is; nil if it does not.

@@ -62,7 +62,7 @@ func (s *stayput) daemonPlan() steps.Plan {
 	r.Seen.TakenOut, r.Seen.Endpoints = s.remembered.TakenOut, s.endpoints()
 	r.Seen.Disruption = s.disruption(s.budgets.list())
 	plan := r.Plan()
-	if s.plannedOn = r; !plan.Decision.Held {
+	if s.plannedOn = &r; !plan.Decision.Held {
 		s.plannedOn = nil
 	}
 	current := s.daemonSet()

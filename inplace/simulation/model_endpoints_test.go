@@ -94,7 +94,8 @@ func (s *stayput) confirmed(planned []steps.Step) []steps.Step {
 		if !ok {
 			return false
 		}
-		s.rules.last[patch.Pod.Name] = cached[patch.Pod.UID].LastOf != "" || current[patch.Pod.UID].LastOf != "" ||
+		goesOn := s.rules.last[patch.Pod.Name] && readiness.MoveOf(patch.Pod).PartiallyPatched() // or back, while it serves
+		s.rules.last[patch.Pod.Name] = goesOn || cached[patch.Pod.UID].LastOf != "" || current[patch.Pod.UID].LastOf != "" ||
 			othersLeave(planned, s.pods.list(), patch.Pod)
 		if !patch.Drained || s.settings.Drain == 0 {
 			return false

@@ -56,6 +56,7 @@ type stayput struct {
 	// plannedOn is the rollout for which the steps in the queue were planned.
 	plannedOn interface {
 		FallBack(why inplace.Reason) steps.Plan
+		Snapshot() *engine.Snapshot
 	}
 	failed bool
 	// budgets has PodDisruptionBudgets, taken the pods that were taken out of service since the last plan.
@@ -210,6 +211,20 @@ func (s *stayput) rememberWrite(step steps.Step) {
 	default:
 		s.wrote[2] = len(s.world.pods.log)
 	}
+	if pod := s.world.pods.objects[podOf(step)]; pod != nil && s.plannedOn != nil {
+		s.plannedOn.Snapshot().Wrote(pod)
+	}
+}
+
+// podOf returns the pod that the step writes to; empty if it writes to none.
+func podOf(step steps.Step) string {
+	switch s := step.(type) {
+	case steps.PatchPod:
+		return s.Pod.Name
+	case steps.SetReady:
+		return s.Pod.Name
+	}
+	return ""
 }
 
 // invariants checks every write.
