@@ -77,14 +77,15 @@ func (r PartitionBudget) Unresized(why *inplace.Reason) string {
 }
 
 // holds reports whether the partition may keep the pod: it has an old revision, and no part of its move has been made. An obstacle also
-// keeps a pod that was patched for another revision than that of the update, also if an undo has made its own the update revision.
+// keeps a pod that was patched for another revision than that of the update, also if an undo has made its own the update revision. Where no
+// new pod is admitted, it keeps every pod: which images the pod would get is not known.
 func (r *PartitionBudget) holds(s *State) bool {
 	switch {
 	case s.Surge || s.Updated && !s.PartiallyPatched():
 		return false
 	case r.partition.Obstacle.Any():
 		toAnother := len(s.Move.Back) > 0 && s.Move.Hash != s.UpdateHash
-		return !s.PartiallyPatched() || toAnother
+		return !s.PartiallyPatched() || toAnother || r.partition.Obstacle.Reason.Code == inplace.CodeNotAdmitted
 	default:
 		return s.Current && !s.PartiallyPatched()
 	}

@@ -11,14 +11,12 @@ import (
 )
 
 // TestAnObstacleKeepsPods: a pod goes on if it is on its way to the update revision "b", and stays if it is on its way to another one,
-// because the user has edited the template again.
+// because the user has edited the template again. Where no new pod is admitted, it stays in both cases.
 func TestAnObstacleKeepsPods(t *testing.T) {
-	refused := inplace.Partition{Obstacle: inplace.Obstacle{
-		Reason: inplace.Reason{Code: inplace.CodeNotAdmitted}, OnlyInPlace: true, Stalls: true}}
 	for name, test := range map[string]struct {
 		move    readiness.Move
 		updated bool
-		keeps   bool
+		keeps   bool // by an obstacle other than that no new pod is admitted
 	}{
 		"not begun":                      {keeps: true},
 		"updated":                        {updated: true},
@@ -29,10 +27,14 @@ func TestAnObstacleKeepsPods(t *testing.T) {
 	} {
 		marked := podstate.MarkedPod{Pod: &corev1.Pod{}, Move: test.move,
 			PodRevision: podstate.PodRevision{UpdateHash: "b", Updated: test.updated}}
-		pod := &podstate.State{Work: podstate.Work{MarkedPod: marked}}
-		podstate.PartitionBudgetOf(refused, 1, []*podstate.State{pod})
-		if pod.AtPartition != test.keeps {
-			t.Errorf("%s: the obstacle keeps the pod: %t", name, pod.AtPartition)
+		for code, keeps := range map[string]bool{
+			inplace.CodeNotResized: test.keeps, inplace.CodeNotAdmitted: test.keeps || marked.PartiallyPatched()} {
+			pod := &podstate.State{Work: podstate.Work{MarkedPod: marked}}
+			obstacle := inplace.Obstacle{Reason: inplace.Reason{Code: code}, OnlyInPlace: true, Stalls: true}
+			podstate.PartitionBudgetOf(inplace.Partition{Obstacle: obstacle}, 1, []*podstate.State{pod})
+			if pod.AtPartition != keeps {
+				t.Errorf("%s: obstacle %s keeps the pod: %t", name, code, pod.AtPartition)
+			}
 		}
 	}
 }
