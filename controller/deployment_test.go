@@ -139,8 +139,8 @@ func TestReconcileFallsBackForWhatIsRefused(t *testing.T) {
 	fixture.WantTold(t, c.Recorder, "policy no-marks")
 }
 
-// TestFallsBackFromWhatWasJustWritten: pods restart while they serve, and the API server refuses the second of two patches. The fallback knows
-// of the first one, although no cache has it yet, and gives that pod its image again.
+// TestFallsBackFromWhatWasJustWritten: pods restart while they serve, and the API server refuses the second of two patches. The fallback
+// knows of the first one, although no cache has it yet, and gives that pod its image again.
 func TestFallsBackFromWhatWasJustWritten(t *testing.T) {
 	c := newCluster(t)
 	deployment := c.Snapshot().Read.Deployment

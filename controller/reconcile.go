@@ -177,8 +177,8 @@ func (r *Reconciler) fallBack(
 	return reconcile.Result{RequeueAfter: inplace.Sooner(retryLast, fallback.After)}, nil // the hold must be renewed meanwhile
 }
 
-// carryOut makes the steps, and remembers the versions that it has written. If the update falls back because of a step, the rollout has what
-// was written before.
+// carryOut makes the steps, and remembers the versions that it has written. If the update falls back because of a step, the rollout has
+// what was written before.
 func (r *Reconciler) carryOut(
 	ctx context.Context, workload types.NamespacedName, rollout engine.Rollout, todo []steps.Step,
 ) write.Outcome {

@@ -221,8 +221,8 @@ func (p *twins) replay(s *scenario, since time.Time) (result faultResult) {
 		if from = from.Add(passed); missing > 0 {
 			result.Outage += passed.Seconds()
 		}
-		of := ""
-		if missing, of = w.missing(); missing > result.Missing {
+		most, of := w.missing()
+		if missing = most; missing > result.Missing {
 			result.Missing = missing
 			p.Logf("%s: %d missing of %s after %s", s.namespace, missing, of, e.at.Sub(since).Round(time.Second))
 		}

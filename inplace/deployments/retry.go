@@ -11,7 +11,8 @@ import (
 // pkg/controller/deployment/deployment_controller.go): first after 5 ms, and then 14 times more, each time after twice the last delay.
 
 // EventToCome reports whether the Deployment controller will hear of the ReplicaSet, even if all managers are killed now: its status is
-// about to change, because its controller has not written one for its last generation, or because a pod is not available yet. Only what the API server says now counts. An event that the cache has not seen may have passed.
+// about to change, because its controller has not written one for its last generation, or because a pod is not available yet. Only what the
+// API server says now counts. An event that the cache has not seen may have passed.
 func EventToCome(rs *apps.ReplicaSet) bool {
 	return rs.Status.ObservedGeneration < rs.Generation || rs.Status.AvailableReplicas < rs.Status.Replicas
 }

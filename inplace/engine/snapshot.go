@@ -57,7 +57,8 @@ type Snapshot struct {
 	Share *concurrency.Share
 }
 
-// Wrote takes over what the API server returned for the caller's own write to a pod, so that the next plan from the same snapshot knows of it.
+// Wrote takes over what the API server returned for the caller's own write to a pod, so that the next plan from the same snapshot knows
+// of it.
 func (s *Snapshot) Wrote(pod *corev1.Pod) {
 	if at := slices.IndexFunc(s.Pods, func(seen *corev1.Pod) bool { return seen.UID == pod.UID }); at >= 0 {
 		s.Pods = slices.Clone(s.Pods) // the list may be another's

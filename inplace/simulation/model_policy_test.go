@@ -59,8 +59,8 @@ func hasAgain(resize steps.PatchPod) bool {
 	return true
 }
 
-// allows reports whether the policy allows the operation: it removes a mark of Stayput from a pod, or gives a partially patched pod an image,
-// a label or an annotation again that the mark says the pod had.
+// allows reports whether the policy allows the operation: it removes a mark of Stayput from a pod, or gives a partially patched pod an
+// image, a label or an annotation again that the mark says the pod had.
 func allows(pod *corev1.Pod, o jsonpatch.Operation) bool {
 	hash, move := pod.Labels[inplace.LabelTemplateHash], readiness.MoveOf(pod)
 	partial := hash != "" && move.Hash != hash
