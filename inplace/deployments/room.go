@@ -61,7 +61,7 @@ func surgeOf(r Rollout, newRS *apps.ReplicaSet, whyAlone string) surge {
 
 // withRoom adds whether there is room for surge pods.
 func (s surge) withRoom(r Rollout, sets Sets) surge {
-	s.whyNone = whyNoSurgePod(sets, r.OldestFirst())
+	s.whyNone = whyNoSurgePod(r, sets)
 	switch {
 	case !s.used || !sets.anyPod((*Pod).ToRestart) || apps.ExplicitZero(r.Deployment):
 	case Overdue(r.Deployment):
@@ -95,8 +95,8 @@ func unplaceable(newRS *Set, now time.Time) (bool, time.Duration) {
 }
 
 // whyNoSurgePod returns why there can be no surge pod; empty if there can be one. A surge pod that has a node but does not work is
-// another matter: the new version may be broken. The Deployment's ReplicaSets are all, oldest first.
-func whyNoSurgePod(sets Sets, all []*apps.ReplicaSet) string {
+// another matter: the new version may be broken.
+func whyNoSurgePod(r Rollout, sets Sets) string {
 	newRS := sets.New
 	if newRS == nil || newRS.Surge == 0 {
 		return ""
@@ -111,7 +111,7 @@ func whyNoSurgePod(sets Sets, all []*apps.ReplicaSet) string {
 	if absent < newRS.Surge {
 		return ""
 	}
-	if failure := (StatusFormula{Sets: all, New: newRS.Rs}).ReplicaFailure(); failure != nil {
+	if failure := (StatusFormula{Sets: r.OldestFirst(), New: newRS.Rs}).ReplicaFailure(); failure != nil {
 		why = cmp.Or(why, failure.Message)
 	}
 	return strings.TrimSuffix("no room for surge pods: "+why, ": ")
