@@ -183,14 +183,15 @@ func (r *Reconciler) carryOut(
 	ctx context.Context, workload types.NamespacedName, rollout engine.Rollout, todo []steps.Step,
 ) write.Outcome {
 	done := r.writer.CarryOut(ctx, todo)
-	remembered := r.memories.recall(workload)
+	remembered, pods := r.memories.recall(workload), map[types.UID]*corev1.Pod{}
 	for _, made := range done.Writes {
 		remembered.Versions.Remember(made.After)
 		remembered.Made(made.Step, time.Now())
 		if pod, is := made.After.(*corev1.Pod); is {
-			rollout.Snapshot().Wrote(pod)
+			pods[pod.UID] = pod
 		}
 	}
+	rollout.Snapshot().Wrote(pods)
 	return done
 }
 

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -57,12 +59,12 @@ type Snapshot struct {
 	Share *concurrency.Share
 }
 
-// Wrote takes over what the API server returned for the caller's own write to a pod, so that the next plan from the same snapshot knows
-// of it.
-func (s *Snapshot) Wrote(pod *corev1.Pod) {
-	if at := slices.IndexFunc(s.Pods, func(seen *corev1.Pod) bool { return seen.UID == pod.UID }); at >= 0 {
-		s.Pods = slices.Clone(s.Pods) // the list may be another's
-		s.Pods[at] = pod
+// Wrote takes over what the API server returned for the caller's own writes to pods, by UID, so that the next plan from the same snapshot
+// knows of them.
+func (s *Snapshot) Wrote(pods map[types.UID]*corev1.Pod) {
+	s.Pods = slices.Clone(s.Pods) // the list may be another's
+	for i, seen := range s.Pods {
+		s.Pods[i] = cmp.Or(pods[seen.UID], seen)
 	}
 }
 

@@ -212,7 +212,7 @@ func (s *stayput) rememberWrite(step steps.Step) {
 		s.wrote[2] = len(s.world.pods.log)
 	}
 	if pod := s.world.pods.objects[podOf(step)]; pod != nil && s.plannedOn != nil {
-		s.plannedOn.Snapshot().Wrote(pod)
+		s.plannedOn.Snapshot().Wrote(map[types.UID]*corev1.Pod{pod.UID: pod})
 	}
 }
 
