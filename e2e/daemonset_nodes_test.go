@@ -23,7 +23,7 @@ func kubeletStopped(t *testing.T) {
 	t.Cleanup(s.nativeDeletesAreTrue)
 	down := s.spareNode()
 	s.submitDaemonSet(agent())
-	s.submitPolicies(3, ofTemplate(oneOnEachNode))
+	s.submitPolicies(3, ofTemplate(asManyOnEachNode))
 	s.create(web(1, named("clock"), onNode(s.otherNode(down))))
 	s.each(s.completes)
 	before := s.podsOfEach()

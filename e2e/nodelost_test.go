@@ -11,22 +11,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// nodeLost checks that a pod on an unreachable node is replaced, as natively, because no kubelet would apply a patch of it. The other pods
-// stay.
+// nodeLost checks that the pods on an unreachable node are replaced, as natively, because no kubelet would apply a patch of them: two,
+// although only one may be unavailable. The other pods stay.
 func nodeLost(t *testing.T) {
 	long(t)
 	s := newScenario(t, labelled)
 	lost := s.spareNode()
-	s.create(web(3, oneOnEachNode, rolling("1", "0")))
+	s.create(web(6, asManyOnEachNode, rolling("1", "0")))
 	before := s.pods("web")
 	s.stopKubelet(lost)
-	s.counts("the node controller to say that the pod is not Ready", 3, 2)
-	s.begin("a pod is lost", Rules{Created: exactly(1), Deleted: exactly(1)})
+	s.counts("the node controller to say that the pods are not Ready", 6, 4)
+	s.begin("two pods are lost", Rules{Created: exactly(2), Deleted: exactly(2), Outage: true})
 	s.setImage("web", "app=v2")
-	s.counts("the first pod to be updated", 1, 3)
-	s.counts("the update to end without the node", 3, 3)
+	s.counts("the update to end without the node", 6, 6)
 	startKubelet(t, lost)
-	s.completes("web") // this also needs the deletion of the pod on the unreachable node
+	s.completes("web") // this also needs the deletion of the pods on the unreachable node
 	s.runs("web", "v2")
 	for uid, pod := range s.pods("web") {
 		if was := before[uid]; was != nil {
@@ -46,8 +45,8 @@ func (s *scenario) counts(what string, updated, available int32) {
 	}))
 }
 
-// oneOnEachNode spreads pods over the nodes that take them.
-func oneOnEachNode(d *appsv1.Deployment) {
+// asManyOnEachNode spreads pods over the nodes that take them.
+func asManyOnEachNode(d *appsv1.Deployment) {
 	honor := corev1.NodeInclusionPolicyHonor
 	d.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, NodeTaintsPolicy: &honor,

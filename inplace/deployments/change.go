@@ -82,7 +82,7 @@ func (c *changer) create() {
 
 // prepare corrects the number of replicas before pods move: the Deployment may have been scaled.
 func (c *changer) prepare() {
-	plan := c.update.Plan
+	plan, replacements := c.update.Plan, c.replacements()
 	switch over, wait := c.bypass.over(); {
 	case !over:
 		c.awaitEndOfBypass(wait)
@@ -93,9 +93,9 @@ func (c *changer) prepare() {
 		plan.Phase(steps.PhaseWaiting, "the Deployment controller has not created the new ReplicaSet")
 	case !c.sets.AllObserved():
 		plan.Phase(steps.PhaseWaiting, "the ReplicaSet controller has not caught up")
-	case len(c.withPodsToReplace()) > 0:
+	case len(replacements) > 0:
 		plan.Phase(steps.PhaseScaling, "replace pods on unreachable nodes")
-		c.replaceUnreachable()
+		c.ledger = replacements
 	case !c.paused() && c.sets.Unfinished():
 		c.marks.Begin(c.sets, c.Seen.Now)
 	}
@@ -106,32 +106,29 @@ func (c *changer) awaitEndOfBypass(wait time.Duration) {
 	c.update.Plan.Phase(steps.PhaseWaiting, whyBypassed)
 }
 
-// withPodsToReplace returns the ReplicaSets whose pods on unreachable nodes are to be replaced. If there are more such pods than may be
-// unavailable, the cause is an outage rather than a lost node, and new pods do not help. If other pods are not Ready, it is not
-// predictable which of them the controller would delete. And a pod on an unreachable node may still run: with strategy Recreate no other
-// pod may run at the same time.
-func (c *changer) withPodsToReplace() []*Set {
-	var sets []*Set
-	all := 0
-	for _, s := range c.sets.All {
-		unreachable := s.ToReplace()
-		if all += unreachable; unreachable > 0 && unreachable == s.Unready() {
-			sets = append(sets, s)
-		}
-	}
-	if c.paused() || !c.Deployment.Rolls() || all > max(1, int(c.Deployment.MaxUnavailable())) {
+// replacements lower the replicas of ReplicaSets, so that their controllers delete the pods on unreachable nodes, which are not Ready, before
+// others. Replacements are created as after any scaling. As natively (reconcileOldReplicaSets in pkg/controller/deployment/rolling.go),
+// more pods are replaced when the new ones are available: in an outage of all nodes most pods stay.
+//
+// If other pods are not Ready, it is not predictable which of them the controller would delete. And a pod on an unreachable node may still
+// run: with strategy Recreate no other pod may run at the same time.
+func (c *changer) replacements() Ledger {
+	if c.paused() || !c.Deployment.Rolls() {
 		return nil
 	}
-	return sets
-}
-
-// replaceUnreachable lowers the replicas of those ReplicaSets, so that their controllers delete the pods on unreachable nodes, which are
-// not Ready, before others; the native controller would do the same (cleanupUnhealthyReplicas in pkg/controller/deployment/rolling.go).
-// Replacements are created as after any scaling.
-func (c *changer) replaceUnreachable() {
-	for _, s := range c.withPodsToReplace() {
-		c.ledger.Post(s.Rs.Name, -min(s.ToReplace(), s.Size()), CauseReplaced)
+	var ledger Ledger
+	left := max(1, int(c.Deployment.MaxUnavailable()+c.Deployment.MaxSurge()))
+	if newRS := c.sets.New; newRS != nil {
+		left -= newRS.Size() - newRS.Available()
 	}
+	for _, s := range c.sets.All {
+		unreachable := s.ToReplace()
+		if replaced := min(left, unreachable, s.Size()); replaced > 0 && unreachable == s.Unready() {
+			ledger.Post(s.Rs.Name, -replaced, CauseReplaced)
+			left -= replaced
+		}
+	}
+	return ledger
 }
 
 // movePods moves the pods that are to leave their ReplicaSets, and corrects replicas so that every pod is counted where it is. Once the
@@ -155,7 +152,7 @@ func (c *changer) movePods() {
 	case c.sets.Excess() < 0:
 		plan.Phase(steps.PhaseScaling, "add pods")
 		c.ledger = append(c.ledger, c.sets.Scale(c.budget().Available)...)
-	case len(c.withPodsToReplace()) > 0:
+	case len(c.replacements()) > 0:
 		plan.Phase(steps.PhaseScaling, "stop holding deletions, so that pods on unreachable nodes can be replaced")
 		c.marks.LetDelete()
 	default:

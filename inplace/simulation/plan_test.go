@@ -340,7 +340,9 @@ func TestNodeUnreachableMidUpdate(t *testing.T) {
 	s.intact(slices.DeleteFunc(before, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "n4" }))
 }
 
-func TestUnreachablePodsThatAreNotGivenUp(t *testing.T) {
+// TestUnreachablePodsThatAreReplaced: all of them, if other nodes have room. In an outage no more are deleted than natively: maxSurge and
+// maxUnavailable together. With strategy Recreate none is, because it may still run.
+func TestUnreachablePodsThatAreReplaced(t *testing.T) {
 	recreate := func(d *apps.Deployment) {
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
@@ -348,23 +350,31 @@ func TestUnreachablePodsThatAreNotGivenUp(t *testing.T) {
 		replicas int32
 		change   func(*apps.Deployment)
 		down     []string
+		room     int
+		deleted  int
 	}{
-		"outage":   {4, nil, []string{"n2", "n3"}},
-		"Recreate": {1, recreate, []string{"n1"}},
+		"three nodes of four": {4, nil, []string{"n2", "n3", "n4"}, plenty, 3},
+		"outage":              {8, nil, []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"}, 8, 4},
+		"Recreate":            {1, recreate, []string{"n1"}, plenty, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newLockstep(t, test.replicas, test.change)
 			s.pulls(4)
 			before := sorted(s.pods.objects)
+			s.room = test.room
 			for _, node := range test.down {
 				s.goesDown(node)
 			}
 			s.edit("sets the image", fixture.App{Image: "v2"})
 			s.rest()
+			deleted := 0
 			for _, pod := range before {
-				if s.pods.objects[pod.Name].DeletionTimestamp != nil {
-					t.Errorf("pod %s was deleted", pod.Name)
+				if now := s.pods.objects[pod.Name]; now == nil || now.DeletionTimestamp != nil {
+					deleted++
 				}
+			}
+			if deleted != test.deleted {
+				t.Errorf("%d pods were deleted, not %d", deleted, test.deleted)
 			}
 		})
 	}
