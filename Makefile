@@ -55,14 +55,14 @@ fuzz: ## fuzz handlers and comparison, 10,000 inputs each, or as long as FUZZTIM
 	  (set -x; go test $${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 2); \
 	done
 
-# gremlins copies the folder in which it runs, so it gets one without what is built. It takes the conditions of a switch for code that no test
-# covers (go test -cover does so, too).
+# gremlins copies the folder in which it runs, so it gets one without what is built.
 MUTATED ?= inplace/disruption inplace/concurrency inplace/readiness
 
 .PHONY: mutation
 mutation: ## change one operator after another in MUTATED, packages, and list the changes that no test of the package notices
 	go -C .ci/mutation build -o $(BIN)/gremlins github.com/go-gremlins/gremlins/cmd/gremlins
 	copy=$$(mktemp -d); trap "rm -r $$copy" EXIT; git ls-files -z | xargs -0 cp --parents -t $$copy; cd $$copy; \
+	export GO=$$(command -v go) PATH=$(CURDIR)/.ci/mutation/bin:$$PATH; \
 	for package in $(MUTATED); do $(BIN)/gremlins unleash ./$$package --invert-logical --workers 1 --timeout-coefficient 20 -S lt; done
 
 # The Go modules that verify-go checks. The go.mod files of Kubernetes releases other than the default are tidied by hand.

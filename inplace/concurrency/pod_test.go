@@ -60,20 +60,21 @@ func TestCounts(t *testing.T) {
 		// may is whether the pod can count at some moment, counts whether it does.
 		may, counts, needs bool
 	}{
-		"serves":                         {running(), false, false, true},
-		"not Ready for its own reasons":  {running(unready), false, false, false},
-		"out of service":                 {running(out(0)), true, true, false},
-		"out of service long ago":        {running(out(old)), true, false, false},
-		"patched, its container runs on": {running(patched("new", 0)), true, true, false},
-		"restarted, not Ready":           {running(patched("old", 0), unready), true, true, false},
-		"restarted, Ready":               {running(patched("old", 0)), false, false, true},
-		"does not come back":             {running(patched("old", old), unready), true, false, false},
-		"stops for years":                {running(out(Patience+30*time.Minute), stopping(1e9)), true, true, false},
-		"stops for years, out for hours": {running(out(2*time.Hour), stopping(1e9)), true, false, false},
-		"never stops":                    {running(out(0), stopping(1e10)), true, true, false},
-		"surge pod":                      {running(out(0), surge), false, false, false},
-		"surge pod that serves":          {running(surge), false, false, false},
-		"being deleted":                  {running(out(0), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), false, false, false},
+		"serves":                          {running(), false, false, true},
+		"not Ready for its own reasons":   {running(unready), false, false, false},
+		"out of service":                  {running(out(0)), true, true, false},
+		"out of service for nine minutes": {running(out(9 * time.Minute)), true, true, false},
+		"out of service long ago":         {running(out(old)), true, false, false},
+		"patched, its container runs on":  {running(patched("new", 0)), true, true, false},
+		"restarted, not Ready":            {running(patched("old", 0), unready), true, true, false},
+		"restarted, Ready":                {running(patched("old", 0)), false, false, true},
+		"does not come back":              {running(patched("old", old), unready), true, false, false},
+		"stops for years":                 {running(out(Patience+30*time.Minute), stopping(1e9)), true, true, false},
+		"stops for years, out for hours":  {running(out(2*time.Hour), stopping(1e9)), true, false, false},
+		"never stops":                     {running(out(0), stopping(1e10)), true, true, false},
+		"surge pod":                       {running(out(0), surge), false, false, false},
+		"surge pod that serves":           {running(surge), false, false, false},
+		"being deleted":                   {running(out(0), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), false, false, false},
 	} {
 		if may := MayCount(test.pod); may != test.may {
 			t.Errorf("%s: it may count: %t", name, may)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,6 +89,9 @@ func TestShare(t *testing.T) {
 		got := ""
 		if wait := share.Wait(test.pod, node, now); wait != nil {
 			got = wait.Why
+			if wait.Again != 10*time.Second {
+				t.Errorf("%s: the next look is in %s", name, wait.Again)
+			}
 		}
 		if got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -102,4 +106,23 @@ func another() *corev1.Pod {
 	pod := running()
 	pod.UID = "other-" + pod.UID
 	return pod
+}
+
+func TestPerTopology(t *testing.T) {
+	for text, want := range map[string]Limit{
+		zone + "=3":  {FlagPerTopology, zone, 3},
+		"rack=1":     {FlagPerTopology, "rack", 1},
+		"rack=0":     {},
+		"rack=-1":    {},
+		"rack=few":   {},
+		"rack":       {},
+		"=3":         {},
+		"a rack=3":   {},
+		zone + "=3=": {},
+	} {
+		got, err := PerTopology(text)
+		if got != want || (err != nil) != (want == Limit{}) {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
 }

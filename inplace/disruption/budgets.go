@@ -120,12 +120,12 @@ func (s Seen) count(selecting budgets, pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// healthy reports whether the pod is Ready and stays so, as far as Stayput is concerned. A pod that was patched is healthy when its new
+// healthy reports whether the pod, which is Ready, stays so as far as Stayput is concerned. A pod that was patched is healthy when its new
 // containers run, however long its Ready is still that of the old ones.
 func healthy(pod *corev1.Pod, now time.Time) bool {
 	out, _ := readiness.TakenOut(pod, now)
 	started, _ := readiness.ProvedStarted(pod, now)
-	return readiness.Live(pod) && apps.IsTrue(pod, corev1.PodReady) && !out && started
+	return !out && started
 }
 
 // Wait returns why the pod may not be taken out of service now; nil if it may, or is taken already. The events of the pods that a

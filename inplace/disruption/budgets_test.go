@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -81,8 +82,10 @@ func TestTake(t *testing.T) {
 		"none may go":              {required: 3, counted: 3, why: all},
 		"more required than exist": {required: 5, counted: 3, why: "3 of 5 required pods are healthy"},
 
-		"a pod is out, not counted yet":         {required: 2, counted: 3, change: on(2, out), why: enough},
-		"a pod restarts, still Ready":           {required: 2, counted: 3, change: on(2, restarting), why: enough},
+		"a pod is out, not counted yet": {required: 2, counted: 3, change: on(2, out), why: enough},
+		"a pod restarts, still Ready":   {required: 2, counted: 3, change: on(2, restarting), why: enough},
+		"the first restarts, and needs nothing": {required: 3, counted: 3, change: on(0, restarting), taken: 1,
+			why: "2 of 3 required pods are healthy"},
 		"a pod is not Ready, not counted yet":   {required: 2, counted: 3, change: on(2, unready), why: enough},
 		"a pod is Ready again, not counted yet": {required: 2, counted: 2, why: stale},
 		"the Ready of a pod is not proved":      {required: 2, counted: 3, change: on(2, unproved), why: enough},
@@ -97,6 +100,8 @@ func TestTake(t *testing.T) {
 				s.Budgets[0].Status.DisruptionsAllowed = 0
 			}},
 		"a pod is deleted, not counted yet": {required: 2, counted: 3, why: enough, change: on(2, deleted)},
+		"a pod is deleted, counted": {required: 1, counted: 2, taken: 1, change: on(2, deleted),
+			why: "1 of 1 required pods are healthy"},
 		"a pod was evicted, and is not deleted yet": {required: 2, counted: 3, why: enough, change: status(func(b *policyv1.PodDisruptionBudget) {
 			b.Status.DisruptedPods = map[string]metav1.Time{"web-2": {}}
 		})},
@@ -135,6 +140,11 @@ func TestTake(t *testing.T) {
 		"a surge pod, required":          {required: 3, counted: 3, taken: 1, why: "2 of 3 required pods are healthy", change: on(0, surge)},
 		"a surge pod in place of an unready": {required: 3, counted: 2, change: func(s *Seen) { on(0, surge)(s); on(2, unready)(s) },
 			why: "2 of 3 required pods are healthy"},
+		"a surge pod beside an unready and a taken": {required: 3, counted: 2, why: "1 of 3 required pods are healthy", change: func(s *Seen) {
+			on(0, surge)(s)
+			on(2, unready)(s)
+			s.Taken = map[types.UID]bool{"web-1": true}
+		}},
 	} {
 		seen := Seen{Budgets: []*policyv1.PodDisruptionBudget{requiring(test.required, test.counted)}, Pods: pods(3)}
 		if test.change != nil {
@@ -216,7 +226,9 @@ func TestTooManyBudgetsAllowNothing(t *testing.T) {
 	seen := Seen{Pods: pods(3)}
 	for budgets, want := range map[int]string{
 		1:               "",
+		mostOfOne:       "",
 		mostOfOne + 1:   "more than 20 PodDisruptionBudgets select the pods of one workload",
+		MostBudgets:     "more than 20 PodDisruptionBudgets select the pods of one workload",
 		MostBudgets + 1: "its namespace has more than 2000 PodDisruptionBudgets",
 	} {
 		for range budgets {
@@ -227,5 +239,61 @@ func TestTooManyBudgetsAllowNothing(t *testing.T) {
 			t.Errorf("with %d PodDisruptionBudgets a pod is refused with %q, want %q", budgets, refused, want)
 		}
 		seen.Budgets = nil
+	}
+}
+
+// TestTrim: what is too large makes a PodDisruptionBudget select all pods and allow nothing.
+func TestTrim(t *testing.T) {
+	selecting := func(size int) func(*policyv1.PodDisruptionBudget) {
+		return func(of *policyv1.PodDisruptionBudget) {
+			for of.Spec.Selector.Size() < size {
+				of.Spec.Selector.MatchLabels["app"] += "x"
+			}
+		}
+	}
+	evicting := func(pods int) func(*policyv1.PodDisruptionBudget) {
+		return func(of *policyv1.PodDisruptionBudget) {
+			of.Status.DisruptedPods = map[string]metav1.Time{}
+			for i := range pods {
+				of.Status.DisruptedPods[fmt.Sprint("web-", i)] = metav1.Time{}
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*policyv1.PodDisruptionBudget)
+		trims  bool
+	}{
+		"small":             {func(*policyv1.PodDisruptionBudget) {}, false},
+		"longest selector":  {selecting(longestSelector), false},
+		"longer selector":   {selecting(longestSelector + 1), true},
+		"most evicted pods": {evicting(mostDisrupted), false},
+		"more evicted pods": {evicting(mostDisrupted + 1), true},
+	} {
+		of := requiring(0, 3)
+		test.change(of)
+		selector, evicted := of.Spec.Selector.DeepCopy(), len(of.Status.DisruptedPods)
+		if test.trims {
+			selector, evicted = &metav1.LabelSelector{}, 0
+		}
+		Trim(of)
+		if !equality.Semantic.DeepEqual(of.Spec.Selector, selector) || len(of.Status.DisruptedPods) != evicted {
+			t.Errorf("%s: selector %v and %d evicted pods are kept", name, of.Spec.Selector, len(of.Status.DisruptedPods))
+		}
+		if failed := (&budget{PodDisruptionBudget: of}).failed(); (failed != "") != test.trims {
+			t.Errorf("%s: it cannot be counted: %q", name, failed)
+		}
+	}
+}
+
+// TestTrimKeepsWhyItFailed, as far as a line of an event has room.
+func TestTrimKeepsWhyItFailed(t *testing.T) {
+	for length, kept := range map[int]int{0: 0, longestMessage: longestMessage, longestMessage + 1: longestMessage} {
+		of := requiring(0, 3)
+		of.Status.Conditions = []metav1.Condition{{Type: "Other"}, {Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
+			Reason: policyv1.SyncFailedReason, Message: strings.Repeat("x", length)}}
+		Trim(of)
+		if got := len((&budget{PodDisruptionBudget: of}).failed()); got != kept || len(of.Status.Conditions) != 1 {
+			t.Errorf("of %d characters %d are kept, in %d conditions", length, got, len(of.Status.Conditions))
+		}
 	}
 }
