@@ -123,11 +123,11 @@ func minutesIn(text string) int {
 // span is a time from a moment to another one.
 type span struct{ from, to time.Time }
 
-// spans returns when the interval is open, from the day before now to that day in the next week.
+// spans returns when the interval is open, from the day before now to today's weekday in two weeks: next week, clocks may leave it out.
 func (i interval) spans(now time.Time) []span {
 	var all []span
 	year, month, day := now.In(i.zone).Date()
-	for d := day - 1; d <= day+8; d++ {
+	for d := day - 1; d <= day+14; d++ {
 		at := func(minutes int) time.Time {
 			return onClocks(time.Date(year, month, d, 0, minutes, 0, 0, time.UTC), i.zone)
 		}

@@ -39,6 +39,7 @@ func TestWindowAt(t *testing.T) {
 		{"Sat 02:00-04:00 Europe/Berlin;Sun 03:00-06:00 UTC", "2026-11-28 04:30", "closed", "Sun 2026-11-29 04:00 CET"},
 		{"Sun 02:00-04:00 Europe/Berlin", "2026-03-29 00:30", "closed", "Sun 2026-03-29 03:00 CEST"}, // 02:00 does not exist
 		{"Sun 02:00-03:00 Europe/Berlin", "2026-03-29 00:30", "closed", "Sun 2026-04-05 02:00 CEST"}, // nor does any of it
+		{"Sun 02:00-03:00 Europe/Berlin", "2026-03-22 03:30", "closed", "Sun 2026-04-05 02:00 CEST"},
 		{"Sun 01:00-05:00 Europe/Berlin", "2026-03-29 04:59", "open", "Sun 2026-03-29 05:00 CEST"},
 		{"Sun 01:00-05:00 Europe/Berlin", "2026-10-25 04:59", "open", "Sun 2026-10-25 05:00 CET"},
 		{"Sun 01:00-05:00 Europe/Berlin", "2026-10-25 00:59", "closed", "Sun 2026-10-25 01:00 CEST"},
