@@ -62,7 +62,7 @@ func LabelEffects(kind string, namespace, workload metav1.Object) []Effect {
 		kinds.Value, kinds.From = value, OfNamespace
 	}
 	update := Effect{Name: short(LabelUpdate), Value: Native, From: ByDefault}
-	above, inherits := namespace.GetLabels()[LabelUpdate]
+	above := namespace.GetLabels()[LabelUpdate]
 	its, has := workload.GetLabels()[LabelUpdate]
 	switch mode := ModeOf(kind, namespace, workload.GetLabels()); {
 	case has && Locked(namespace.GetAnnotations(), LabelUpdate):
@@ -73,7 +73,7 @@ func LabelEffects(kind string, namespace, workload metav1.Object) []Effect {
 		update.Value, update.InsteadOf = Native+": its kind is not among "+kinds.Name, above+" of the namespace"
 	case has:
 		update.Value, update.From, update.InsteadOf = string(mode), OfWorkload, above+" of the namespace"
-	case inherits && mode != ModeNone:
+	case mode != ModeNone:
 		update.Value, update.From = above, OfNamespace
 	}
 	return []Effect{update, kinds}

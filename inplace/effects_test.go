@@ -86,6 +86,7 @@ func TestLabelEffects(t *testing.T) {
 			"update: native (default, instead of in-place of the workload, which counts only where the namespace has the label, too)", byDefault},
 		{"Deployment", "update=in-place", "", "update: in-place (namespace)", byDefault},
 		{"Deployment", "update=in-place", "update=native", "update: native (workload, instead of in-place of the namespace)", byDefault},
+		{"Deployment", "update=native", "", "update: native (default)", byDefault},
 		{"StatefulSet", "update=in-place", "", "update: native: its kind is not among kinds (default, instead of in-place of the namespace)",
 			byDefault},
 		{"Deployment", locking, "update=native", "update: in-place-only (namespace, instead of native of the workload, which the namespace locks)",

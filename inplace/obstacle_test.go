@@ -32,6 +32,9 @@ func TestInstead(t *testing.T) {
 		"it fell back before":      {Partition{Closed: "the window"}, ModeInPlaceOnly, CodeFellBack, false, false, ""},
 		"the strategy has changed": {Partition{}, ModeInPlaceOnly, CodeStrategy, false, false, ""},
 	} {
+		if _, waits := test.partition.Instead(Reason{Code: test.code}, ModeInPlace, 0); waits {
+			t.Errorf("%s: an update without pods waits", name)
+		}
 		partition, waits := test.partition.Instead(Reason{Code: test.code, Message: "why"}, test.mode, 4)
 		obstacle := partition.Obstacle
 		if waits != test.waits || obstacle.Any() != test.waits || obstacle.Stalls != test.stalls {

@@ -1,7 +1,9 @@
 package inplace
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -29,6 +31,10 @@ func TestSettingsOf(t *testing.T) {
 			namespace: map[string]string{AnnotationDrain: "1m"},
 			workload:  map[string]string{AnnotationDrain: "soon", AnnotationSurge: "yes", AnnotationPrePullParallelism: "-1"},
 			want:      with(func(s *Settings) { s.Drain = time.Minute }),
+		},
+		"the largest values": {
+			namespace: map[string]string{AnnotationDrain: LongestDrain.String(), AnnotationPrePullParallelism: "1000"},
+			want:      with(func(s *Settings) { s.Drain, s.PrePullParallelism = LongestDrain, 1000 }),
 		},
 		"out of bounds": {
 			namespace: map[string]string{AnnotationDrain: "1h", AnnotationPrePullParallelism: "1001"},
@@ -61,6 +67,37 @@ func TestSettingsOf(t *testing.T) {
 		got.namespace = nil
 		if !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// TestLongestValues: a value of the greatest length counts, and none that is longer.
+func TestLongestValues(t *testing.T) {
+	list := func(of string) func(int) string { // as "a,a,aa"
+		return func(length int) string { return strings.Repeat(of+",", length/2-1) + strings.Repeat(of, 2+length%2) }
+	}
+	for name, test := range map[string]struct {
+		longest int
+		value   func(length int) string
+		counts  func(value string) bool
+	}{
+		"hooks":    {longestSelector, list("a"), areHooks},
+		"selector": {longestSelector, list("a"), isSelector},
+		"key":      {longestSelector, func(length int) string { return strings.Repeat("a", length-2) + "/b" }, isLabelKey},
+		"list": {longestList, list("a"), func(value string) bool {
+			_, err := parseList(value, CheckAnnotation)
+			return err == nil
+		}},
+		"window": {longestWindow, func(length int) string { return fmt.Sprintf("%-*s", length, "02:00-04:00") }, func(value string) bool {
+			_, err := Window(value).intervals()
+			return err == nil
+		}},
+	} {
+		if value := test.value(test.longest); len(value) != test.longest || !test.counts(value) {
+			t.Errorf("%s: %q does not count", name, value)
+		}
+		if value := test.value(test.longest + 1); len(value) != test.longest+1 || test.counts(value) {
+			t.Errorf("%s: %q counts", name, value)
 		}
 	}
 }

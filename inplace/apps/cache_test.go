@@ -16,11 +16,16 @@ func TestFindingsAreFoundOnceAndForgotten(t *testing.T) {
 	if asked != 1 {
 		t.Fatalf("it was found %d times", asked)
 	}
+	ask("longest", longestFound)
+	ask("longest", longestFound)
+	if asked != 2 {
+		t.Errorf("the longest that is remembered was found %d times", asked-1)
+	}
 	for i := range 10 * mostFound / longestFound {
 		ask(fmt.Sprint(i), longestFound)
 		ask("kept", 1) // asked for all the time
 	}
-	if before := asked; before != 1+10*mostFound/longestFound {
+	if before := asked; before != 2+10*mostFound/longestFound {
 		t.Errorf("%d were found", before)
 	}
 	if held := (len(f.lately) + len(f.before)) * longestFound; held > 3*mostFound {
@@ -31,6 +36,19 @@ func TestFindingsAreFoundOnceAndForgotten(t *testing.T) {
 	ask(strings.Repeat("x", 10), longestFound+1)
 	if asked != before+2 {
 		t.Error("what is too long is remembered")
+	}
+}
+
+// TestFindingsFillTheirRoom: nothing is forgotten as long as all of it fits.
+func TestFindingsFillTheirRoom(t *testing.T) {
+	asked, f := 0, Findings[int, int]{}
+	for range 3 {
+		for i := range mostFound / longestFound {
+			f.Of(i, longestFound, func() int { asked++; return asked })
+		}
+	}
+	if asked != mostFound/longestFound || len(f.before) != 0 {
+		t.Errorf("%d were found, and %d are about to be forgotten", asked, len(f.before))
 	}
 }
 

@@ -140,3 +140,12 @@ func collect(tree any, shape *shape, into *[]place) {
 		}
 	}
 }
+
+func TestCanonicalNumber(t *testing.T) {
+	for number, want := range map[json.Number]any{"1": int64(1), "9007199254740993": int64(9007199254740993), "1.5": 1.5, "1e3": 1e3,
+		"1e400": json.Number("1e400")} {
+		if got := canonicalNumber(number); got != want {
+			t.Errorf("%s becomes %v", number, got)
+		}
+	}
+}

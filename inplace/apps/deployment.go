@@ -18,7 +18,7 @@ func ExplicitZero(d *Deployment) bool {
 
 // MaxUnavailable is MaxUnavailable of pkg/controller/deployment/util/deployment_util.go.
 func (d *Deployment) MaxUnavailable() int32 {
-	if !d.Rolls() || Desired(d) == 0 {
+	if !d.Rolls() {
 		return 0
 	}
 	_, unavailable := d.fenceposts()

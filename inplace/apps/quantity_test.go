@@ -1,7 +1,9 @@
 package apps
 
 import (
+	"fmt"
 	"math/rand"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,6 +30,20 @@ func TestQuantityEqualsAsNatively(t *testing.T) {
 	}
 	if equal < 1000 {
 		t.Errorf("%d equal ones prove little", equal)
+	}
+}
+
+func TestBoundedQuantity(t *testing.T) {
+	for text, bounded := range map[string]bool{
+		strings.Repeat("1", longestQuantity): true, strings.Repeat("1", longestQuantity+1): false,
+		strings.Repeat("1", longestQuantity-1) + "E": true, strings.Repeat("1", longestQuantity) + "E": false,
+		fmt.Sprint("1e", largestExponent): true, fmt.Sprint("1e", largestExponent+1): false,
+		fmt.Sprint("1E-", largestExponent): true, fmt.Sprint("1E-", largestExponent+1): false,
+		"1E": true, "1Ei": true, "512": true, "": true,
+	} {
+		if got := boundedQuantity(text); got != bounded {
+			t.Errorf("%q is bounded: %t", text, got)
+		}
 	}
 }
 
