@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // TestDigestIsWorkedOutOnce uses templates that are too large to be remembered as a whole. Computing a digest allocates in
@@ -77,6 +79,35 @@ func TestTemplatesAreBounded(t *testing.T) {
 		}
 		if !SameTemplate(template, labelled) {
 			t.Errorf("a template with too much %s differs from itself", name)
+		}
+	}
+}
+
+// TestLargestTemplate: one that is as large as may be is decoded.
+func TestLargestTemplate(t *testing.T) {
+	most := func(list string) Template {
+		template, err := ParseTemplate([]byte(`{"spec":{"containers":[{"name":"app","args":[` + list + `]}]}}`))
+		if err != nil {
+			t.Error(err)
+		}
+		return template
+	}
+	elements := most(`""`).elements
+	if got := most(strings.Repeat(`"",`, mostElements-elements) + `""`).elements; got != mostElements {
+		t.Errorf("%d elements instead of %d", got, mostElements)
+	}
+	text := most(`"` + strings.Repeat("x", longestTemplate-len(most(`""`).raw)) + `"`)
+	if got := len(text.raw); got != longestTemplate {
+		t.Errorf("%d characters instead of %d", got, longestTemplate)
+	}
+}
+
+func TestCrowded(t *testing.T) {
+	for _, count := range []int{MostContainers, MostContainers + 1} {
+		pod := &corev1.Pod{}
+		pod.Spec.Containers, pod.Spec.InitContainers = make([]corev1.Container, count-1), make([]corev1.Container, 1)
+		if crowded := Crowded(pod) != ""; crowded != (count > MostContainers) {
+			t.Errorf("%d containers are too many: %t", count, crowded)
 		}
 	}
 }

@@ -272,3 +272,34 @@ func TestDaemonIsRefused(t *testing.T) {
 }
 
 func setImages(pod *corev1.Pod, image string) { pod.Spec.Containers[0].Image = image }
+
+// TestTolerationsOfNewPods: a pod that gets a toleration must then tolerate what a new pod does, since it can lose none.
+func TestTolerationsOfNewPods(t *testing.T) {
+	injected := corev1.Toleration{Key: "injected", Operator: corev1.TolerationOpExists}
+	for name, test := range map[string]struct {
+		tolerates string
+		made, has bool // the injected one
+		code      string
+	}{
+		"both":                       {"gpu", true, true, ""},
+		"new pods only":              {"gpu", true, false, inplace.CodeInjected},
+		"the running pod only":       {"gpu", false, true, inplace.CodeInjected},
+		"none is added by the edit":  {"", false, true, ""},
+		"neither, one by the edit":   {"gpu", false, false, ""},
+		"new pods only, none edited": {"", true, false, ""},
+	} {
+		r := fixture.New(1, fixture.App{Image: "v2", Tolerates: test.tolerates})
+		oldRS := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1)
+		fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2", Tolerates: test.tolerates}, 0)
+		running, made := fixture.PodOf(r, "p", oldRS), r.Seen.DryRun.Pod
+		if test.made {
+			made.Spec.Tolerations = append(made.Spec.Tolerations, injected)
+		}
+		if test.has {
+			running.Spec.Tolerations = append(running.Spec.Tolerations, injected)
+		}
+		if got := strings.Join(r.Plan().Decision.Reasons.Codes(), " "); got != test.code {
+			t.Errorf("%s: %q, want %q", name, got, test.code)
+		}
+	}
+}

@@ -56,3 +56,23 @@ func TestAmountsLike(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+func TestOnlyResizable(t *testing.T) {
+	if got := OnlyResizable(nil); got != nil {
+		t.Errorf("no list becomes %v", got)
+	}
+	list := listed("1", "1Gi")
+	list[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi")
+	if got := OnlyResizable(list); len(got) != 2 || OnlyResizable(corev1.ResourceList{}) == nil {
+		t.Errorf("%v become %v", list, got)
+	}
+}
+
+// TestZeroIsNoAmount: as natively, for the quality of service.
+func TestZeroIsNoAmount(t *testing.T) {
+	for amount, want := range map[string]string{"0": "", "0m": "", "": "", "1": "1", "10m": "10m"} {
+		if got := positive(amount); got != want {
+			t.Errorf("%q counts as %q", amount, got)
+		}
+	}
+}

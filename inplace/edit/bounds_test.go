@@ -166,3 +166,16 @@ func allocated(do func()) uint64 {
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
+
+// TestPathsAreCut, and a path that a newer API server tells may name no init container.
+func TestPathsAreCut(t *testing.T) {
+	if path := strings.Repeat("x", longestPath); short(path) != path || short(path+"x") != path+"..." {
+		t.Errorf("a path is cut at another length than %d", longestPath)
+	}
+	spec := corev1.PodSpec{InitContainers: []corev1.Container{{Name: "setup"}}}
+	for index, want := range map[string]string{"0": "setup", "1": "", "x": ""} {
+		if got := initContainer(spec, index).Name; got != want {
+			t.Errorf("init container %s is %q", index, got)
+		}
+	}
+}

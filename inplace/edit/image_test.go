@@ -3,6 +3,8 @@ package edit
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stayput/stayput/internal/sample"
 )
 
@@ -45,6 +47,21 @@ func TestRepository(t *testing.T) {
 	} {
 		if got := Repository(image); got != want {
 			t.Errorf("the repository of %q is %q, want %q", image, got, want)
+		}
+	}
+}
+
+func TestPullsAlways(t *testing.T) {
+	for _, test := range []struct {
+		policy corev1.PullPolicy
+		image  string
+		always bool
+	}{
+		{corev1.PullAlways, "app:1", true}, {"", "app", true}, {"", "app:latest", true}, {"", "app:1", false},
+		{corev1.PullIfNotPresent, "app:latest", false}, {corev1.PullNever, "app", false},
+	} {
+		if got := pullsAlways(test.policy, test.image); got != test.always {
+			t.Errorf("%s with policy %q is always pulled: %t", test.image, test.policy, got)
 		}
 	}
 }

@@ -43,8 +43,9 @@ func TestPodOperations(t *testing.T) {
 		},
 		"an image the pod has already": {pod: pod(nil, nil, "app", "app:2"), after: edits{newImage: `"app:2"`}, want: "null"},
 		"only labels that differ between the templates": {
-			pod:   pod(map[string]string{"app": "mine", "version": "1", "injected": "yes", "pod-template-hash": "a"}, nil),
-			after: edits{version: `"2"`, "/metadata/labels/helm.sh~1chart": `"web~2"`, "/metadata/labels/pod-template-hash": `"b"`},
+			pod: pod(map[string]string{"app": "mine", "version": "1", "injected": "yes", "pod-template-hash": "a"}, nil),
+			after: edits{version: `"2"`, "/metadata/labels/helm.sh~1chart": `"web~2"`, "/metadata/labels/pod-template-hash": `"b"`,
+				"/metadata/labels/controller-revision-hash": `"b"`},
 			want: `[{"op":"add","path":"/metadata/labels/helm.sh~1chart","value":"web~2"},` +
 				`{"op":"add","path":"/metadata/labels/version","value":"2"}]`,
 		},

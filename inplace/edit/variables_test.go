@@ -90,3 +90,11 @@ func TestTooManyRead(t *testing.T) {
 		}
 	}
 }
+
+// TestJoined: of two changes of one key, the own one counts.
+func TestJoined(t *testing.T) {
+	own, others := []patches.EntryChange{{Key: "a", Value: "1"}}, []patches.EntryChange{{Key: "a", Value: "2"}, {Key: "b", Value: "2"}}
+	if got, want := joined(others, own), []patches.EntryChange{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

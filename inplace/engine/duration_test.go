@@ -75,7 +75,17 @@ func TestAboutDuration(t *testing.T) {
 		"no restart":                                  {10, steps.Preview{AtATime: 2}, pods(four), drained, "in place: no restart", ""},
 		"native":                                      {10, steps.Preview{AtATime: 2}, pods(four), drained, "recreate: restarts app", ""},
 		"no pod at a time":                            {10, steps.Preview{}, pods(four), drained, restartsApp, ""},
-		"seconds only":                                {2, steps.Preview{AtATime: 1}, pods(four), drained, restartsApp, ""},
+		"no fewer than half of the pods say so": {10, steps.Preview{AtATime: 2}, pods(four, 11*time.Minute), inplace.Settings{}, restartsApp,
+			"takes about 20s: 5 × 4s to start, 2 at a time; stops come on top"},
+		"as long as is believed": {2, steps.Preview{AtATime: 2}, pods(10 * time.Minute), inplace.Settings{}, restartsApp,
+			"takes about 10m0s: 1 × 10m0s to start, 2 at a time; stops come on top"},
+		"as short as is told": {2, steps.Preview{AtATime: 1}, pods(5 * time.Second), inplace.Settings{}, restartsApp,
+			"takes about 10s: 2 × 5s to start, 1 at a time; stops come on top"},
+		"at once": {2, steps.Preview{AtATime: 2, MinReadySeconds: 20}, pods(0), inplace.Settings{}, restartsApp,
+			"takes about 20s: 1 × 20s to start, 2 at a time; stops come on top"},
+		"no surge pods": {4, steps.Preview{AtATime: 2, SurgePods: 0}, pods(5 * time.Second), inplace.Settings{}, restartsApp,
+			"takes about 10s: 2 × 5s to start, 2 at a time; stops come on top"},
+		"seconds only": {2, steps.Preview{AtATime: 1}, pods(four), drained, restartsApp, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := engine.Snapshot{Pods: test.pods, Settings: test.settings}

@@ -31,6 +31,14 @@ func TestVersions(t *testing.T) {
 			t.Errorf("cache at %s: lagging %t, want %t", step.cached, lags, step.lags)
 		}
 	}
+	stranger := &metav1.ObjectMeta{UID: "q", ResourceVersion: "1"}
+	v.Remember(pod("10"))
+	if late := v.Lagging([]metav1.Object{stranger, pod("9")}); late == nil || late.GetUID() != "p" {
+		t.Errorf("%v lags", late)
+	}
+	if v.Lagging([]metav1.Object{stranger, pod("nine")}) != nil {
+		t.Error("a version that is no number lags")
+	}
 	v.Remember(pod("10"))
 	if v.Lagging(nil) != nil || v.Lagging([]metav1.Object{pod("9")}) != nil || !v.Known() {
 		t.Error("Lagging waits for an object that is gone")
@@ -164,7 +172,9 @@ func TestAnAnswerCountsForAStage(t *testing.T) {
 		"a day later":                    {yes, one, 25 * time.Hour, false},
 		"at another partition":           {yes, inplace.Partition{Value: "0"}, 0, false},
 		"when the window closes":         {yes, closed, 0, false},
+		"just a day later":               {yes, one, AskedFor, true},
 		"a refusal, minutes later":       {no, one, 9 * time.Minute, true},
+		"a refusal, just too late":       {no, one, inplace.Remembered, true},
 		"a refusal, later":               {no, one, 11 * time.Minute, false},
 		"a refused write, minutes later": {impossible, one, 9 * time.Minute, true},
 		"a refused write, later":         {impossible, one, 11 * time.Minute, false},

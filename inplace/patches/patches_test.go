@@ -2,11 +2,13 @@ package patches_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"gomodules.xyz/jsonpatch/v2"
 	apiserver "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace/patches"
@@ -72,4 +74,35 @@ func apply(t *testing.T, stored *appsv1.ReplicaSet, operations []jsonpatch.Opera
 	}
 	after := &appsv1.ReplicaSet{}
 	return after, json.Unmarshal(changed, after)
+}
+
+func TestSetConditions(t *testing.T) {
+	ready, not := corev1.PodCondition{Type: corev1.PodReady, Status: "True"}, corev1.PodCondition{Type: corev1.PodReady, Status: "False"}
+	other := corev1.PodCondition{Type: "Other", Status: "True"}
+	operation := func(op, path, value string) string {
+		return fmt.Sprintf(`[{"op":%q,"path":%q,"value":%s}]`, op, path, value)
+	}
+	for name, test := range map[string]struct {
+		have, want []corev1.PodCondition
+		operations string
+	}{
+		"none":         {nil, nil, "null"},
+		"the same":     {[]corev1.PodCondition{ready, other}, []corev1.PodCondition{ready, other}, "null"},
+		"the first":    {nil, []corev1.PodCondition{ready}, operation("add", "/status/conditions", "["+text(ready)+"]")},
+		"another one":  {[]corev1.PodCondition{ready}, []corev1.PodCondition{not}, operation("replace", "/status/conditions/0", text(not))},
+		"one more":     {[]corev1.PodCondition{ready}, []corev1.PodCondition{ready, other}, operation("add", "/status/conditions/-", text(other))},
+		"none is gone": {[]corev1.PodCondition{ready}, nil, "null"},
+	} {
+		if got := text(patches.SetConditions(test.have, test.want)); got != test.operations {
+			t.Errorf("%s: %s, want %s", name, got, test.operations)
+		}
+	}
+}
+
+func text(value any) string {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
 }
