@@ -291,6 +291,46 @@ func TestMarkKeepsWhatIsPending(t *testing.T) {
 	}
 }
 
+// TestNothingProvesNothing: a mark without containers, of a pod whose kubelet reports no generation.
+func TestNothingProvesNothing(t *testing.T) {
+	pod, move := &corev1.Pod{}, readiness.Move{}
+	if move.Observed(pod) || move.OldStopped(pod, pod) || move.Restarted(pod) {
+		t.Error("an empty mark proves something")
+	}
+}
+
+// TestARestartNeedsAnotherReport: a container that restarts with its own image, and is another one now, may have failed before its kubelet
+// knew of the patch. Only the report before tells.
+func TestARestartNeedsAnotherReport(t *testing.T) {
+	move := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "docker.io/library/v1:latest",
+		ImageID: "sha256:v1", ContainerID: "old", At: metav1.NewTime(fixture.Start), Restart: true}}}
+	pod := &corev1.Pod{}
+	report := func(id string, observed int64, ready bool) *corev1.Pod {
+		report := pod.DeepCopy()
+		report.Status.ObservedGeneration = observed
+		report.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: id, Image: "v1", ImageID: "sha256:v1",
+			Ready: ready, State: fixture.RunningSince(fixture.Start)}}
+		return report
+	}
+	for name, test := range map[string]struct {
+		last    *corev1.Pod
+		report  *corev1.Pod
+		stopped bool
+	}{
+		"no report before":               {nil, report("new", 2, false), false},
+		"the old one, and it was seen":   {report("old", 2, true), report("new", 2, true), true},
+		"the old one, and it was not":    {report("old", 1, true), report("new", 2, true), false},
+		"the new one":                    {report("new", 2, true), report("new", 2, true), false},
+		"the old one, which is unready":  {nil, report("old", 2, false), true},
+		"a report without a container":   {report("old", 2, true), report("", 2, true), false},
+		"a report without any container": {report("old", 2, true), pod, false},
+	} {
+		if got := move.OldStopped(test.last, test.report); got != test.stopped {
+			t.Errorf("%s: stopped %t", name, got)
+		}
+	}
+}
+
 // TestMarkOfASidecar: what the mark notes of a sidecar comes from the sidecar's own status.
 func TestMarkOfASidecar(t *testing.T) {
 	r := fixture.New(1, fixture.App{Image: "v1", Mesh: "m1"})

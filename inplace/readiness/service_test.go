@@ -299,3 +299,11 @@ func TestByKubelet(t *testing.T) {
 		}
 	}
 }
+
+func TestHasMarks(t *testing.T) {
+	for key, want := range map[string]bool{inplace.AnnotationMove: true, inplace.AnnotationSurgePod: true, "note": false} {
+		if got := readiness.HasMarks(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "1"}}}); got != want {
+			t.Errorf("with annotation %s: %t", key, got)
+		}
+	}
+}

@@ -27,7 +27,7 @@ func StartupProbed(pod *corev1.Pod) bool {
 // ProvedStarted reports whether no container can be ready only because its startup probe has not answered yet. If one can, it returns when
 // that ends.
 func ProvedStarted(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
-	if !StartupProbed(pod) || !startupUnproved(pod) {
+	if !startupUnproved(pod) {
 		return true, 0
 	}
 	all, wait := true, time.Duration(0)
