@@ -29,7 +29,7 @@ type Sources struct {
 // believed only from the API server: a write that was allowed cannot be taken back.
 func (s Sources) either(says func(observe.Reader) (bool, error)) (bool, error) {
 	if yes, err := says(s.Cached); yes || err != nil {
-		return yes && err == nil, err
+		return yes, err
 	}
 	return says(s.Live)
 }

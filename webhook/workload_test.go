@@ -524,3 +524,43 @@ func TestDecisionIsOfItsTemplate(t *testing.T) {
 		}
 	}
 }
+
+// TestGoneMeanwhile: what the API server and the cache do not know any more is not decided, and that is no failure.
+func TestGoneMeanwhile(t *testing.T) {
+	web, agent, db := deployment(t, v2Template), daemonSet(t, v2Template), statefulSet(t, v2Template, "")
+	done := web.DeepCopy()
+	done.Status = appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
+	status := request(t, deploymentController, admissionv1.Update, done, web)
+	status.SubResource = "status"
+	rs := markUpdating(revision(t, "web-1", v1Template, "1"))
+	more := revision(t, "web-1", v1Template, "2")
+	for name, test := range map[string]struct {
+		path string
+		req  admission.Request
+	}{
+		"an edited Deployment":     {"/mutate-workload", editing(t, web, deployment(t, v1Template))},
+		"an edited DaemonSet":      {"/mutate-workload", request(t, "alice", admissionv1.Update, agent, daemonSet(t, v1Template))},
+		"an edited StatefulSet":    {"/validate-workload", request(t, "alice", admissionv1.Update, db, statefulSet(t, v1Template, ""))},
+		"a status":                 {"/validate-status", status},
+		"a scaled ReplicaSet":      {"/validate-replicaset", request(t, deploymentController, admissionv1.Update, more, rs)},
+		"a created pod's owner":    {"/validate-new-pod", request(t, replicaSetController, admissionv1.Create, pod(rs), nil)},
+		"a deleted pod's owner":    {"/validate-pod", request(t, replicaSetController, admissionv1.Delete, nil, pod(rs))},
+		"a deleted pod, at length": {"/throttle-pod", request(t, replicaSetController, admissionv1.Delete, nil, pod(rs))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, reader(t, namespace(inplace.ModeInPlace)), reader(t, namespace(inplace.ModeInPlace)))
+			given, err := h.at(test.path)(t.Context(), test.req)
+			if err != nil || !given.Allowed || len(given.Patches) > 0 && !strings.Contains(name, "edited") {
+				t.Errorf("allowed %t, %v: %v", given.Allowed, given.Result, err)
+			}
+		})
+	}
+}
+
+func TestLinesAreCut(t *testing.T) {
+	for length, want := range map[int]int{0: 0, lineLength: lineLength, lineLength + 1: lineLength} {
+		if got := line(strings.Repeat("x", length)); len(got) != want || strings.HasSuffix(got, "...") != (length > want) {
+			t.Errorf("of %d characters there are %d", length, len(got))
+		}
+	}
+}
