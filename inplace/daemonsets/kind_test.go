@@ -33,6 +33,9 @@ func TestDaemonBudget(t *testing.T) {
 		{"2", 2, func(f *fixture.Fleet) { f.Ail("p1") }},                   // a pod that does not serve counts, and is updated without taking more of the budget
 		{"1", 1, func(f *fixture.Fleet) { f.Ail("p5") }},
 		{"2", 2, func(f *fixture.Fleet) { f.AddNode("n6").Spec.Taints = fixture.Taint("NoExecute") }}, // a node that runs no pod does not count
+		{"2", 1, leaving("n6", corev1.PodRunning)}, // a pod that is terminating counts, wherever it is
+		{"2", 2, leaving("n6", corev1.PodFailed)},  // until it has ended
+		{"2", 2, leaving("", corev1.PodPending)},
 		{"1", 0, func(f *fixture.Fleet) { fixture.Unready(f.Seen.Pods[0]); f.Away("n1") }},
 		{"2", 1, func(f *fixture.Fleet) { fixture.Unready(f.Seen.Pods[0]); f.Away("n1") }},
 	} {
@@ -46,6 +49,15 @@ func TestDaemonBudget(t *testing.T) {
 			func(step string) bool { return !strings.HasSuffix(step, "app=bad") }); len(at) != test.at {
 			t.Errorf("maxUnavailable %s: %d pods at a time, want %d: %q", test.value, len(at), test.at, f.Steps)
 		}
+	}
+}
+
+// leaving adds a node that runs no pod any more, and a pod that is being deleted from that node.
+func leaving(node string, phase corev1.PodPhase) func(*fixture.Fleet) {
+	return func(f *fixture.Fleet) {
+		f.AddNode("n6").Spec.Taints = fixture.Taint("NoExecute")
+		pod := f.AddPod("p6", node)
+		pod.DeletionTimestamp, pod.Status.Phase = &metav1.Time{Time: fixture.Start}, phase
 	}
 }
 
