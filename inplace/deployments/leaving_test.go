@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
@@ -51,5 +53,39 @@ func TestLoweredPodsLeaveFirst(t *testing.T) {
 	}
 	if moved := strings.Count(fixture.Brief(draining(50, 32).Plan().Steps), "move"); moved != 32 {
 		t.Errorf("50 pods leave, replicas are lowered by 32: %d move", moved)
+	}
+}
+
+// TestUncreatedPodsArePassedOn: the new ReplicaSet creates the pods that an old one cannot create, and no pod that it has yet to create.
+func TestUncreatedPodsArePassedOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		pods   int
+		fails  bool
+		change func(*deployments.Rollout)
+		want   string
+	}{
+		"one cannot be created":        {2, true, nil, "3 → 2"},
+		"one is yet to be created":     {2, false, nil, ""},
+		"all exist":                    {3, true, nil, "out 00"},
+		"paused":                       {2, true, func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }, ""},
+		"a partition keeps all":        {2, true, func(r *deployments.Rollout) { r.Seen.Settings.Partition.Value = "3" }, ""},
+		"a partition keeps the others": {2, true, func(r *deployments.Rollout) { r.Seen.Settings.Partition.Value = "2" }, "3 → 2"},
+	} {
+		r := fixture.New(3, fixture.App{Image: "v2"})
+		a, b := fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 3), fixture.ReplicaSetOf(r, "b", fixture.App{Image: "v2"}, 0)
+		a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = fixture.Begun, fixture.Begun
+		for i := range test.pods {
+			fixture.PodOf(r, fmt.Sprintf("%02d", i), a)
+		}
+		a.Status.Replicas = int32(test.pods)
+		if test.fails {
+			a.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
+		}
+		if test.change != nil {
+			test.change(r)
+		}
+		if planned := strings.TrimPrefix(strings.TrimPrefix(fixture.Brief(r.Plan().Steps), "status"), ", "); planned != test.want {
+			t.Errorf("%s: planned %q, want %q", name, planned, test.want)
+		}
 	}
 }
