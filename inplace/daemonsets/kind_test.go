@@ -13,6 +13,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/daemonsets"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -33,8 +34,8 @@ func TestDaemonBudget(t *testing.T) {
 		{"2", 2, func(f *fixture.Fleet) { f.Ail("p1") }},                   // a pod that does not serve counts, and is updated without taking more of the budget
 		{"1", 1, func(f *fixture.Fleet) { f.Ail("p5") }},
 		{"2", 2, func(f *fixture.Fleet) { f.AddNode("n6").Spec.Taints = fixture.Taint("NoExecute") }}, // a node that runs no pod does not count
-		{"2", 1, leaving("n6", corev1.PodRunning)}, // a pod that is terminating counts, wherever it is
-		{"2", 2, leaving("n6", corev1.PodFailed)},  // until it has ended
+		{"2", 1, leaving("n6", corev1.PodRunning)},                                                    // a terminating pod counts, wherever it is
+		{"2", 2, leaving("n6", corev1.PodFailed)},                                                     // until it has ended
 		{"2", 2, leaving("", corev1.PodPending)},
 		{"1", 0, func(f *fixture.Fleet) { fixture.Unready(f.Seen.Pods[0]); f.Away("n1") }},
 		{"2", 1, func(f *fixture.Fleet) { fixture.Unready(f.Seen.Pods[0]); f.Away("n1") }},
@@ -285,4 +286,25 @@ func TestEditSoonAfterRestarts(t *testing.T) {
 	}
 	f.Rest()
 	f.Expect("mark 2 true false", "out p1", "p1 is 2 app=bad")
+}
+
+func TestFinished(t *testing.T) {
+	done := appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 3, UpdatedNumberScheduled: 3, NumberAvailable: 3}
+	for name, test := range map[string]struct {
+		change func(*appsv1.DaemonSetStatus)
+		want   bool
+	}{
+		"done": {func(*appsv1.DaemonSetStatus) {}, true},
+		"more than done": {func(s *appsv1.DaemonSetStatus) {
+			s.ObservedGeneration, s.UpdatedNumberScheduled, s.NumberAvailable = 3, 4, 4
+		}, true},
+		"edited since":       {func(s *appsv1.DaemonSetStatus) { s.ObservedGeneration = 1 }, false},
+		"one is not updated": {func(s *appsv1.DaemonSetStatus) { s.UpdatedNumberScheduled = 2 }, false},
+		"one is unavailable": {func(s *appsv1.DaemonSetStatus) { s.NumberAvailable = 2 }, false},
+	} {
+		d := &apps.DaemonSet{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: done}
+		if test.change(&d.Status); daemonsets.Of(d).Finished() != test.want {
+			t.Errorf("%s: finished is %t", name, !test.want)
+		}
+	}
 }

@@ -64,3 +64,23 @@ func TestFallbacksFit(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 }
+
+// TestNudgesFail: where writes are refused or fail, and the last nudge is twice as old as it should be.
+func TestNudgesFail(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for name, test := range map[string]struct {
+		code string
+		ago  time.Duration
+		want bool
+	}{
+		"refused":            {inplace.CodeRefused, 20 * time.Second, true},
+		"failing":            {inplace.CodeFailing, time.Hour, true},
+		"nudged lately":      {inplace.CodeRefused, 19 * time.Second, false},
+		"for another reason": {inplace.CodeStrategy, time.Hour, false},
+	} {
+		labels := map[string]string{inplace.LabelRenewed: inplace.FormatTime(now.Add(-test.ago))}
+		if got := (revisions.Fallback{Code: test.code}).NudgesFail(labels, 10*time.Second, now); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

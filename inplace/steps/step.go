@@ -84,8 +84,8 @@ type SetReady struct {
 
 // TakesOut reports whether the step takes a pod out of service.
 func TakesOut(step Step) bool {
-	ready, is := step.(SetReady)
-	return is && ready.Out
+	ready, _ := step.(SetReady)
+	return ready.Out
 }
 
 // Disrupted returns the pod that the step takes out of service: by its Ready, or because containers of a pod stop that has had no turn. It
