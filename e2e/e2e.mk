@@ -48,7 +48,7 @@ e2e-faults: cluster install ## one fault after another in the middle of the same
 # go test prints while it runs only in the folder e2e and without a package argument.
 .PHONY: e2e-soak
 e2e-soak: SIMULATED_NODES := 10
-e2e-soak: cluster install ## a fleet is updated for six hours, while managers are killed and nodes go away; MINUTES=60 for fewer
+e2e-soak: cluster install ## a fleet is updated 1,080 times in six hours, while managers are killed and nodes go away; or in MINUTES=120
 	SIMULATED_NODES=$(SIMULATED_NODES) MINUTES=$(MINUTES) go -C e2e test -tags e2e,bench,soak -v -count=1 -timeout 12h -run '^TestSoak$$'
 
 # name=package of the Go module e2e/systems. What they require compiles for minutes, so make test does not run this.
@@ -139,9 +139,9 @@ recording: cluster install plugin ## record updates in place on the test cluster
 	@PATH="$(BIN):$$PATH" $(BIN)/recording docs
 
 PROMETHEUS_URL ?= http://127.0.0.1:9090
-MINUTES ?= 10
 
 .PHONY: dashboard
+dashboard: MINUTES ?= 10
 dashboard: ## draw the dashboard into docs/dashboard.svg, with the last MINUTES=10 of a Prometheus at PROMETHEUS_URL that scraped the managers meanwhile
 	@go -C e2e/report build -o $(BIN)/report .
 	@$(BIN)/report dashboard charts/stayput/files/dashboard.json $(PROMETHEUS_URL) $(MINUTES) docs/dashboard.svg

@@ -15,28 +15,31 @@ import (
 )
 
 const (
-	soakBeat = 20 * time.Second // an edit
-	soakKill = 30               // beats between two kills of a manager
-	soakFlap = 45               // beats from the end of a node's outage to the next
-	flapping = 6                // beats of an outage
-	soakRate = 20               // requests a second
+	// soakEdits are made whatever MINUTES says: an edit every 20 s for six hours.
+	soakEdits   = 1080
+	soakKill    = 30              // edits between two kills of a manager
+	soakFlap    = 45              // edits from one outage of a node to the next
+	soakOutage  = 2 * time.Minute // a node is NotReady after 40 s
+	soakRenewal = 5 * time.Minute // of the loads
+	soakRate    = 20              // requests a second
 	// soakGrowth is how much larger a figure of the last quarter of the time may be than in the second.
 	soakGrowth = 1.2
 )
 
-// TestSoak updates a fleet for MINUTES, one workload every 20 s, while managers are killed and nodes go away: 100 Deployments, 20
-// StatefulSets and 10 DaemonSets, most of them of simulated pods. Every rollout has to end without a mark of Stayput, what the managers use
-// must not grow, and a Service must not lose more requests than one whose Deployment is edited natively at the same moments.
+// TestSoak updates a fleet 1,080 times, one workload after the other, while managers are killed 36 times and 24 times a node goes away: 100
+// Deployments, 20 StatefulSets and 10 DaemonSets, most of them of simulated pods. Every rollout has to end without a mark of Stayput, what
+// the managers use must not grow, and a Service must not lose more requests than one whose Deployment is edited natively at the same
+// moments. MINUTES is how long that takes; without it six hours.
 func TestSoak(t *testing.T) {
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	f := newSoak(t)
-	for ends := time.Now().Add(time.Duration(numberOf(t, "MINUTES", 360)) * time.Minute); time.Now().Before(ends); f.beat++ {
-		next := time.Now().Add(soakBeat)
+	f.every = time.Duration(numberOf(t, "MINUTES", 360)) * time.Minute / soakEdits
+	for began := time.Now(); f.beat < soakEdits; f.beat++ {
 		f.edit()
 		f.disturb()
 		f.send()
 		f.sample()
-		time.Sleep(time.Until(next))
+		time.Sleep(time.Until(began.Add(time.Duration(f.beat+1) * f.every)))
 	}
 	f.backAgain()
 	f.endsWell()
@@ -48,8 +51,9 @@ type soak struct {
 	*testing.T
 	names   []string
 	served  []*served
-	beat    int
-	away    string // the node whose kubelet is stopped
+	every   time.Duration // from one edit to the next
+	beat    int           // edits that have been made
+	away    string        // the node whose kubelet is stopped
 	samples []map[string]float64
 }
 
@@ -107,20 +111,41 @@ func (f *soak) edit() {
 	}
 }
 
-// disturb kills one manager and then the other, every ten minutes, and stops a kubelet for two minutes every quarter of an hour.
+// beats returns how many edits are made in this time, at least one.
+func (f *soak) beats(of time.Duration) int {
+	return max(1, int(of/f.every))
+}
+
+// disturb kills managers, and stops one kubelet after the other.
 func (f *soak) disturb() {
 	f.Helper()
 	if f.beat%soakKill == soakKill-1 {
-		processes := f.inPlace.managerProcesses()
-		kill(f.inPlace, processes[f.beat/soakKill%len(processes)])
+		f.killManager(f.beat / soakKill)
 	}
 	switch f.beat % soakFlap {
-	case soakFlap - flapping:
+	case max(1, soakFlap-f.beats(soakOutage)):
 		nodes := f.inPlace.realNodes()
 		f.away = nodes[f.beat/soakFlap%len(nodes)]
 		component(f.T, "stop", "kubelet-"+f.away)
 	case 0:
 		f.backAgain()
+	}
+}
+
+// killManager kills one of the managers. Then it deletes the pod, because after each kill a kubelet waits longer before it starts the
+// container again.
+func (f *soak) killManager(which int) {
+	f.Helper()
+	pods, err := clients.CoreV1().Pods(ownNamespace).List(f.Context(), managers)
+	if err != nil || len(pods.Items) == 0 {
+		f.Fatalf("%d managers: %v", len(pods.Items), err)
+	}
+	pod := &pods.Items[which%len(pods.Items)]
+	if process := managerProcess(f.inPlace, pod); process != 0 {
+		kill(f.inPlace, process)
+	}
+	if err := clients.CoreV1().Pods(ownNamespace).Delete(f.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		f.Fatal(err)
 	}
 }
 
@@ -131,9 +156,9 @@ func (f *soak) backAgain() {
 	}
 }
 
-// send renews the loads every five minutes.
+// send renews the loads, which end after ten minutes.
 func (f *soak) send() {
-	if f.beat%15 != 0 {
+	if f.beat%f.beats(soakRenewal) != 0 {
 		return
 	}
 	for _, s := range f.served {
@@ -144,7 +169,7 @@ func (f *soak) send() {
 // sample notes what the managers use, once a minute. One that has just been killed cannot be asked.
 func (f *soak) sample() {
 	f.Helper()
-	if f.beat%3 != 0 {
+	if f.beat%f.beats(time.Minute) != 0 {
 		return
 	}
 	all, err := metricsOf(f.Context())
@@ -159,7 +184,7 @@ func (f *soak) sample() {
 	if err == nil {
 		f.samples = append(f.samples, sampled)
 	}
-	if f.beat%30 == 0 {
+	if len(f.samples)%10 == 0 {
 		fmt.Printf("%s: after %d edits %v, lost %d of %d and natively %d of %d\n", time.Now().Format(time.TimeOnly), f.beat, sampled,
 			f.served[0].lost, f.served[0].sent, f.served[1].lost, f.served[1].sent)
 	}
@@ -207,7 +232,7 @@ func (f *soak) endsWell() {
 	}
 	quarter := len(f.samples) / 4
 	if quarter == 0 {
-		f.Fatal("MINUTES is too short for four samples")
+		f.Fatal("there are not even four samples")
 	}
 	for name := range f.samples[0] {
 		figure := func(sample map[string]float64) float64 { return sample[name] }
