@@ -106,9 +106,9 @@ func (c *changer) awaitEndOfBypass(wait time.Duration) {
 	c.update.Plan.Phase(steps.PhaseWaiting, whyBypassed)
 }
 
-// replacements lower the replicas of ReplicaSets, so that their controllers delete the pods on unreachable nodes, which are not Ready, before
-// others. Replacements are created as after any scaling. As natively (reconcileOldReplicaSets in pkg/controller/deployment/rolling.go),
-// more pods are replaced when the new ones are available: in an outage of all nodes most pods stay.
+// replacements lower the replicas of ReplicaSets, so that their controllers delete the pods on unreachable nodes, which are not Ready,
+// before others. Replacements are created as after any scaling. As natively (reconcileOldReplicaSets in
+// pkg/controller/deployment/rolling.go), more pods are replaced when the new ones are available: in an outage of all nodes most pods stay.
 //
 // If other pods are not Ready, it is not predictable which of them the controller would delete. And a pod on an unreachable node may still
 // run: with strategy Recreate no other pod may run at the same time.
