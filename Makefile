@@ -37,6 +37,7 @@ test-unit: ## the tests that need no cluster
 	go test -timeout 20m ./...
 	go -C manifests/cel test ./...
 	go -C e2e/report test ./...
+	go -C .ci/mutation test ./...
 	go -C .ci/notice test ./...
 	go -C .ci/workflows test ./...
 	cd e2e/conformance && go test ./controllers ./verdict
@@ -55,18 +56,17 @@ fuzz: ## fuzz handlers and comparison, 10,000 inputs each, or as long as FUZZTIM
 	  (set -x; go test $${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 2); \
 	done
 
-# gremlins copies the folder in which it runs, so it gets one without what is built.
-MUTATED ?= inplace/disruption inplace/concurrency inplace/readiness
+MUTATED ?= $(shell go list -f '{{.Dir}}' ./inplace/... ./webhook | grep -v -e /fixture -e /simulation | sed 's,^$(CURDIR)/,,')
+# The seeds of each simulation, for each change.
+mutation: export STAYPUT_SEEDS ?= 6
 
 .PHONY: mutation
-mutation: ## change one operator after another in MUTATED, packages, and list the changes that no test of the package notices
-	go -C .ci/mutation build -o $(BIN)/gremlins github.com/go-gremlins/gremlins/cmd/gremlins
-	copy=$$(mktemp -d); trap "rm -r $$copy" EXIT; git ls-files -z | xargs -0 cp --parents -t $$copy; cd $$copy; \
-	export GO=$$(command -v go) PATH=$(CURDIR)/.ci/mutation/bin:$$PATH; \
-	for package in $(MUTATED); do $(BIN)/gremlins unleash ./$$package --invert-logical --workers 1 --timeout-coefficient 20 -S lt; done
+mutation: ## change one condition after another of MUTATED, packages of inplace and webhook, and list the changes that no test notices
+	go -C .ci/mutation build -o $(BIN)/mutation .
+	copy=$$(mktemp -d); trap "rm -r $$copy" EXIT; git ls-files -z | xargs -0 cp --parents -t $$copy; $(BIN)/mutation $$copy $(MUTATED)
 
 # The Go modules that verify-go checks. The go.mod files of Kubernetes releases other than the default are tidied by hand.
-MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance inplace/simulation/oracle e2e/report .ci/notice .ci/workflows
+MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance inplace/simulation/oracle e2e/report .ci/mutation .ci/notice .ci/workflows
 
 .PHONY: verify
 verify: verify-workflows verify-go verify-lint verify-notice verify-docs verify-prose docs-site verify-generated verify-performance verify-manifests verify-chart verify-monitoring ## format, vet, lint, generated files, import rule, manifests, alerts, links and English of documents
