@@ -118,8 +118,8 @@ func (c *changer) replacements() Ledger {
 	}
 	var ledger Ledger
 	left := max(1, int(c.Deployment.MaxUnavailable()+c.Deployment.MaxSurge()))
-	if newRS := c.sets.New; newRS != nil {
-		left -= newRS.Size() - newRS.Available()
+	if newRS := c.sets.New; newRS != nil { // of its pods, those on unreachable nodes do not become available
+		left -= max(0, newRS.Size()-newRS.Available()-newRS.ToReplace())
 	}
 	for _, s := range c.sets.All {
 		unreachable := s.ToReplace()

@@ -5,10 +5,13 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/internal/fixture"
@@ -86,9 +89,19 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 }
 
 // TestNodeUnreachableRightBehindAPatch: the same in a cluster. The pod is deleted and another comes in its place, although it already has
-// the update revision.
+// the update revision, and whether surge pods are allowed or not.
 func TestNodeUnreachableRightBehindAPatch(t *testing.T) {
-	s := newLockstep(t, 4, nil)
+	one, none := intstr.FromInt32(1), intstr.FromInt32(0)
+	t.Run("maxSurge 25%", func(t *testing.T) { unreachableRightBehindAPatch(newLockstep(t, 4, nil)) })
+	t.Run("maxSurge 0", func(t *testing.T) {
+		unreachableRightBehindAPatch(newLockstep(t, 4, func(d *apps.Deployment) {
+			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &one, MaxSurge: &none}
+		}))
+	})
+}
+
+func unreachableRightBehindAPatch(s *lockstep) {
+	s.t.Helper()
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", fixture.App{Image: "v2"})
@@ -100,12 +113,12 @@ func TestNodeUnreachableRightBehindAPatch(t *testing.T) {
 		}
 	}
 	if dead.Status.ObservedGeneration >= dead.Generation {
-		t.Fatal("its kubelet has seen the patch")
+		s.t.Fatal("its kubelet has seen the patch")
 	}
 	s.goesDown(dead.Spec.NodeName)
 	s.rest()
 	if !s.complete() {
-		t.Fatalf("the update does not end: %s", s.describe())
+		s.t.Fatalf("the update does not end: %s", s.describe())
 	}
 	for _, pod := range sorted(s.pods.objects) {
 		if pod.DeletionTimestamp != nil {
