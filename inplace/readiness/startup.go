@@ -32,8 +32,8 @@ func ProvedStarted(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	}
 	all, wait := true, time.Duration(0)
 	for _, c := range pod.Spec.Containers {
-		if status := ContainerStatus(pod, c.Name); c.StartupProbe != nil && status.RestartCount > 0 && status.State.Running != nil {
-			one, left := inplace.Since(status.State.Running.StartedAt.Time, startupKnown(c), now)
+		if running := restartedWithProbe(pod, c); running != nil {
+			one, left := inplace.Since(running.StartedAt.Time, startupKnown(c), now)
 			all, wait = all && one, max(wait, left)
 		}
 	}
@@ -45,10 +45,22 @@ func ProvedStarted(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 func startupUnproved(pod *corev1.Pod) bool {
 	ready := apps.Condition(pod, corev1.ContainersReady)
 	return ready == nil || slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
-		status := ContainerStatus(pod, c.Name)
-		return c.StartupProbe != nil && status.RestartCount > 0 && status.State.Running != nil &&
-			ready.LastTransitionTime.Sub(status.State.Running.StartedAt.Time) < startupKnown(c)
+		running := restartedWithProbe(pod, c)
+		return running != nil && ready.LastTransitionTime.Sub(running.StartedAt.Time) < startupKnown(c)
 	})
+}
+
+// restartedWithProbe returns since when the container runs, if it has a startup probe and has restarted; nil otherwise. Few containers have
+// a startup probe, so the status of the others is not searched.
+func restartedWithProbe(pod *corev1.Pod, c corev1.Container) *corev1.ContainerStateRunning {
+	if c.StartupProbe == nil {
+		return nil
+	}
+	status := ContainerStatus(pod, c.Name)
+	if status.RestartCount == 0 {
+		return nil
+	}
+	return status.State.Running
 }
 
 // startupKnown returns how long after a container's start the kubelet's report of its startup probe is known to come from that probe.
