@@ -76,28 +76,34 @@ func measure(programs []program, reached string) ([]test, error) {
 			return nil, err
 		}
 		for name := range strings.FieldsSeq(string(names)) {
-			if err := os.WriteFile(reached, make([]byte, mutant.Most), 0o600); err != nil {
+			switch t, passes, err := p.measure(name, reached); {
+			case err != nil:
 				return nil, err
-			}
-			began := time.Now()
-			if !p.passes([]string{name}, 10*time.Minute, "REACHED="+reached) {
+			case passes:
+				tests = append(tests, t)
+			default:
 				fmt.Printf("%s of %s fails without any change, and is left out\n", name, p.folder)
-				continue
 			}
-			t := test{of: p, name: name, takes: time.Since(began), reaches: map[int]bool{}}
-			marks, err := os.ReadFile(reached)
-			if err != nil {
-				return nil, err
-			}
-			for id, mark := range marks {
-				if mark != 0 {
-					t.reaches[id] = true
-				}
-			}
-			tests = append(tests, t)
 		}
 	}
 	return tests, nil
+}
+
+// measure runs that test, and finds out which changes it reaches.
+func (p program) measure(name, reached string) (t test, passes bool, err error) {
+	if err := os.WriteFile(reached, make([]byte, mutant.Most), 0o600); err != nil {
+		return test{}, false, err
+	}
+	began := time.Now()
+	passes = p.passes([]string{name}, 10*time.Minute, "REACHED="+reached)
+	t = test{of: p, name: name, takes: time.Since(began), reaches: map[int]bool{}}
+	marks, err := os.ReadFile(reached)
+	for id, mark := range marks {
+		if mark != 0 {
+			t.reaches[id] = true
+		}
+	}
+	return t, passes, err
 }
 
 // passes reports whether these tests of the program pass in time, with that variable in their environment.
