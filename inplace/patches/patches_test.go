@@ -86,11 +86,12 @@ func TestSetConditions(t *testing.T) {
 		have, want []corev1.PodCondition
 		operations string
 	}{
-		"none":         {nil, nil, "null"},
-		"the same":     {[]corev1.PodCondition{ready, other}, []corev1.PodCondition{ready, other}, "null"},
-		"the first":    {nil, []corev1.PodCondition{ready}, operation("add", "/status/conditions", "["+text(ready)+"]")},
-		"another one":  {[]corev1.PodCondition{ready}, []corev1.PodCondition{not}, operation("replace", "/status/conditions/0", text(not))},
-		"one more":     {[]corev1.PodCondition{ready}, []corev1.PodCondition{ready, other}, operation("add", "/status/conditions/-", text(other))},
+		"none":        {nil, nil, "null"},
+		"the same":    {[]corev1.PodCondition{ready, other}, []corev1.PodCondition{ready, other}, "null"},
+		"the first":   {nil, []corev1.PodCondition{ready}, operation("add", "/status/conditions", "["+text(ready)+"]")},
+		"another one": {[]corev1.PodCondition{ready}, []corev1.PodCondition{not}, operation("replace", "/status/conditions/0", text(not))},
+		"one more": {[]corev1.PodCondition{ready}, []corev1.PodCondition{ready, other},
+			operation("add", "/status/conditions/-", text(other))},
 		"none is gone": {[]corev1.PodCondition{ready}, nil, "null"},
 	} {
 		if got := text(patches.SetConditions(test.have, test.want)); got != test.operations {
