@@ -36,12 +36,15 @@ type rewriter struct {
 	conditions []*condition // in the order in which they begin, the outer ones first
 }
 
-// rewritten returns the source of the file with its changes, which are numbered from next on.
+// rewritten returns the source of the file with its changes, which are numbered from next on. Generated code has none.
 func rewritten(folder, file, source string, next int) (string, []change, error) {
 	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, file, source, 0)
+	parsed, err := parser.ParseFile(files, file, source, parser.ParseComments)
 	if err != nil {
 		return "", nil, err
+	}
+	if ast.IsGenerated(parsed) {
+		return source, nil, nil
 	}
 	r, lines := rewriter{source: source}, strings.Split(source, "\n")
 	var changes []change
