@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -142,6 +144,105 @@ func TestDaemonFallBack(t *testing.T) {
 	}
 	if held, _ := f.HoldsDeletion(f.Seen.Pods[0]); held {
 		t.Error("a deletion is held after a fallback")
+	}
+}
+
+// TestDaemonFallBackWithNothingLeft: Stayput takes its mark off, and does not nudge a native controller that has nothing to do. It would
+// leave a label on the revision, for ever if Stayput is being uninstalled.
+func TestDaemonFallBackWithNothingLeft(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fixture.Fleet)
+		want   string
+	}{
+		"a pod is left":  {func(*fixture.Fleet) {}, "mark 2 false true"},
+		"no pod is left": {func(f *fixture.Fleet) { f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2" }, "mark 2 false false"},
+		"the DaemonSet is being deleted": {func(f *fixture.Fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: fixture.Start} },
+			"mark 2 false false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture.NewFleet(t, 1)
+			f.Edit(fixture.App{Image: "v2"})
+			f.Once()
+			f.Expect("mark 2 true false")
+			test.change(f)
+			for _, step := range f.FallBack(inplace.Reason{Code: inplace.CodeUninstalled, Message: "Stayput is being uninstalled"}).Steps {
+				f.CarryOut(step)
+			}
+			f.Expect(test.want)
+		})
+	}
+}
+
+// TestDaemonFallBackWithoutRevisions: the update fell back, and then another client deletes all ControllerRevisions. The native controller
+// is nudged by a pod, and the manager does not end.
+func TestDaemonFallBackWithoutRevisions(t *testing.T) {
+	f := fixture.NewFleet(t, 1)
+	f.Edit(fixture.App{Image: "v2"})
+	f.Seen.Fallback.Hash, f.Revisions = f.TemplateHash(), nil
+	f.Once()
+	if at := f.Seen.Pods[0].Annotations[inplace.AnnotationNudged]; at != inplace.FormatTime(f.Seen.Now) {
+		t.Errorf("p1 was nudged at %q: %q", at, f.Steps)
+	}
+}
+
+// TestNudge: a manager that ends nudges the native controller, unless that has nothing to do.
+func TestNudge(t *testing.T) {
+	onDelete := func(f *fixture.Fleet) {
+		f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+		f.DaemonSet.Labels = map[string]string{inplace.LabelUpdate: inplace.InPlace}
+	}
+	for name, test := range map[string]struct {
+		change func(*fixture.Fleet)
+		want   int
+	}{
+		"a pod is to be updated":           {func(*fixture.Fleet) {}, 1},
+		"all pods are updated":             {func(f *fixture.Fleet) { f.Seen.Pods[0].Labels[inplace.LabelRevisionHash] = "2" }, 0},
+		"all revisions are gone":           {func(f *fixture.Fleet) { f.Revisions = nil }, 0},
+		"pods stay until they are deleted": {onDelete, 0},
+	} {
+		f := fixture.NewFleet(t, 1)
+		f.Edit(fixture.App{Image: "v2"})
+		test.change(f)
+		if nudges := f.Nudge(); len(nudges) != test.want {
+			t.Errorf("%s: %d steps nudge, want %d", name, len(nudges), test.want)
+		}
+	}
+}
+
+// TestNudgeOfAnUpdatedStatefulSet: there is no pod by which its controller could be nudged.
+func TestNudgeOfAnUpdatedStatefulSet(t *testing.T) {
+	m := fixture.NewMembers(t, 1)
+	m.Rest()
+	if nudges := m.Of().Nudge(); len(nudges) > 0 {
+		t.Errorf("%d steps nudge", len(nudges))
+	}
+}
+
+// TestPodsOutOfServiceAwaitTheDryRun: two of three pods are out of service when the template changes again, and it is not known yet what
+// admission makes of a new pod. Those that are still to restart stay out, so that they need not drain again. If nothing is to restart any
+// more, they serve again at once. The third pod does not count as one in progress.
+func TestPodsOutOfServiceAwaitTheDryRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit fixture.App
+		want []string
+	}{
+		"another image": {fixture.App{Image: "v3"}, nil},
+		"only a label":  {fixture.App{Image: "v1", Chart: "c2"}, []string{"back p1", "back p2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture.NewFleet(t, 3, fixture.MaxUnavailable("2"))
+			f.Edit(fixture.App{Image: "v2"})
+			f.Once()
+			f.Once()
+			f.Expect("mark 2 true false", "out p1", "out p2")
+			f.Edit(test.edit)
+			f.Seen.DryRun = dryrun.Result{}
+			plan := f.Once()
+			f.Expect(test.want...)
+			if plan.Message != dryrun.Asking || plan.Progress.Moving != 2 {
+				t.Errorf("%s %q, and %d pods are in progress, want 2", plan.Phase, plan.Message, plan.Progress.Moving)
+			}
+		})
 	}
 }
 

@@ -47,9 +47,8 @@ func (kind) PodLabel(revision *apps.ControllerRevision) string {
 // Beside implements controllerrevisions.Kind: the node of the pod, and the pods there.
 func (kind) Beside(pod *corev1.Pod, seen engine.Snapshot) engine.Snapshot {
 	name := pod.Spec.NodeName
-	if seen.Nodes != nil { // nil means that no node is known
-		seen.Nodes = slices.DeleteFunc(slices.Clone(seen.Nodes), func(node *corev1.Node) bool { return node.Name != name })
-	}
+	// If no node is known, Nodes is nil and stays nil. An empty list would mean that the node is gone.
+	seen.Nodes = slices.DeleteFunc(slices.Clone(seen.Nodes), func(node *corev1.Node) bool { return node.Name != name })
 	seen.Pods = slices.DeleteFunc(slices.Clone(seen.Pods), func(other *corev1.Pod) bool { return other.Spec.NodeName != name })
 	return seen
 }
