@@ -129,9 +129,6 @@ func (r Rollout) TemplateHash() string { return r.Kind.Workload().Template.Hash(
 func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	r.Seen.Settings.Partition = r.partition()
 	decided := r.Seen.DecideEdit(before, r.Kind.Workload(), 0, r.Decision)
-	if r.Seen.Mode.Manages() && !decided.Change.InPlace() {
-		decided.Reasons = r.Kind.Workload().NotInPlace(decided.Reasons)
-	}
 	if revision := r.UpdateRevision(); revision != nil {
 		decided.Undo = revisions.Undoes(revision, r.Revisions)
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 )
 
@@ -49,5 +50,38 @@ func TestHoldsNothingOnDelete(t *testing.T) {
 	f.Once()
 	if held, why := f.HoldsDeletion(f.Seen.Pods[0]); held || why.Code != inplace.CodeOnDelete {
 		t.Errorf("held is %t, %+v", held, why)
+	}
+}
+
+// TestEditOnDelete: users are told once what becomes of pods that cannot be updated in place, also if an earlier edit is the reason. If
+// Stayput does not manage the DaemonSet, it says only that.
+func TestEditOnDelete(t *testing.T) {
+	const kept = "/spec/containers/0/env added; with strategy OnDelete each pod keeps its revision until you delete it"
+	const group = "a LeaderWorkerSet recreates its pods group by group; with strategy OnDelete each pod keeps its revision until you delete it"
+	env, both := fixture.App{Image: "v1", Env: "a"}, fixture.App{Image: "v2", Env: "a"}
+	for name, test := range map[string]struct {
+		mode  inplace.Mode
+		edits []fixture.App
+		want  string
+	}{
+		"in place":                           {inplace.ModeInPlace, []fixture.App{{Image: "v2"}}, ""},
+		"not in place":                       {inplace.ModeInPlace, []fixture.App{env}, kept},
+		"after an edit that is not in place": {inplace.ModeInPlace, []fixture.App{env, both}, kept},
+		"a group":                            {inplace.ModeInPlace, []fixture.App{{Image: "v1", Group: "llm"}, {Image: "v2", Group: "llm"}}, group},
+		"not managed": {inplace.ModeNone, []fixture.App{env},
+			"not updated in place: the namespace has no label stayput.dev/update, or its value is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture.NewFleet(t, 2, onDeleteInPlace)
+			f.Seen.Mode = test.mode
+			var before apps.Template
+			for _, edit := range test.edits {
+				before = f.DaemonSet.Spec.Template
+				f.Edit(edit)
+			}
+			if told := f.DecideEdit(before).Reasons.String(); told != test.want {
+				t.Errorf("users are told %q, want %q", told, test.want)
+			}
+		})
 	}
 }

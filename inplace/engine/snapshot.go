@@ -113,13 +113,13 @@ func (s Snapshot) WhyFellBack(w Workload) *inplace.Reason {
 // the edit itself can be made in place.
 func (s Snapshot) DecideEdit(before apps.Template, w Workload, surge int, decision func() steps.Decision) steps.EditDecision {
 	change := edit.Compare(before, w.Template, s.Rules)
-	decided := steps.EditDecision{Change: change, Reasons: change.Reasons, Partition: s.Settings.Partition}
+	decided := steps.EditDecision{Change: change, Reasons: w.NotInPlace(change.Reasons), Partition: s.Settings.Partition}
 	groups := inplace.NativeGroups(w.Template.Decoded().Labels)
 	switch {
 	case !s.Mode.Manages():
 		decided.Reasons = inplace.Reasons{*s.Mode.Reason()}
 	case groups != nil: // also with the edit that sets a partition for all pods, and leaves nothing to decide
-		decided.Reasons = inplace.Reasons{*groups}
+		decided.Reasons = w.NotInPlace(inplace.Reasons{*groups})
 	case change.InPlace():
 		decided.Reasons = decision().Reasons
 	}
