@@ -122,8 +122,8 @@ func (c *changer) replacements() Ledger {
 		left -= max(0, newRS.Size()-newRS.Available()-newRS.ToReplace())
 	}
 	for _, s := range c.sets.All {
-		unreachable := s.ToReplace()
-		if replaced := min(left, unreachable, s.Size()); replaced > 0 && unreachable == s.Unready() {
+		if unreachable := s.ToReplace(); unreachable == s.Unready() {
+			replaced := max(0, min(left, unreachable, s.Size()))
 			ledger.Post(s.Rs.Name, -replaced, CauseReplaced)
 			left -= replaced
 		}
@@ -263,8 +263,7 @@ func (c *changer) passOnUncreated() {
 		return
 	}
 	for _, s := range c.sets.Old() {
-		missing := s.Size() - len(s.Pods)
-		if missing > 0 && s.Failing() && (!c.sets.IsCurrent(s) || missing <= c.sets.BeyondPartition()) {
+		if missing := s.Missing(); s.Failing() && (!c.sets.IsCurrent(s) || missing <= c.sets.BeyondPartition()) {
 			c.ledger.Post(s.Rs.Name, -missing, CausePassedOn)
 		}
 	}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -64,6 +66,10 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != revisions.RenewEvery {
 		t.Errorf("it is nudged again at once: %+v", plan)
 	}
+	r.Seen.Now = r.Seen.Now.Add(revisions.RenewEvery)
+	if plan := r.Plan(); fixture.Brief(plan.Steps) != "renewed" {
+		t.Errorf("one nudge is enough where writes to the ReplicaSet succeed again: %+v", plan.Steps)
+	}
 	oldRS.Spec.Replicas, oldRS.Status.Replicas, r.Seen.Pods = new(int32), 0, nil
 	r.ReplicaSets[1].Spec.Replicas = new(int32(2))
 	if plan := r.Plan(); forgets(plan) {
@@ -74,6 +80,32 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 	}
 	if plan := r.Plan(); !forgets(plan) {
 		t.Errorf("the persisted fallback outlives its update: %+v", plan)
+	}
+}
+
+// TestWhatIsAsItWasGoesBackAtOnce: the pod has a mark of an update that fell back, and its own image all the same. Only the mark has to go,
+// so it does not matter what admission makes of new pods. If the pod waited for that, it and its ReplicaSet would keep their marks for as
+// long as a policy refuses new pods.
+func TestWhatIsAsItWasGoesBackAtOnce(t *testing.T) {
+	mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v2"}},
+		Back: map[string]string{"app": "v1"}}
+	for name, known := range map[string]dryrun.Result{
+		"nothing is known": {}, "none is admitted": {UpdateRevision: "a", Refused: "not signed"},
+	} {
+		r, pod := markedRollout(mark, inplace.ModeNative)
+		r.ReplicaSets[0].Labels[inplace.LabelUpdating] = fixture.Begun
+		r.Seen.DryRun, r.Seen.OldDryRun = dryrun.Result{}, known
+		plan := r.Plan()
+		for _, step := range plan.Steps {
+			if patch, is := step.(steps.PatchPod); is {
+				if err := fixture.Apply(pod, patch.Operations); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if plan.DryRun != nil || readiness.MoveOf(pod).PartiallyPatched() {
+			t.Errorf("%s: it asks %+v, and the pod has the mark %s", name, plan.DryRun, readiness.MoveOf(pod))
+		}
 	}
 }
 

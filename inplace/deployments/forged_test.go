@@ -79,7 +79,7 @@ func TestMarkStaysUntilPodsAreBack(t *testing.T) {
 	pod.Spec.Containers[0].Image = "v2"
 	rs := r.ReplicaSets[0]
 	rs.Labels[inplace.LabelUpdating] = fixture.Begun
-	r.Seen.OldDryRun = dryrun.Result{UpdateRevision: rs.UID, Refused: "not signed"}
+	r.Seen.DryRun, r.Seen.OldDryRun = dryrun.Result{}, dryrun.Result{UpdateRevision: rs.UID, Refused: "not signed"}
 	look := func() {
 		for _, step := range r.Plan().Steps {
 			if patch, is := step.(steps.PatchReplicaSet); is {

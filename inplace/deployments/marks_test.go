@@ -2,13 +2,15 @@ package deployments_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 )
 
-// TestBegin: ReplicaSet a is old, b is a newer one in use, and c is the new one.
+// TestBegin: ReplicaSet a is old, b is a newer one, and c is the new one. Those that pods had are what an undo goes back to: for an edit to
+// another one the partition counts.
 func TestBegin(t *testing.T) {
 	const now = "1000000"
 	marked := func(updating, current string) map[string]string {
@@ -16,18 +18,26 @@ func TestBegin(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		labels [3]map[string]string
+		inUse  string
 		want   string
 	}{
-		"the first time": {[3]map[string]string{}, "a " + now + " " + now + ", b " + now + " " + now + ", c " + now + " , "},
-		"a mark is left over": {[3]map[string]string{marked("", "5")},
+		"the first time": {[3]map[string]string{}, "ab", "a " + now + " " + now + ", b " + now + " " + now + ", c " + now + " , "},
+		"a mark is left over": {[3]map[string]string{marked("", "5")}, "ab",
 			"a " + now + " " + now + ", b " + now + " " + now + ", c " + now + " , "},
-		"a further edit": {[3]map[string]string{marked("7", "7"), marked("7", "")}, "a 7 7, b 7 , c 7 , "},
+		"no pod has b":   {[3]map[string]string{}, "a", "a " + now + " " + now + ", b  , c " + now + " , "},
+		"a further edit": {[3]map[string]string{marked("7", "7"), marked("7", "")}, "ab", "a 7 7, b 7 , c 7 , "},
 		"after the scaling": {[3]map[string]string{marked("7.scaling", "7"), marked("7.scaling", ""), marked("7.scaling", "")},
-			"a 7 7, b 7 , c 7 , "},
-		"one joins late":                {[3]map[string]string{marked("7", "7"), nil, marked("7", "")}, "a 7 7, b 7 7, c 7 , "},
-		"which were current is unknown": {[3]map[string]string{marked("7", ""), nil, marked("7", "")}, "a 7 7, b 7 7, c 7 , "},
+			"ab", "a 7 7, b 7 , c 7 , "},
+		"one joins late":                    {[3]map[string]string{marked("7", "7"), nil, marked("7", "")}, "ab", "a 7 7, b 7 7, c 7 , "},
+		"which were current is unknown":     {[3]map[string]string{marked("7", ""), nil, marked("7", "")}, "ab", "a 7 7, b 7 7, c 7 , "},
+		"unknown, and pods have moved to c": {[3]map[string]string{marked("7", ""), nil, marked("7", "")}, "abc", "a 7 7, b 7 7, c 7 , "},
 	} {
-		sets := setsOf(3, 0, counts{1, 1, 0}, counts{1, 1, 0}, counts{})
+		var sizes []counts
+		for _, hash := range "abc" {
+			size := strings.Count(test.inUse, string(hash))
+			sizes = append(sizes, counts{size, size, 0})
+		}
+		sets := setsOf(3, 0, sizes...)
 		for i, labels := range test.labels {
 			sets.All[i].Rs.Labels = labels
 		}

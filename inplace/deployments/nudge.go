@@ -50,8 +50,8 @@ func (p planner) nudge(marks Marking, left bool) {
 func (p planner) nudgeByStatus() {
 	d, plan, now := p.Deployment, p.update.Plan, p.Seen.Now
 	available := apps.DeploymentCondition(d.Status, appsv1.DeploymentAvailable)
-	n := len(p.sets.All)
-	if available == nil || n > 0 && !p.Seen.Fallback.NudgesFail(p.sets.All[n-1].Rs.Labels, revisions.RenewEvery, now) {
+	newest := p.sets.All[len(p.sets.All)-1] // there is one: without ReplicaSets nothing is left to do
+	if available == nil || !p.Seen.Fallback.NudgesFail(newest.Rs.Labels, revisions.RenewEvery, now) {
 		return
 	}
 	due, wait := inplace.Since(available.LastUpdateTime.Time, revisions.RenewEvery, now)

@@ -40,7 +40,7 @@ func (r Rollout) observed() *observed {
 		whyAlone = readiness.WhyNoSurge(spec, o.update.NewPods.Claim)
 	}
 	o.surge = surgeOf(r, newRS, whyAlone)
-	o.update.NoneUnavailable, o.update.Paused = o.noneUnavailable(), o.paused()
+	o.update.Paused = o.paused()
 	o.addPods()
 	o.sets.CountSurge()
 	o.update.Partition = podstate.PartitionBudgetOf(partition, wanted, o.update.States)
@@ -134,7 +134,7 @@ func (o *observed) maxUnavailable() int {
 }
 
 // noneUnavailable reports whether no pod may be unavailable, so surge pods serve in place of those that restart.
-func (o *observed) noneUnavailable() bool { return o.surge.used && o.Deployment.MaxUnavailable() == 0 }
+func (o *observed) noneUnavailable() bool { return o.maxUnavailable() == 0 }
 
 // maxUnavailableAlone returns the same without surge pods.
 func (o *observed) maxUnavailableAlone() int { return max(1, int(o.Deployment.MaxUnavailable())) }

@@ -64,20 +64,20 @@ func (p *pacer) decide() pace {
 	}
 	inOrder, wait := p.inOrder()
 	p.update.Plan.Again(wait)
+	// No pod begins before the marks are stored: if they cannot be, the update falls back.
+	mayBegin := inOrder && p.sets.AllUpdating()
 	// Until a surge pod is removed, no other pod that serves has its turn.
-	open := inOrder && !p.sets.anyPod(func(m *Pod) bool { return m.Removing })
+	p.open = mayBegin && !p.sets.anyPod(func(m *Pod) bool { return m.Removing })
 	p.GoOn(p.pods(func(m *Pod) bool { return !m.Updated && !m.Surge }))
 	for _, s := range p.sets.Old() {
 		p.reserve(s)
 	}
 	for _, s := range p.sets.Old() {
-		p.addNoRestart(s, open)
+		p.addNoRestart(s)
 	}
 	p.finishResizes()
-	// No pod is taken out of service before the marks are stored: if they cannot be, the update falls back.
-	p.open = open && p.sets.AllUpdating()
 	// A surge pod that is to be removed may serve until another pod does, which may have to restart for that.
-	p.idle = inOrder && p.sets.AllUpdating() && (open || p.removalWaits())
+	p.idle = mayBegin && p.removalWaits()
 	p.unproven, p.replaceable = p.countUnproven(), len(p.replaceablePods())
 	p.Begin(slices.SortedStableFunc(slices.Values(p.pods((*Pod).Begins)), engine.ByCost))
 	return p.pace
@@ -104,7 +104,7 @@ func (p *pacer) pods(those func(*Pod) bool) (pods []engine.Pod) {
 // matter of time, it returns how long it takes.
 func (p *pacer) inOrder() (bool, time.Duration) {
 	sets := p.sets
-	if sets.Total()-sets.Surge() != p.sets.Wanted || !sets.AnyUpdating() && !sets.AllObserved() || sets.UnmarkedSurge() {
+	if sets.Total()-sets.Surge() != p.sets.Wanted || sets.UnmarkedSurge() {
 		return false, 0
 	}
 	return p.bypass.over()
@@ -130,12 +130,12 @@ func (p *pacer) reserve(s *Set) {
 // addNoRestart adds the pods that need no restart: those that are reserved, and more. While such a pod moves, no ReplicaSet counts it:
 // if Stayput died, the pod would be deleted. So only as many move at a time as may be unavailable. One that is Ready moves with them, even
 // where its kubelet may revoke that.
-func (p *pacer) addNoRestart(s *Set, open bool) {
+func (p *pacer) addNoRestart(s *Set) {
 	for i, m := range s.NoRestart() {
 		left := p.Budget.And(p.Spare)
 		switch {
 		case i < p.reserved[s]:
-		case !open || p.paused() && !m.PartiallyPatched():
+		case !p.open || p.paused() && !m.PartiallyPatched():
 			continue
 		case m.Ready() && left.Serving <= 0, !left.Allows(&m.State), !p.Left.Take(&m.State):
 			continue

@@ -41,8 +41,7 @@ func (o *observed) replaceablePods() []*Pod {
 
 // isReplaceable reports whether the pod serves, and its restart has yet to begin.
 func isReplaceable(s *podstate.State) bool {
-	begun := s.Turn || s.Updated || s.PartiallyPatched()
-	return s.ToRestart() && s.Ready() && !begun
+	return s.ToRestart() && s.Ready() && !s.PartiallyPatched()
 }
 
 // isReplaced: no more pods are left than there are surge pods.

@@ -1,5 +1,7 @@
 package deployments
 
+import "slices"
+
 // scaling decides which ReplicaSets get more replicas, and which get fewer.
 type scaling struct {
 	Sets
@@ -9,10 +11,9 @@ type scaling struct {
 // Scale returns the changes that bring the sum of all replicas, not counting surge replicas, to what the Deployment wants. If pods are to
 // be removed, no ReplicaSet may be marked as updating: deletions must pass. Budget is how many available pods may become unavailable.
 func (sets Sets) Scale(budget int) Ledger {
-	s := scaling{Sets: sets}
-	if excess := sets.Excess(); excess > 0 {
-		s.shrink(excess, max(0, budget))
-	} else if need := s.cover(-excess); need > 0 && sets.AllObserved() {
+	s, excess := scaling{Sets: sets}, sets.Excess()
+	s.shrink(max(0, excess), max(0, budget))
+	if need := s.cover(max(0, -excess)); sets.AllObserved() {
 		s.grow(need)
 	}
 	return s.ledger
@@ -31,23 +32,23 @@ func (c *scaling) cover(need int) int {
 	return need
 }
 
-// grow adds pods: to the new ReplicaSet if that is known to work, or if no other has pods; otherwise to the old one with the most pods.
+// grow adds pods.
 func (c *scaling) grow(need int) {
 	need = c.growCurrent(need)
-	grows := c.New
-	if c.New == nil || c.New.Available() == 0 {
-		for _, s := range c.Old() {
-			if len(s.Pods) > 0 && (grows == nil || grows == c.New || len(s.Pods) > len(grows.Pods)) {
-				grows = s
-			}
-		}
+	c.ledger.Post(c.toGrow().Rs.Name, need, CauseScaled)
+}
+
+// toGrow returns the new ReplicaSet if that is known to work, or if no other has pods; otherwise the old one with the most pods. There is
+// at least one ReplicaSet, because an update without any is not held.
+func (c *scaling) toGrow() *Set {
+	old := largest(slices.DeleteFunc(c.Old(), func(s *Set) bool { return len(s.Pods) == 0 }), func(s *Set) int { return len(s.Pods) })
+	switch {
+	case c.New != nil && (old == nil || c.New.Available() > 0):
+		return c.New
+	case old != nil:
+		return old
 	}
-	if grows == nil && len(c.All) > 0 {
-		grows = c.All[len(c.All)-1] // the newest, as natively: FindActiveOrLatest
-	}
-	if grows != nil {
-		c.ledger.Post(grows.Rs.Name, need, CauseScaled)
-	}
+	return c.All[len(c.All)-1] // the newest, as natively: FindActiveOrLatest
 }
 
 // growCurrent adds pods that the partition keeps: further ones, or replacements. They get an old revision, as many as the partition says,

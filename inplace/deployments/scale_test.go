@@ -41,6 +41,18 @@ func setsOf(wanted, kept int, all ...counts) deployments.Sets {
 	return sets
 }
 
+// undone makes the oldest ReplicaSet the new one.
+func undone(sets deployments.Sets) deployments.Sets { sets.New = sets.All[0]; return sets }
+
+// uncreated makes all ReplicaSets old ones: the user has edited the Deployment again.
+func uncreated(sets deployments.Sets) deployments.Sets { sets.New = nil; return sets }
+
+// unnoted loses the note of which ReplicaSets pods had when the update began.
+func unnoted(sets deployments.Sets) deployments.Sets {
+	delete(sets.All[0].Rs.Labels, inplace.LabelCurrent)
+	return sets
+}
+
 func TestScale(t *testing.T) {
 	for name, test := range map[string]struct {
 		sets   deployments.Sets
@@ -55,6 +67,13 @@ func TestScale(t *testing.T) {
 		"more: the partition keeps one more":      {setsOf(5, 3, counts{2, 2, 0}, counts{1, 1, 0}), 1, "a +1 scaled, b +1 scaled"},
 		"more: a surplus pod counts first":        {setsOf(3, 0, counts{1, 2, 0}, counts{1, 1, 0}), 1, "a +1 counted"},
 		"more: the surplus has to be seen first":  {setsOf(4, 0, counts{1, 2, 0}, counts{1, 1, 0}), 1, "a +1 counted"},
+		"more: two old ones have as many pods":    {setsOf(5, 0, counts{2, 2, 0}, counts{2, 2, 0}, counts{}), 1, "a +1 scaled"},
+		"more: after an undo, none has pods":      {undone(setsOf(2, 0, counts{}, counts{})), 0, "a +2 scaled"},
+		"more: the new one is yet to be created":  {uncreated(setsOf(5, 0, counts{1, 1, 0}, counts{2, 2, 0}, counts{})), 1, "b +2 scaled"},
+		"more: it is not there, nor is any pod":   {uncreated(setsOf(2, 0, counts{}, counts{})), 0, "b +2 scaled"},
+		"more: no pod is left for the partition":  {setsOf(2, 2, counts{}, counts{1, 1, 0}), 1, "b +1 scaled"},
+		"more: it keeps what pods had before":     {setsOf(4, 2, counts{1, 1, 0}, counts{2, 2, 0}, counts{}), 1, "a +1 scaled"},
+		"more: that is not noted, so the largest": {unnoted(setsOf(5, 4, counts{1, 1, 0}, counts{2, 2, 0}, counts{1, 1, 0})), 1, "b +1 scaled"},
 		"fewer: old ones first":                   {setsOf(2, 0, counts{2, 2, 0}, counts{2, 2, 0}), 4, "a -2 scaled"},
 		"fewer: no more than may be unavailable":  {setsOf(1, 0, counts{2, 2, 0}, counts{2, 2, 0}), 1, "a -1 scaled"},
 		"fewer: unready pods cost no budget":      {setsOf(2, 0, counts{2, 1, 1}, counts{2, 2, 0}), 0, "a -1 scaled"},

@@ -109,10 +109,9 @@ func (sets Sets) OldInUse() bool {
 	return sets.any(func(s *Set) bool { return s != sets.New && s.InUse() })
 }
 
-// Unfinished reports whether old ReplicaSets are in use, some pod has something left to change, or there are surge replicas.
+// Unfinished reports whether old ReplicaSets are in use, there are surge replicas, or some pod goes back to the new ReplicaSet's template.
 func (sets Sets) Unfinished() bool {
-	return sets.OldInUse() || sets.Surge() > 0 ||
-		sets.anyPod(func(m *Pod) bool { return m.Needs().Left() || m.PartiallyPatched() })
+	return sets.OldInUse() || sets.Surge() > 0 || sets.anyPod((*Pod).PartiallyPatched)
 }
 
 // Unproved reports whether some pod counts, or may count, as available for what it ran before. There are three such cases. A pod went back
@@ -162,11 +161,13 @@ func (sets Sets) BeyondPartition() int {
 
 // LargestCurrent returns the old ReplicaSet with the most replicas that pods had when the update began; nil if none is in use.
 func (sets Sets) LargestCurrent() *Set {
-	var largest *Set
-	for _, s := range sets.Old() {
-		if s.InUse() && sets.IsCurrent(s) && (largest == nil || s.Size() > largest.Size()) {
-			largest = s
-		}
+	return largest(slices.DeleteFunc(sets.Old(), func(s *Set) bool { return !s.InUse() || !sets.IsCurrent(s) }), (*Set).Size)
+}
+
+// largest returns the first of the ReplicaSets that are the largest by that measure; nil if there are none.
+func largest(sets []*Set, size func(*Set) int) *Set {
+	if len(sets) == 0 {
+		return nil
 	}
-	return largest
+	return slices.MaxFunc(sets, func(a, b *Set) int { return size(a) - size(b) })
 }

@@ -29,19 +29,17 @@ func (o *observed) waiting() waiting {
 	if w.phase == steps.PhaseStalled {
 		w.why = w.message
 	}
-	w.why = cmp.Or(w.why, o.update.Plan.Awaits())
-	if o.sets.Kept > 0 && w.why == "" {
-		w.why = o.update.Partition.Unresized(o.notResized())
-	}
+	// Unless a partition keeps pods, an update whose pods do not get their CPU and memory has fallen back before.
+	w.why = cmp.Or(w.why, o.update.Plan.Awaits(), o.update.Partition.Unresized(o.notResized()))
 	return w
 }
 
-// settled reports whether nothing is scaled, no pod has its turn, and the rollout is not paused.
+// settled reports whether nothing is scaled, controllers have seen all that was written, and the rollout is not paused.
 func (o *observed) settled() bool {
 	sets := o.sets
 	scaled := sets.Surge() == 0 && sets.Excess() == 0
 	seen := sets.AllUpdating() && sets.AllObserved()
-	return scaled && seen && !o.paused() && !sets.anyPod(func(m *Pod) bool { return m.Turn })
+	return scaled && seen && !o.paused()
 }
 
 // Stage returns how far the partition lets the update go, and whether it is there.

@@ -3,6 +3,7 @@ package deployments_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,13 @@ func TestTerminatingIsLeftOutWhereItIsUnknown(t *testing.T) {
 		*terminating != 2 {
 		t.Errorf("%v are terminating, although the other ReplicaSet was never synced", terminating)
 	}
+	r.ReplicaSets = r.ReplicaSets[1:]
+	for before, want := range map[*int32]bool{nil: false, new(int32(2)): true} {
+		r.Deployment.Status.TerminatingReplicas = before
+		if got := (deployments.StatusFormula{Deployment: r.Deployment, Sets: r.ReplicaSets}).Terminating(); (got != nil) != want {
+			t.Errorf("none is known to be terminating, and the status has the number: %t, but it gets it: %t", want, got != nil)
+		}
+	}
 }
 
 func TestStatusConditions(t *testing.T) {
@@ -79,6 +87,15 @@ func TestStatusConditions(t *testing.T) {
 	}{
 		"progress moves the time": {func(r *deployments.Rollout) { r.Deployment.Status.UpdatedReplicas = 1 },
 			appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated, fixture.Start},
+		"so does a pod that is ready": {func(r *deployments.Rollout) { r.Deployment.Status.ReadyReplicas = 3 },
+			appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated, fixture.Start},
+		"so does one that is available": {func(r *deployments.Rollout) { r.Deployment.Status.AvailableReplicas = 3 },
+			appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated, fixture.Start},
+		"so does an old pod that is gone": {func(r *deployments.Rollout) { r.Deployment.Status.Replicas = 5 },
+			appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated, fixture.Start},
+		"so does one that is updated beside it": {func(r *deployments.Rollout) {
+			r.Deployment.Status.Replicas, r.Deployment.Status.UpdatedReplicas = 3, 1
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated, fixture.Start},
 		"a step back does not": {fewer, appsv1.DeploymentProgressing, corev1.ConditionTrue, deployments.ReasonUpdated,
 			fixture.Start.Add(-time.Minute)},
 		"too few available": {fewer, appsv1.DeploymentAvailable, corev1.ConditionFalse, deployments.ReasonMinimumUnavailable, fixture.Start},
@@ -138,6 +155,107 @@ func TestStatusConditions(t *testing.T) {
 	}
 }
 
+// TestTransitionTimes: users see since when the Deployment makes progress, or has made none.
+func TestTransitionTimes(t *testing.T) {
+	for before, want := range map[corev1.ConditionStatus]time.Time{
+		corev1.ConditionTrue: fixture.Start.Add(-time.Minute), corev1.ConditionFalse: fixture.Start,
+	} {
+		r := fixture.Updating()
+		r.Deployment.Status.Conditions[0].Status, r.Deployment.Status.UpdatedReplicas = before, 1
+		status, _ := statusOf(r)
+		c := apps.DeploymentCondition(*status, appsv1.DeploymentProgressing)
+		if c.Status != corev1.ConditionTrue || !c.LastTransitionTime.Time.Equal(want) || !c.LastUpdateTime.Time.Equal(fixture.Start) {
+			t.Errorf("before the pod was updated it was %s, and now it is %+v", before, c)
+		}
+	}
+}
+
+// TestUntilDeadline: the leader looks again when the deadline has passed, because no event says so.
+func TestUntilDeadline(t *testing.T) {
+	c := func(reason string) *appsv1.DeploymentCondition {
+		return new(deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reason, "", fixture.Start.Add(-time.Minute)))
+	}
+	for name, test := range map[string]struct {
+		condition *appsv1.DeploymentCondition
+		change    func(*apps.Deployment)
+		want      time.Duration
+	}{
+		"it runs":                  {c(deployments.ReasonUpdated), func(*apps.Deployment) {}, 541 * time.Second},
+		"at a partition":           {c(deployments.ReasonPartition), func(*apps.Deployment) {}, 241 * time.Second},
+		"it has passed":            {c(deployments.ReasonTimedOut), func(*apps.Deployment) {}, 0},
+		"the rollout is complete":  {c(deployments.ReasonComplete), func(*apps.Deployment) {}, 0},
+		"it does not run yet":      {nil, func(*apps.Deployment) {}, 0},
+		"there is none":            {c(deployments.ReasonUpdated), func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = nil }, 0},
+		"the user has paused them": {c(deployments.ReasonUpdated), func(d *apps.Deployment) { d.Spec.Paused = true }, 0},
+	} {
+		d, status := fixture.NewDeployment(4, fixture.App{Image: "v2"}), appsv1.DeploymentStatus{}
+		if test.condition != nil {
+			status.Conditions = append(status.Conditions, *test.condition)
+		}
+		test.change(d)
+		if got := (deployments.StatusFormula{Deployment: d, Now: fixture.Start}).UntilDeadline(status); got != test.want {
+			t.Errorf("%s: it looks again after %s, not %s", name, got, test.want)
+		}
+	}
+}
+
+// TestSameConditions: a status in which only counts, times and texts are others may wait a second. What users and tools act on does not.
+func TestSameConditions(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(s *appsv1.DeploymentStatus, first, second *appsv1.DeploymentCondition)
+		want   bool
+	}{
+		"counts": {func(s *appsv1.DeploymentStatus, _, _ *appsv1.DeploymentCondition) { s.ReadyReplicas++ }, true},
+		"texts and times": {func(_ *appsv1.DeploymentStatus, first, _ *appsv1.DeploymentCondition) {
+			first.Message, first.LastUpdateTime = "it goes on", metav1.NewTime(fixture.Start)
+		}, true},
+		"their order": {func(_ *appsv1.DeploymentStatus, first, second *appsv1.DeploymentCondition) {
+			*first, *second = *second, *first
+		}, true},
+		"the generation": {func(s *appsv1.DeploymentStatus, _, _ *appsv1.DeploymentCondition) { s.ObservedGeneration++ }, false},
+		"a status": {func(_ *appsv1.DeploymentStatus, first, _ *appsv1.DeploymentCondition) {
+			first.Status = corev1.ConditionUnknown
+		}, false},
+		"a reason": {func(_ *appsv1.DeploymentStatus, first, _ *appsv1.DeploymentCondition) {
+			first.Reason = deployments.ReasonFound
+		}, false},
+		"a type": {func(_ *appsv1.DeploymentStatus, first, _ *appsv1.DeploymentCondition) {
+			first.Type = appsv1.DeploymentReplicaFailure
+		}, false},
+		"one more": {func(s *appsv1.DeploymentStatus, first, _ *appsv1.DeploymentCondition) {
+			s.Conditions = append(s.Conditions, *first)
+		}, false},
+	} {
+		was := fixture.Updating().Deployment.Status
+		is := *was.DeepCopy()
+		test.change(&is, &is.Conditions[0], &is.Conditions[1])
+		if deployments.SameConditions(was, is) != test.want {
+			t.Errorf("%s: they may wait: %t", name, !test.want)
+		}
+	}
+}
+
+// TestTerminatingIsWrittenWhereItIsKnown: on clusters without the field nothing is written of it, and what another controller has written
+// stays.
+func TestTerminatingIsWrittenWhereItIsKnown(t *testing.T) {
+	for name, test := range map[string]struct {
+		was, is *int32
+		writes  int
+	}{
+		"another number":    {new(int32(1)), new(int32(2)), 1},
+		"it is new":         {nil, new(int32(0)), 1},
+		"the same number":   {new(int32(1)), new(int32(1)), 0},
+		"it is not known":   {new(int32(1)), nil, 0},
+		"there is no field": {nil, nil, 0},
+	} {
+		written := deployments.StatusOperations(appsv1.DeploymentStatus{TerminatingReplicas: test.was},
+			appsv1.DeploymentStatus{TerminatingReplicas: test.is})
+		if len(written) != test.writes {
+			t.Errorf("%s: it writes %v", name, written)
+		}
+	}
+}
+
 // TestTimeoutSaysWhatTheUpdateWaitsFor checks it for whichever controller sees first that the deadline has passed.
 func TestTimeoutSaysWhatTheUpdateWaitsFor(t *testing.T) {
 	const native, completed = `ReplicaSet "b" has timed out progressing.`, `ReplicaSet "b" has timed out progressing. It is waiting for a node.`
@@ -169,6 +287,114 @@ func TestTimeoutSaysWhatTheUpdateWaitsFor(t *testing.T) {
 		got := apps.DeploymentCondition(status, appsv1.DeploymentProgressing)
 		if got == nil || got.Message != test.message || !got.LastUpdateTime.Time.Equal(test.updated) {
 			t.Errorf("%s: the condition is %+v", name, got)
+		}
+	}
+}
+
+// TestStopsWithinTheDeadline: an update ends while pods are still stopping, unless half the deadline would pass meanwhile. Nobody would
+// renew the condition any more, and the Deployment controller would report that the update has failed, although its pods only take long to
+// stop. Where it reports no such thing, the update ends at once.
+func TestStopsWithinTheDeadline(t *testing.T) {
+	const half = 300 * time.Second
+	progressing := func(reason string, ago time.Duration) func(*deployments.Rollout) {
+		return func(r *deployments.Rollout) {
+			r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{deployments.NewCondition(appsv1.DeploymentProgressing,
+				corev1.ConditionTrue, reason, "", fixture.Start.Add(-ago))}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*deployments.Rollout)
+		stops  time.Duration
+		want   bool
+	}{
+		"none stops":            {progressing(deployments.ReasonUpdated, half), 0, false},
+		"within half of it":     {progressing(deployments.ReasonUpdated, 0), half, false},
+		"not within half of it": {progressing(deployments.ReasonUpdated, 0), half + time.Second, true},
+		"half of it has passed": {progressing(deployments.ReasonUpdated, half), time.Second, true},
+		"it runs from now":      {progressing(deployments.ReasonComplete, half), time.Second, false},
+		"it has passed":         {progressing(deployments.ReasonTimedOut, 2*half), time.Second, false},
+		"it does not run yet":   {func(r *deployments.Rollout) { r.Deployment.Status.Conditions = nil }, 2 * half, false},
+		"there is none":         {func(r *deployments.Rollout) { r.Deployment.Spec.ProgressDeadlineSeconds = nil }, 2 * half, false},
+		"the update looks complete, so the native controller reports that": {func(r *deployments.Rollout) {
+			r.Deployment.Spec.Replicas, r.ReplicaSets = new(int32(2)), r.ReplicaSets[1:]
+		}, 2 * half, false},
+	} {
+		r := fixture.Updating()
+		test.change(r)
+		formula := deployments.StatusFormula{Deployment: r.Deployment, Sets: r.ReplicaSets, New: r.UpdateRevision(), Now: fixture.Start}
+		if formula.OutlastsDeadline(fixture.Start.Add(test.stops)) != test.want {
+			t.Errorf("%s: the update goes on until they have stopped: %t", name, !test.want)
+		}
+	}
+}
+
+// TestWaitingAtAStageIsRenewed: the Deployment controller does not know this reason, and lets the deadline run from the condition's time.
+// So the time is renewed when half of the deadline has passed.
+func TestWaitingAtAStageIsRenewed(t *testing.T) {
+	for ago, want := range map[time.Duration]time.Duration{299 * time.Second: 299 * time.Second, 300 * time.Second: 0} {
+		r := fixture.Updating()
+		r.Deployment.Status.Conditions[0] = deployments.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown,
+			deployments.ReasonPartition, "at 2", fixture.Start.Add(-ago))
+		status := deployments.StatusFormula{Deployment: r.Deployment, Sets: r.ReplicaSets, New: r.ReplicaSets[1], Stage: "at 2",
+			Now: fixture.Start}.NativeStatus()
+		c := apps.DeploymentCondition(status, appsv1.DeploymentProgressing)
+		if got := fixture.Start.Sub(c.LastUpdateTime.Time); got != want || c.Reason != deployments.ReasonPartition {
+			t.Errorf("it was written %s ago, and then its time is %s ago: %+v", ago, got, c)
+		}
+	}
+}
+
+// TestStageIsReached: kubectl stayput promote lowers the partition once the stage is reached. It is not while the user pauses the rollout,
+// and while pods are still to be created, deleted or counted: nobody has seen yet whether all pods of this stage work.
+func TestStageIsReached(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*deployments.Rollout)
+		want   bool
+	}{
+		"nothing else is under way": {func(*deployments.Rollout) {}, true},
+		"a pod is yet to be added": {func(r *deployments.Rollout) {
+			r.Deployment.Spec.Replicas, r.Seen.Settings.Partition.Value = new(int32(5)), "3"
+		}, false},
+		"a surge pod is yet to go": {func(r *deployments.Rollout) {
+			b := r.ReplicaSets[1]
+			b.Spec.Replicas, b.Status.Replicas, b.Labels[inplace.LabelSurgeReplicas] = new(int32(3)), 3, "1"
+			fixture.PodOf(r, "surge", b).Annotations = map[string]string{inplace.AnnotationSurgePod: "true"}
+		}, false},
+		"a mark is yet to be stored":       {func(r *deployments.Rollout) { delete(r.ReplicaSets[0].Labels, inplace.LabelUpdating) }, false},
+		"a pod that has moved is not seen": {uncounted, false},
+		"the user pauses the rollout":      {func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }, false},
+	} {
+		r := twoOfFour(nil, nil, nil, nil)
+		r.Seen.Settings.Partition.Value = "2"
+		test.change(r)
+		if stage := r.Stage(); stage.Reached != test.want {
+			t.Errorf("%s: %+v", name, stage)
+		}
+	}
+}
+
+// TestItWaitsForASecondPod: no pod may be unavailable, and a second one may find no node beside the first. As long as no new pod serves,
+// users are told that this is what the update waits for.
+func TestItWaitsForASecondPod(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*deployments.Rollout)
+		want   bool
+	}{
+		"it does not serve yet": {func(*deployments.Rollout) {}, true},
+		"it serves": {func(r *deployments.Rollout) {
+			fixture.ConditionIs(corev1.PodReady, corev1.ConditionTrue)(r.Seen.Pods[2])
+		}, false},
+		"it may be on any node":   {func(r *deployments.Rollout) { r.Seen.DryRun.Claim = "" }, false},
+		"pods may be unavailable": {func(r *deployments.Rollout) { mayBeUnavailable(r, "1%") }, false},
+		"no pod is to restart":    {relabelled, false},
+	} {
+		r := surging(fixture.Unready)
+		mayBeUnavailable(r, "0")
+		r.Seen.DryRun.Claim = "data"
+		test.change(r)
+		const want = "waiting for a second pod, as maxUnavailable is 0, and "
+		if message := r.Plan().Message; strings.Contains(message, want) != test.want {
+			t.Errorf("%s: it says %q", name, message)
 		}
 	}
 }

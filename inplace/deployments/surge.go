@@ -93,19 +93,18 @@ func (r *surger) toRemove() map[*Set]int {
 func (r *surger) remove(due map[*Set]int) {
 	budget := r.budget().Available
 	for _, s := range r.sets.All {
-		left, beyond := due[s]-r.lowerUncreated(s, due[s]), max(0, s.Available()-s.Size()) // the budget does not count those
+		left, spare := due[s]-r.lowerUncreated(s, due[s]), budget+max(0, s.Available()-s.Size()) // the budget does not count those
 		for _, m := range s.SurgePods()[:min(left, len(s.SurgePods()))] {
 			goes := s.Surplus() == 0 || m.Removing && m.Ready()
-			if !goes || r.isAwaited(m, budget+beyond) || !r.pace.Passes(&m.State, engine.Remove) {
+			if !goes || r.isAwaited(m, spare) || !r.pace.Passes(&m.State, engine.Remove) {
 				continue
 			}
-			if m.Available && beyond > 0 {
-				beyond--
-			} else if m.Available {
-				budget--
+			if m.Available {
+				spare--
 			}
 			r.removePod(m)
 		}
+		budget = min(budget, spare)
 	}
 }
 
@@ -137,7 +136,7 @@ func (r *surger) removePod(m *Pod) {
 		plan.Step(m.MarkForRemoval())
 	case !readiness.Out(m.Pod):
 		r.update.TakeOut(&m.State, "it is a surge pod to remove")
-	case r.pace.Passes(&m.State, engine.Stop) && m.Owner.Missing() == 0 && m.Owner.Surplus() == 0:
+	case r.pace.Passes(&m.State, engine.Stop) && m.Owner.Missing() == 0:
 		plan.Phase(steps.PhaseScaling, "remove surge pods")
 		r.ledger.Post(m.Owner.Rs.Name, -1, CauseSurgeRemoved)
 	}

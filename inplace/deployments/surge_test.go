@@ -67,19 +67,43 @@ func TestSurgePodIsRemoved(t *testing.T) {
 	}
 }
 
+// relabelled makes the update one in which only labels change.
+func relabelled(r *deployments.Rollout) {
+	r.Deployment.Spec.Template = fixture.App{Image: "v1", Chart: "2"}.Template()
+	r.ReplicaSets[1].Spec.Template = r.Deployment.Spec.Template
+	r.Seen.DryRun = fixture.Admitted(r.UpdateRevision())
+}
+
 // TestSurgePodsTakeThePlaceOfPods: each surge pod that serves lets one more pod restart, and none of those waits for surge pods. The last
 // pods do not restart: they go.
 func TestSurgePodsTakeThePlaceOfPods(t *testing.T) {
+	none := func(r *deployments.Rollout) {
+		r.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(0))
+	}
+	sick := func(r *deployments.Rollout) { fixture.Unready(r.Seen.Pods[0]) }
+	unplaced := unscheduled(corev1.PodReasonUnschedulable, deployments.UnplaceableAfter)
+	partly := func(r *deployments.Rollout) { // an update before this one has restarted its container
+		mark := readiness.Move{Hash: "x", Back: map[string]string{"app": "v1"}}
+		r.Seen.Pods[0].Annotations, r.Seen.Pods[0].Spec.Containers[0].Image = map[string]string{inplace.AnnotationMove: mark.String()}, "vx"
+	}
+	edited := func(r *deployments.Rollout) { r.Deployment.Spec.Template = fixture.App{Image: "v3"}.Template() }
 	for name, test := range map[string]struct {
-		pods  []string
-		surge func(*corev1.Pod)
-		want  string
+		pods   []string
+		surge  func(*corev1.Pod)
+		change func(*deployments.Rollout)
+		want   string
 	}{
-		"it serves":                          {[]string{"1", "2", "3"}, nil, "status, out 1, out 2"},
-		"it serves, and is for the only pod": {[]string{"1"}, nil, "status, move 1"},
-		"it does not serve yet":              {[]string{"1", "2", "3"}, fixture.Unready, "status, out 1"},
-		"one pod is left for it":             {[]string{"1"}, fixture.Unready, "status"},
-		"more pods are left than surge pods": {[]string{"1", "2", "3", "4"}, nil, "status, out 1, out 2"},
+		"it serves":                             {[]string{"1", "2", "3"}, nil, nil, "status, out 1, out 2"},
+		"it serves, and is for the only pod":    {[]string{"1"}, nil, nil, "status, move 1"},
+		"it does not serve yet":                 {[]string{"1", "2", "3"}, fixture.Unready, nil, "status, out 1"},
+		"one pod is left for it":                {[]string{"1"}, fixture.Unready, nil, "status"},
+		"more pods are left than surge pods":    {[]string{"1", "2", "3", "4"}, nil, nil, "status, out 1, out 2"},
+		"no node has room for it":               {[]string{"1"}, unplaced, nil, "status, move surge, out 1"},
+		"the only pod does not serve":           {[]string{"1"}, nil, sick, "status, move surge, out 1"},
+		"a part of the only pod is updated":     {[]string{"1"}, nil, partly, "status, move surge, out 1"},
+		"only labels change":                    {[]string{"1"}, nil, relabelled, "status, 1 → 0"},
+		"the user edits again":                  {[]string{"1"}, nil, edited, "move surge"},
+		"the user allows no surge pod any more": {[]string{"1"}, nil, none, "status, move surge, annotations, annotations, out 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(int32(len(test.pods)), fixture.App{Image: "v2"})
@@ -96,6 +120,9 @@ func TestSurgePodsTakeThePlaceOfPods(t *testing.T) {
 			fixture.PodOf(r, "surge", b, func(pod *corev1.Pod) {
 				pod.Annotations, pod.Spec.NodeName = map[string]string{inplace.AnnotationSurgePod: "true"}, "node-1"
 			}, test.surge)
+			if test.change != nil {
+				test.change(r)
+			}
 			if planned := fixture.Brief(r.Plan().Steps); planned != test.want {
 				t.Errorf("planned %q, want %q", planned, test.want)
 			}
@@ -131,6 +158,14 @@ func TestSurgePodIsTakenOutUntilItIsDeleted(t *testing.T) {
 		*b.Spec.Replicas, b.Labels[inplace.LabelSurgeReplicas] = 1, ""
 		return r
 	}
+	offered := func(r *deployments.Rollout) *deployments.Rollout {
+		r.Seen.Endpoints, r.Seen.Settings.Drain = podstate.Endpoints{"surge": {Listed: true}}, time.Second
+		return r
+	}
+	missing := func(r *deployments.Rollout) *deployments.Rollout {
+		r.Deployment.Spec.Replicas, r.UpdateRevision().Spec.Replicas = new(int32(2)), new(int32(3))
+		return r
+	}
 	placed := func(pod *corev1.Pod) { pod.Spec.NodeName = "node-2" }
 	out := func(pod *corev1.Pod) { removing(pod); fixture.Out(pod) }
 	sick := func(pod *corev1.Pod) { removing(pod); fixture.Unready(pod) }
@@ -142,6 +177,8 @@ func TestSurgePodIsTakenOutUntilItIsDeleted(t *testing.T) {
 		"it serves":                        {oneAndSurge(placed, nil, "b"), "move surge", false},
 		"it is marked":                     {oneAndSurge(placed, removing, "b"), "out surge", false},
 		"it is out":                        {oneAndSurge(placed, out, "b"), "2 → 1", true},
+		"it is out, and yet to be drained": {offered(oneAndSurge(placed, out, "b")), "", true},
+		"it is out, and a pod is missing":  {missing(oneAndSurge(placed, out, "b")), "annotations", true},
 		"it does not serve":                {oneAndSurge(placed, sick, "b"), "out surge", true},
 		"its replica is gone":              {lowered(oneAndSurge(placed, out, "b")), "marks", true},
 		"its replica is gone, and it back": {lowered(oneAndSurge(placed, removing, "b")), "marks, out surge", false},
@@ -152,10 +189,54 @@ func TestSurgePodIsTakenOutUntilItIsDeleted(t *testing.T) {
 			if may := deployments.MayBeDeleted(surge); may != test.may {
 				t.Errorf("it may be deleted: %t", may)
 			}
-			if planned := strings.TrimPrefix(fixture.Brief(test.rollout.Plan().Steps), "status, "); planned != test.want {
+			if planned := withoutStatus(test.rollout); planned != test.want {
 				t.Errorf("planned %q, want %q", planned, test.want)
 			}
 		})
+	}
+}
+
+// TestSurgePodsAreAdded: no pod may be unavailable, and no surge pod is there yet.
+func TestSurgePodsAreAdded(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*deployments.Rollout)
+		want   string
+	}{
+		"pods are to restart":          {func(*deployments.Rollout) {}, "0 → 1, marks"},
+		"the user pauses the rollout":  {func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }, ""},
+		"the user wants no surge pods": {func(r *deployments.Rollout) { r.Seen.Settings.Surge = inplace.SurgeNever }, "out p"},
+		"the user edits again": {func(r *deployments.Rollout) {
+			r.Deployment.Spec.Template = fixture.App{Image: "v3"}.Template()
+		}, ""},
+		"one may have been created for a replica that is gone": {func(r *deployments.Rollout) {
+			r.ReplicaSets[1].Labels[inplace.LabelSurgeReplicas] = "1"
+		}, "marks"},
+	} {
+		r := surging(nil)
+		b := r.ReplicaSets[1]
+		r.Seen.Pods, b.Spec.Replicas, b.Status.Replicas = r.Seen.Pods[:2], new(int32), 0
+		delete(b.Labels, inplace.LabelSurgeReplicas)
+		test.change(r)
+		if planned := withoutStatus(r); planned != test.want {
+			t.Errorf("%s: planned %q, want %q", name, planned, test.want)
+		}
+	}
+}
+
+// TestPrecedes: whatever the deletion costs are, the ReplicaSet controller deletes pods without a node first, then those that have not
+// started. Were another pod taken for one of these, it would be removed in place of the surge pod.
+func TestPrecedes(t *testing.T) {
+	podOf := func(node string, phase corev1.PodPhase) *deployments.Pod {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
+		return &deployments.Pod{State: podstate.State{Work: podstate.Work{MarkedPod: podstate.MarkedPod{Pod: pod}}}}
+	}
+	inOrder := []*deployments.Pod{podOf("", corev1.PodPending), podOf("n", corev1.PodPending), podOf("n", corev1.PodRunning)}
+	for i, a := range inOrder {
+		for j, b := range inOrder {
+			if a.Precedes(b) != (i < j) {
+				t.Errorf("pod %d precedes pod %d: %t", i, j, i >= j)
+			}
+		}
 	}
 }
 

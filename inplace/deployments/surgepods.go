@@ -100,16 +100,14 @@ func (s *Set) SurgePods() []*Pod {
 	}
 	rank := func(m *Pod) int {
 		switch {
-		case MayBeDeleted(m.Pod) && !m.Available:
-			return 0
 		case MayBeDeleted(m.Pod):
-			return 1
+			return 0
 		case m.Removing:
-			return 2
+			return 1
 		case !m.Available:
-			return 3
+			return 2
 		}
-		return 4
+		return 3
 	}
 	slices.SortStableFunc(marked, func(a, b *Pod) int { return rank(a) - rank(b) })
 	return marked

@@ -25,8 +25,6 @@ type Update struct {
 	Workload Workload
 	// Decided is whether Stayput makes the update.
 	Decided steps.Decision
-	// NoneUnavailable: no pod may be unavailable, so surge pods serve in place of those that restart.
-	NoneUnavailable bool
 	// NewPods is what is known of new pods of the update revision.
 	NewPods dryrun.NewPods
 	// Partition is the partition budget.
