@@ -233,7 +233,8 @@ type invariants struct {
 	loose bool
 	// native says that the Deployment controller has scaled, maybe while surge pods were removed.
 	native bool
-	// belated says that a native controller acted on an older cache when nothing was to be updated, so that nothing was held.
+	// belated says that a native controller acted on an older cache when nothing was held: nothing was to be updated, or the Deployment
+	// controller had not created the new ReplicaSet within a minute.
 	belated bool
 	// disturbed says that pods failed or that another client deleted some. deleted is the latter only: one may have been replaced once too
 	// often.
@@ -338,12 +339,13 @@ func (j *invariants) original(pod *corev1.Pod) bool {
 }
 
 // nativeScaled checks a write of replicas that was not held. The Deployment controller may act on an old cache after an edit and its undo,
-// when nothing is left to update.
+// when nothing is left to update, or when it does not see the new template for a minute.
 func (j *invariants) nativeScaled(w *world) {
-	if reasons := w.rollout().Decision().Reasons; !j.loose && !j.late && len(reasons) > 0 {
+	r := w.rollout()
+	if reasons := r.Decision().Reasons; !j.loose && !j.late && len(reasons) > 0 {
 		w.violated("native for no reason: %s", reasons)
 	}
-	j.loose, j.native, j.belated = true, true, j.belated || w.isDone()
+	j.loose, j.native, j.belated = true, true, j.belated || w.isDone() || r.UpdateRevision() == nil
 }
 
 // isDone reports whether nothing is to be updated.
