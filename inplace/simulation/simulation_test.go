@@ -323,6 +323,7 @@ func (j *invariants) podCreated(w *world, rs *apps.ReplicaSet) {
 }
 
 func (j *invariants) podDeleted(w *world, pod *corev1.Pod) {
+	j.belated = j.belated || w.isDone()
 	if !j.loose && !j.deleted && w.held() && !deployments.MayBeDeleted(pod) && (j.original(pod) || apps.IsTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
