@@ -3,7 +3,6 @@ package podstate
 import (
 	"time"
 
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -14,19 +13,14 @@ func (s *State) Drained(endpoints Endpoints, drain time.Duration, now time.Time)
 }
 
 // OnTimeUntil returns until when the pod was drained, or its containers stopped, within the time that they have for it; zero if neither
-// happened.
+// happened. Neither a drain nor a hook can take longer than it may: both are over then.
 func (s *State) OnTimeUntil(endpoints Endpoints, drain time.Duration, now time.Time) time.Time {
-	stopped := s.Move.OnTimeUntil(s.Pod, now)
-	if !s.Turn || !readiness.Out(s.Pod) {
-		return stopped
+	if s.Turn && readiness.Out(s.Pod) {
+		if over, _ := s.Drained(endpoints, drain, now); !over || s.HeldFor > 0 {
+			return now
+		}
 	}
-	if s.HeldFor > 0 {
-		return now
-	}
-	if over, _ := s.Drained(endpoints, drain, now); over {
-		return stopped
-	}
-	return inplace.Latest(stopped, inplace.Earliest(now, readiness.OutAt(s.Pod).Add(DrainPatience+drain)))
+	return s.Move.OnTimeUntil(s.Pod, now)
 }
 
 // servesOn returns how long the containers to be patched go on serving after the patch: the sleep of their preStop hooks, as far as the

@@ -1,6 +1,7 @@
 package podstate_test
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -139,6 +140,21 @@ func TestSentTo(t *testing.T) {
 				t.Errorf("the endpoint says that no client is sent to it: %t", got)
 			}
 		})
+	}
+}
+
+// TestLongSelectors: a Service whose selector is too long to keep must not count as one that sends no clients, or pods would not drain.
+func TestLongSelectors(t *testing.T) {
+	for length, selects := range map[int]bool{0: false, 16: false, 17: true} {
+		selector := map[string]string{}
+		for i := range length {
+			selector[fmt.Sprint("label", i)] = "x"
+		}
+		service := fixture.Service("a")
+		service.Spec.Selector = podstate.BoundedSelector(selector)
+		if got := podstate.SentTo(&corev1.Pod{}, nil, []corev1.Service{service}); got != selects {
+			t.Errorf("a selector of %d labels sends clients to the pod: %t", length, got)
+		}
 	}
 }
 

@@ -20,14 +20,17 @@ import (
 
 // Hold sets which hooks the pod has, and for how much longer they hold it.
 func (s *State) Hold(hooks inplace.Hooks, timeout time.Duration, now time.Time) {
-	if len(hooks) == 0 || timeout == 0 || !readiness.Out(s.Pod) {
+	if timeout == 0 || !readiness.Out(s.Pod) {
 		return
 	}
 	s.Hooks = hooks.On(s.Pod)
-	if out := readiness.OutAt(s.Pod); len(s.Hooks) > 0 && !out.After(now.Add(clockSkew)) {
+	if len(s.Hooks) == 0 {
+		return
+	}
+	if out := readiness.OutAt(s.Pod); !out.After(now.Add(clockSkew)) {
 		_, s.HeldFor = inplace.Since(out, timeout, now)
 	}
-	if len(s.Hooks) > 0 && s.HeldFor == 0 {
+	if s.HeldFor == 0 {
 		s.TimedOut = fmt.Sprintf("pod %s goes on with %s: not removed within %s", s.Pod.Name, s.Hooks, timeout)
 	}
 }

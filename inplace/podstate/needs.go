@@ -116,7 +116,7 @@ func (s *Work) Postponed() string {
 	if noOtherName := s.noOtherName(); noOtherName != "" {
 		return noOtherName
 	}
-	if s.Containers.RestartsOnly() && len(s.Move.Containers) > 0 && !s.oldStopped {
+	if s.Containers.RestartsOnly() && !s.oldStopped {
 		return "its old containers have yet to stop after the last patch"
 	}
 	return ""
@@ -142,7 +142,7 @@ func (s *Work) noOtherName() string {
 func (s *MarkedPod) rewrites() edit.ContainerChanges {
 	var rewritten, unplanned edit.ContainerChanges
 	for change := range unplanned.ChangesTo(s.Pod, s.TemplateContainers, runs(s.Pod), edit.Nothing).NewImages() {
-		if had := s.Move.Back[change.Container]; had == "" || !edit.IsNameOf(had, change.Image.To) {
+		if !edit.IsNameOf(s.Move.Back[change.Container], change.Image.To) {
 			rewritten = append(rewritten, change)
 		}
 	}

@@ -59,7 +59,7 @@ func (s *MarkedPod) revert() edit.ContainerChanges {
 
 // earlyReaders returns the containers of the pod's own revision that were restarted and read what the pod got before its identity.
 func (s *MarkedPod) earlyReaders() []corev1.Container {
-	if s.ByLabel || s.Move.Read.None() {
+	if s.ByLabel {
 		return nil
 	}
 	var all []corev1.Container

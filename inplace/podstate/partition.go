@@ -55,7 +55,7 @@ func PartitionBudgetOf(partition inplace.Partition, wanted int, pods []*State) P
 		}
 	}
 	r.left, r.at = partition.MayMove(wanted, r.old, taken), partition
-	if alone := partition.Alone(); partition.Closed != "" && alone.Flaw() == "" && r.old > 0 && alone.MayMove(wanted, r.old, taken) == 0 {
+	if alone := partition.Alone(); partition.Closed != "" && alone.Flaw() == "" && alone.MayMove(wanted, r.old, taken) == 0 {
 		r.at = alone
 	}
 	for _, s := range pods {

@@ -104,15 +104,17 @@ func progress(all []podstate.PodProgress, name string) string {
 	return fmt.Sprintf("%s %s: %s", all[at].Revision, all[at].Phase, all[at].Awaits)
 }
 
+// waitingFor has the first container of the pod wait for that reason.
+func waitingFor(reason string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		fixture.Unready(pod)
+		pod.Status.ContainerStatuses[0].Ready = false
+		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	}
+}
+
 // TestPodProgress: in the middle of an update, one pod of the old ReplicaSet and one of the new.
 func TestPodProgress(t *testing.T) {
-	waiting := func(reason string) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) {
-			fixture.Unready(pod)
-			pod.Status.ContainerStatuses[0].Ready = false
-			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
-		}
-	}
 	moved := func(pod *corev1.Pod) {
 		pod.Generation = 2
 		mark := readiness.Move{Hash: "b", Generation: 2,
@@ -145,8 +147,8 @@ func TestPodProgress(t *testing.T) {
 		"web-b updated: ": {}, "web-b updating: its kubelet": {change: moved}, "web-b updating: its containers to restart": {change: seen},
 		"web-a updating: its CPU and memory":                           {old: true, change: resized()},
 		"web-a updating: its CPU and memory: Deferred: no room":        {old: true, change: resized(deferred)},
-		"web-b updating: readiness of container app: CrashLoopBackOff": {change: waiting("CrashLoopBackOff")},
-		"web-b updating: the image of container app: ImagePullBackOff": {change: waiting("ImagePullBackOff")},
+		"web-b updating: readiness of container app: CrashLoopBackOff": {change: waitingFor("CrashLoopBackOff")},
+		"web-b updating: the image of container app: ImagePullBackOff": {change: waitingFor("ImagePullBackOff")},
 		"web-b updating: readiness":                                    {change: fixture.Out},
 		"web-b updating: being Ready for 9s more":                      {change: lately},
 		"web-b updating: a node": {change: func(pod *corev1.Pod) {
@@ -165,6 +167,71 @@ func TestPodProgress(t *testing.T) {
 		fixture.PodOf(r, "p", owner, func(pod *corev1.Pod) { pod.Spec.NodeName = "n" }, c.change)
 		if got := progress(r.PodProgress(), "p"); got != want {
 			t.Errorf("%q instead of %q", got, want)
+		}
+	}
+}
+
+// TestFailing: an update fails only for pods that it has changed, and whose kubelet waits before it tries again to start them.
+func TestFailing(t *testing.T) {
+	begun := readiness.Move{Back: map[string]string{"app": "v1"}}
+	for name, c := range map[string]struct {
+		reason             string
+		updated, available bool
+		move               readiness.Move
+		want               string
+	}{
+		"crashes":               {reason: "CrashLoopBackOff", updated: true, want: "readiness of container app: CrashLoopBackOff"},
+		"cannot pull":           {reason: "ErrImagePull", updated: true, want: "the image of container app: ErrImagePull"},
+		"is partially patched":  {reason: "ErrImagePull", move: begun, want: "the image of container app: ErrImagePull"},
+		"starts":                {reason: "ContainerCreating", updated: true},
+		"has its old revision":  {reason: "CrashLoopBackOff"},
+		"serves by its old one": {reason: "ErrImagePull", updated: true, available: true},
+	} {
+		r := fixture.New(1, fixture.App{Image: "v1"})
+		pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1), waitingFor(c.reason))
+		pod.Spec.NodeName = "n"
+		marked := podstate.MarkedPod{Pod: pod, Move: c.move, PodRevision: podstate.PodRevision{Updated: c.updated}}
+		s := &podstate.State{Work: podstate.Work{MarkedPod: marked, Applied: true}, Available: c.available}
+		if got := s.Failing(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestProgressOfARequest: what users are told of a pod of which an annotation asks for restarts, first of side and then of app.
+func TestProgressOfARequest(t *testing.T) {
+	const first, second = "side,app", "side=1970-01-12T13:46:40Z,app"
+	running := map[string]readiness.MovedContainer{"side": {Image: "s1", ContainerID: "p/side"}}
+	for name, c := range map[string]struct {
+		asks               string
+		change             func(*corev1.Pod)
+		serving, available bool
+		patched            bool
+		want               string
+	}{
+		"available": {asks: first, serving: true, available: true,
+			want: "waiting: the restart of side, which its annotation asks for"},
+		"serves, and is not available yet": {asks: first, serving: true,
+			want: "waiting: the restart of side, which its annotation asks for"},
+		"available after the first restart": {asks: second, serving: true, available: true,
+			want: "waiting: the restart of app, which its annotation asks for"},
+		"not available yet after the first": {asks: second, serving: true, want: "updating: readiness"},
+		"not ready":                         {asks: first, change: fixture.Unready, want: "updating: readiness"},
+		"drains":                            {asks: first, change: fixture.Out, want: "updating: its drain"},
+		"patched after its drain":           {asks: second, change: fixture.Out, patched: true, want: "updating: its containers to restart"},
+	} {
+		app := fixture.App{Image: "v1", Sidecar: "s1"}
+		r := fixture.New(1, app)
+		pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", app, 1), c.change)
+		pod.Spec.NodeName, pod.Annotations = "n", map[string]string{inplace.AnnotationRestartContainers: c.asks}
+		marked := podstate.MarkedPod{Pod: pod, PodRevision: podstate.PodRevision{Updated: true}}
+		if c.patched {
+			marked.Move = readiness.Move{Generation: 2, Containers: running}
+			pod.Generation, pod.Status.ObservedGeneration = 2, 2
+		}
+		s := &podstate.State{Work: podstate.Work{MarkedPod: marked, Applied: !c.patched}, Serving: c.serving, Available: c.available}
+		if got := s.Progress("", ""); string(got.Phase)+": "+got.Awaits != c.want {
+			t.Errorf("%s: %s: %s, want %s", name, got.Phase, got.Awaits, c.want)
 		}
 	}
 }

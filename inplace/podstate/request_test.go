@@ -1,32 +1,108 @@
 package podstate_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
-// TestTemplatesAskForNoRestart: new pods have the annotations of their template. Each would restart as soon as it runs.
+// TestTemplatesAskForNoRestart: new pods have the annotations of their template. Each would restart as soon as it runs. A user can ask for
+// other containers all the same.
 func TestTemplatesAskForNoRestart(t *testing.T) {
-	asks := map[string]string{inplace.AnnotationRestartContainers: "app"}
-	for name, template := range map[string]map[string]string{
-		"asked for by a user": nil,
-		"of its template":     asks,
+	for name, c := range map[string]struct {
+		template string
+		begins   bool
+	}{
+		"asked for by a user":             {"", true},
+		"of its template":                 {"app", false},
+		"by a user, and for its template": {"side", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: asks}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}}
-			marked := podstate.MarkedPod{Pod: pod, PodRevision: podstate.PodRevision{TemplateAnnotations: template}}
-			asking := podstate.AskingOf(&podstate.State{Work: podstate.Work{MarkedPod: marked}})
-			if may, want := asking.MayBegin(podstate.Circumstances{}), template == nil; may != want {
-				t.Errorf("the restart may begin: %t, want %t", may, want)
+			asking := podstate.AskingOf(&podstate.State{Work: podstate.Work{MarkedPod: asks("app", c.template)}})
+			if may := asking.MayBegin(podstate.Circumstances{}); may != c.begins {
+				t.Errorf("the restart may begin: %t, want %t", may, c.begins)
 			}
 			if _, answers := asking.Answer(podstate.Circumstances{}); answers {
 				t.Error("the pod gets an answer")
 			}
 		})
+	}
+}
+
+// asks returns a pod on node n whose annotation asks for restarts, and the annotation of its template; empty for none.
+func asks(containers, template string) podstate.MarkedPod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{inplace.AnnotationRestartContainers: containers}},
+		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "app", Image: "v1"}, {Name: "side", Image: "s1"}}}}
+	revision := podstate.PodRevision{}
+	if template != "" {
+		revision.TemplateAnnotations = map[string]string{inplace.AnnotationRestartContainers: template}
+	}
+	return podstate.MarkedPod{Pod: pod, PodRevision: revision}
+}
+
+// TestTheLongestRequest: a request is refused only if it is longer than the message says.
+func TestTheLongestRequest(t *testing.T) {
+	const most = 16 << 10
+	for length, refused := range map[int]string{most: "the pod has no container",
+		most + 1: "annotation stayput.dev/restart-containers has more than 16384 characters"} {
+		asking := podstate.AskingOf(&podstate.State{Work: podstate.Work{MarkedPod: asks(strings.Repeat("x", length), "")}})
+		if step, _ := asking.Answer(podstate.Circumstances{}); !strings.HasPrefix(step.Refuses, refused) {
+			t.Errorf("%d characters: refused because %.100s, want %s", length, step.Refuses, refused)
+		}
+	}
+}
+
+// TestAnswer: a pod says why its request is refused, or waits. One that is out of service for its request serves again before it says that.
+func TestAnswer(t *testing.T) {
+	const update = "an update of the Deployment"
+	virtual := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"type": "virtual-kubelet"}}}
+	late := "1970-01-12T13:46:40Z has passed, and container app waited for "
+	for name, c := range map[string]struct {
+		asks               string
+		update             string
+		out, late          bool
+		node               *corev1.Node
+		serving, available bool
+		refuses, waits     string
+	}{
+		"it may restart":            {asks: "app"},
+		"during an update":          {asks: "app", update: update, waits: "app waits: an update of the Deployment is in progress"},
+		"no such container":         {asks: "db", refuses: "the pod has no container or sidecar db"},
+		"the same during an update": {asks: "db", update: update, refuses: "the pod has no container or sidecar db"},
+		"out, and no such container, which an update may have removed": {asks: "db", update: update, out: true,
+			refuses: "the pod has no container or sidecar db"},
+		"out, and no such container": {asks: "db", out: true},
+		"on a virtual node": {asks: "app", node: virtual,
+			refuses: "node n is a virtual one, which does not restart containers of running pods"},
+		"the same, and the update may replace it": {asks: "app", node: virtual, update: update,
+			waits: "app waits: an update of the Deployment is in progress"},
+		"late by an update":     {asks: "app", late: true, update: update, refuses: late + update},
+		"late for its turn":     {asks: "app", late: true, serving: true, available: true, refuses: late + "its turn"},
+		"late by its own fault": {asks: "app", late: true, refuses: late + "readiness of container app"},
+	} {
+		marked := asks(c.asks, "")
+		if c.out {
+			fixture.Out(marked.Pod)
+		}
+		if c.late {
+			marked.Pod.Annotations[inplace.AnnotationRestartDeadline] = fixture.Start.UTC().Format(time.RFC3339)
+		}
+		s := &podstate.State{Work: podstate.Work{MarkedPod: marked, Applied: true}, Serving: c.serving, Available: c.available}
+		step, has := podstate.AskingOf(s).Answer(podstate.Circumstances{Now: fixture.Start, Update: c.update,
+			Nodes: map[string]*corev1.Node{"n": c.node}})
+		if !has {
+			step = steps.PatchPod{}
+		}
+		if step.Refuses != c.refuses || step.Waits != c.waits {
+			t.Errorf("%s: refused because %q, and waits because %q", name, step.Refuses, step.Waits)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -183,6 +184,44 @@ func TestWhatWritesSay(t *testing.T) {
 	} {
 		if got := test.write.Describe(test.from, test.to); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestOnlyTheLastWriteMoves: users are told that a pod has moved when it has the identity of its new revision, and not before.
+func TestOnlyTheLastWriteMoves(t *testing.T) {
+	for ends, moves := range map[podstate.Outcome]bool{podstate.EndsMoved: true, podstate.EndsPartial: false, podstate.EndsBack: false} {
+		s := podstate.State{Work: podstate.Work{MarkedPod: podstate.MarkedPod{Pod: &corev1.Pod{}}}}
+		if step := s.Patch(podstate.Write{Ends: ends}, false, readiness.Move{}, nil, ""); step.Moves != moves {
+			t.Errorf("a write that ends %d moves the pod: %t", ends, step.Moves)
+		}
+	}
+}
+
+// TestWhatComesWithAResize: CPU and memory come before a restart. They need no turn of their own if the pod is unavailable anyway, and
+// nothing but a resize goes without a turn: otherwise more pods would be unavailable than may be.
+func TestWhatComesWithAResize(t *testing.T) {
+	restart := fixture.Reimaged("app", "v2").Containers
+	resize := edit.ContainerChanges{{Container: "app", Resources: edit.ResourceChange{To: edit.Amounts{CPURequest: "200m"}}}}
+	for name, c := range map[string]struct {
+		containers    edit.ContainerChanges
+		applied, turn bool
+		restartsNext  bool
+		counted       bool
+	}{
+		"nothing is left":                        {applied: true},
+		"nothing is left, and it is restarting":  {},
+		"a restart":                              {containers: restart, applied: true, restartsNext: true},
+		"a restart after another":                {containers: restart, restartsNext: true},
+		"a resize":                               {containers: resize, applied: true},
+		"a resize while it restarts":             {containers: resize, counted: true},
+		"a resize while it drains":               {containers: resize, applied: true, turn: true, counted: true},
+		"a restart after a resize":               {containers: slices.Concat(resize, restart), applied: true},
+		"a restart after a resize, and its turn": {containers: slices.Concat(resize, restart), applied: true, turn: true, counted: true},
+	} {
+		s := podstate.State{Work: podstate.Work{Containers: c.containers, Applied: c.applied}, Turn: c.turn}
+		if next, counted := s.RestartsNext(), s.IsCounted(); next != c.restartsNext || counted != c.counted {
+			t.Errorf("%s: restarts next %t, and counted as unavailable %t", name, next, counted)
 		}
 	}
 }
