@@ -119,6 +119,12 @@ func TestStateOfAPodThatIsOut(t *testing.T) {
 		"back a moment ago":       {readySince(4 * time.Second), 10, true, false, 6 * time.Second},
 		"back, without a minimum": {readySince(0), 0, true, true, 0},
 		"not ready":               {fixture.Unready, 10, false, false, 0},
+		// Users would be told that it has to be Ready for some seconds more.
+		"out, and a startup probe runs": {func(pod *corev1.Pod) { probedSince(2 * time.Second)(pod); fixture.Out(pod) }, 10, false, false, 0},
+		"not ready, and a startup probe runs": {func(pod *corev1.Pod) { probedSince(2 * time.Second)(pod); fixture.Unready(pod) }, 0, false,
+			false, 0},
+		"a startup probe runs":       {probedSince(2 * time.Second), 0, false, false, 13 * time.Second},
+		"Ready by its old container": {func(pod *corev1.Pod) { readySince(4 * time.Second)(pod); patched(pod) }, 10, false, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture.New(1, fixture.App{Image: "v1"})
@@ -130,6 +136,20 @@ func TestStateOfAPodThatIsOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// probedSince has restarted that long ago. Its startup probe, with a period of 10 s, may not have answered yet.
+func probedSince(ago time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		apps.Condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(fixture.Start.Add(-ago))
+		fixture.Probed(&corev1.Probe{PeriodSeconds: 10}, nil, 0)(pod)
+	}
+}
+
+// patched was patched for v2 while it served, and its kubelet has not stopped the container yet.
+func patched(pod *corev1.Pod) {
+	mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ContainerID: "p/app"}}}
+	pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
 }
 
 func readySince(ago time.Duration) func(*corev1.Pod) {

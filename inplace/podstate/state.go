@@ -105,7 +105,7 @@ func StateOf(
 	s.Applied, s.Serving = applied, s.Ready() && (applied || unchanged) && started
 	s.Available = s.Serving && available
 	d.Again(inplace.Sooner(wait, inplace.Sooner(later, longer)))
-	if applied && !readiness.Out(pod) {
+	if applied && s.Ready() {
 		s.AvailableIn = max(later, longer)
 	}
 	return s
