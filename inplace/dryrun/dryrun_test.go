@@ -120,6 +120,10 @@ func TestDryRunDecides(t *testing.T) {
 			add(made, changed)
 			add(old, sidecar("m1"))
 		}, inplace.CodeStartupProbe},
+		"another sidecar of the same image": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			add(made, sidecar("m1"))
+			add(old, corev1.Container{Name: "logs", Image: "m1"})
+		}, inplace.CodeInjected},
 		"a new sidecar":       {func(_ *deployments.Rollout, made, _ *corev1.Pod) { add(made, sidecar("m1")) }, inplace.CodeInjected},
 		"no sidecar any more": {func(_ *deployments.Rollout, _, old *corev1.Pod) { add(old, sidecar("m1")) }, inplace.CodeInjected},
 		"no sidecar, and the running pod is a surge pod": {func(_ *deployments.Rollout, _, old *corev1.Pod) {
@@ -134,6 +138,13 @@ func TestDryRunDecides(t *testing.T) {
 		}, inplace.CodeInjected},
 		"a variable is new": {func(_ *deployments.Rollout, made, _ *corev1.Pod) {
 			made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PROXY"}}
+		}, inplace.CodeInjected},
+		"a variable is new, and the image stays the same": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PROXY"}}
+			setImages(old, "v2")
+		}, inplace.CodeInjected},
+		"a variable has another name": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			made.Spec.Containers[0].Env, old.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PROXY"}}, []corev1.EnvVar{{Name: "HTTP_PROXY"}}
 		}, inplace.CodeInjected},
 		"a variable has another value": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
 			made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "1"}}
@@ -151,6 +162,10 @@ func TestDryRunDecides(t *testing.T) {
 		"the container is dropped": {func(_ *deployments.Rollout, made, _ *corev1.Pod) { // nothing has admitted its image
 			made.Spec.Containers = []corev1.Container{}
 		}, inplace.CodeInjected},
+		"a volume is mounted elsewhere": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			made.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "ca", MountPath: "/etc/ca"}}
+			old.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "ca", MountPath: "/ca"}}
+		}, inplace.CodeInjected},
 		"a volume has another name": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
 			made.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "kube-api-access-abcde", MountPath: "/var/run"}}
 			old.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "kube-api-access-fghij", MountPath: "/var/run"}}
@@ -167,6 +182,24 @@ func TestDryRunDecides(t *testing.T) {
 				t.Errorf("a pod is taken out all the same: %v", plan.Steps)
 			}
 		})
+	}
+}
+
+// TestInjectionIsNamed: users are told what admission adds, and to which container.
+func TestInjectionIsNamed(t *testing.T) {
+	for want, inject := range map[string]func(spec *corev1.PodSpec){
+		`container mesh with image "m1", and pod p has no container mesh`: func(spec *corev1.PodSpec) {
+			spec.Containers = append(spec.Containers, corev1.Container{Name: "mesh", Image: "m1"})
+		},
+		"variable PROXY in container app, and pod p has no variable PROXY in container app": func(spec *corev1.PodSpec) {
+			spec.Containers[0].Env = []corev1.EnvVar{{Name: "PROXY"}}
+		},
+	} {
+		r, _ := fixture.ToV2()
+		inject(&r.Seen.DryRun.Pod.Spec)
+		if got := r.Plan().Decision.Reasons.String(); !strings.HasSuffix(got, "admission gives new pods "+want) {
+			t.Errorf("it says %q, not %q", got, want)
+		}
 	}
 }
 

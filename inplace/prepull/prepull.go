@@ -130,7 +130,7 @@ func (p *PrePull) index() {
 		node := s.Pod.Spec.NodeName
 		for c := range edit.EachLiving(&s.Pod.Spec) {
 			status := readiness.ContainerStatus(s.Pod, c.Name)
-			if status.State.Running != nil && status.Ready && edit.SameImage(status.Image, c.Image) { // it certainly runs
+			if status.Ready && edit.SameImage(status.Image, c.Image) { // it certainly runs: kubelets call no other one ready
 				p.running[node] = append(p.running[node], c.Image)
 			}
 		}
