@@ -195,6 +195,67 @@ func TestMayGoBack(t *testing.T) {
 	}
 }
 
+// TestStopped: one container may have restarted while another cannot run. What has not been reported may still run.
+func TestStopped(t *testing.T) {
+	move := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{
+		"app":  {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: metav1.NewTime(fixture.Start)},
+		"side": {Image: "s2", ImageID: "sha256:s1", ContainerID: "p/side", At: metav1.NewTime(fixture.Start)}}}
+	restarted := corev1.ContainerStatus{Name: "app", ContainerID: "new", Image: "v2", State: fixture.RunningSince(fixture.Start)}
+	runs := corev1.ContainerStatus{Name: "side", ContainerID: "p/side", Image: "s1", Ready: true, State: fixture.RunningSince(fixture.Start)}
+	waits := corev1.ContainerStatus{Name: "side", ContainerID: "p/side", Image: "s1"}
+	for name, test := range map[string]struct {
+		observed int64
+		reports  []corev1.ContainerStatus
+		want     bool
+	}{
+		"the other one cannot run":                        {2, []corev1.ContainerStatus{restarted, waits}, true},
+		"the other one still runs":                        {2, []corev1.ContainerStatus{restarted, runs}, false},
+		"the other one does not run, as before the patch": {0, []corev1.ContainerStatus{restarted, waits}, false},
+		"the other one is not reported":                   {2, []corev1.ContainerStatus{restarted}, false},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{ObservedGeneration: test.observed, ContainerStatuses: test.reports}}
+		if got, _ := move.Stopped(pod, fixture.Start); got != test.want {
+			t.Errorf("%s: stopped %t", name, got)
+		}
+	}
+}
+
+// TestRestarted: until a container certainly is another one, a pre-pull pod keeps its image on the node.
+func TestRestarted(t *testing.T) {
+	move := readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "old"}}}
+	for name, test := range map[string]struct {
+		id, image, imageID string
+		want               bool
+	}{
+		"another container, another image":                      {"new", "sha256:v2", "sha256:v2", true},
+		"another container, the same image by its new name":     {"new", "v2", "sha256:v1", true},
+		"another container, and only the name of its image":     {"new", "v2", "", true},
+		"it failed, and came again as it was":                   {"new", "v1", "sha256:v1", false},
+		"another container, of which no image is reported":      {"new", "", "", false},
+		"the old container":                                     {"old", "v1", "sha256:v1", false},
+		"the old container, whose image now has both names":     {"old", "v2", "sha256:v1", false},
+		"no container yet, and what its image is to be already": {"", "v2", "sha256:v2", false},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "app", ContainerID: test.id, Image: test.image, ImageID: test.imageID}}}}
+		if got := move.Restarted(pod); got != test.want {
+			t.Errorf("%s: restarted %t", name, got)
+		}
+	}
+}
+
+// TestKilled: it takes as long as the container that was patched last may take to stop.
+func TestKilled(t *testing.T) {
+	move := readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {At: metav1.NewTime(fixture.Start)},
+		"side": {At: metav1.NewTime(fixture.Start.Add(10 * time.Second))}}}
+	for after, wait := range map[time.Duration]time.Duration{30 * time.Second: 20 * time.Second, 45 * time.Second: 5 * time.Second,
+		50 * time.Second: 0} {
+		if killed, left := move.Killed(&corev1.Pod{}, fixture.Start.Add(after)); killed != (wait == 0) || left != wait {
+			t.Errorf("after %s: killed %t, wait %s", after, killed, left)
+		}
+	}
+}
+
 // asSidecar makes the pod's first container a sidecar, beside a container that no patch changes.
 func asSidecar(pod *corev1.Pod) {
 	side, status := pod.Spec.Containers[0], pod.Status.ContainerStatuses[0]
@@ -280,14 +341,34 @@ func TestMarkKeepsWhatIsPending(t *testing.T) {
 		t.Errorf("the third mark is %+v: no kubelet has acted on the one before", third)
 	}
 	pod.Status.ObservedGeneration = 3
-	if seen := second.Next(pod, "a", second.Pending(pod, fixture.Start), fixture.Reimaged("app", "v1"),
-		fixture.Start); !seen.Containers["app"].Stopping {
+	seen := second.Next(pod, "a", second.Pending(pod, fixture.Start), fixture.Reimaged("app", "v1"), fixture.Start)
+	if !seen.Containers["app"].Stopping {
 		t.Errorf("the third mark is %+v: the kubelet has acted on the one before, so app stops", seen)
 	}
+	for id, stopping := range map[string]bool{"p/app": true, "new": false} {
+		pod.Generation, pod.Status.ContainerStatuses[0].ContainerID = 4, id
+		fourth := seen.Next(pod, "b", seen.Pending(pod, fixture.Start), fixture.Reimaged("app", "v2"), fixture.Start)
+		if fourth.Containers["app"].Stopping != stopping {
+			t.Errorf("the fourth mark is %+v: p/app was about to stop, and %s runs", fourth, id)
+		}
+	}
+	pod.Generation, pod.Status.ContainerStatuses[0].ContainerID = 3, "p/app"
 	pod.Status.ObservedGeneration = 0
 	label := third.Next(pod, "d", third.Pending(pod, fixture.Start), edit.Change{}, fixture.Start)
 	if label.Hash != "d" || label.Generation != third.Generation || len(label.Containers) != 2 {
 		t.Errorf("a change of labels alone made the mark %+v", label)
+	}
+}
+
+// TestMarkWhereGenerationsAreNotCounted: a generation in the mark would say that a pod which was taken out of service once more has been
+// patched already, so that it came back before its containers restart.
+func TestMarkWhereGenerationsAreNotCounted(t *testing.T) {
+	r := fixture.New(1, fixture.App{Image: "v1"})
+	pod := fixture.PodOf(r, "p", fixture.ReplicaSetOf(r, "a", fixture.App{Image: "v1"}, 1))
+	pod.Generation, pod.Status.ObservedGeneration = 0, 0
+	mark := readiness.Move{}.Next(pod, "b", nil, fixture.Reimaged("app", "v2"), fixture.Start)
+	if fixture.Out(pod); mark.PatchedSinceOut(pod) {
+		t.Errorf("the mark is %+v", mark)
 	}
 }
 

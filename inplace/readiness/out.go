@@ -13,7 +13,7 @@ import (
 // still that of the old ones. If that is only a matter of time, it returns how long it takes.
 func TakenOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	move := MoveOf(pod)
-	if Out(pod) || move.RestartsToResize(pod) || move.Resize.Restarts() && !move.Resized(pod) {
+	if Out(pod) || move.yetToResize(pod) {
 		return true, 0
 	}
 	applied, wait := move.Applied(pod, now)

@@ -92,7 +92,12 @@ func ResizeMessage(pod *corev1.Pod) string {
 // yet: the kubelet may stop the running container next. The pod stays out of service until then, from the write of the mark on. It goes
 // back while the kubelet has no capacity: it is better to serve, and to restart later without a drain, than not to serve.
 func (m Move) RestartsToResize(pod *corev1.Pod) bool {
-	return m.Resize.Restarts() && !m.AwaitsCapacity(pod) && !(m.Resized(pod) && m.Resize.given(pod))
+	return m.yetToResize(pod) && !m.AwaitsCapacity(pod)
+}
+
+// yetToResize reports whether a container restarts for its CPU or memory, now or at any time later.
+func (m Move) yetToResize(pod *corev1.Pod) bool {
+	return m.Resize.Restarts() && !(m.Resized(pod) && m.Resize.given(pod))
 }
 
 // Restarts reports whether any container restarts for the resize.

@@ -114,7 +114,7 @@ func outUntil(pod *corev1.Pod) time.Time {
 
 // PatchedSinceOut reports whether containers of the pod, which is Out, were patched after it was taken out of service.
 func (m Move) PatchedSinceOut(pod *corev1.Pod) bool {
-	return len(m.Containers) > 0 && apps.Condition(pod, corev1.PodReady).ObservedGeneration < m.Generation
+	return apps.Condition(pod, corev1.PodReady).ObservedGeneration < m.Generation
 }
 
 // MayGoBack reports whether a pod that is Out may be put back into service: no old container still runs or is about to be killed, and no

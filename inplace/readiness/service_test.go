@@ -307,3 +307,44 @@ func TestHasMarks(t *testing.T) {
 		}
 	}
 }
+
+// TestRemoving: a surge pod that is to be deleted first is being removed. A user may give any other pod the same cost.
+func TestRemoving(t *testing.T) {
+	const surge, cost, lowest = inplace.AnnotationSurgePod, corev1.PodDeletionCost, readiness.LowestDeletionCost
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		want        bool
+	}{
+		"a surge pod":                     {map[string]string{surge: "b"}, false},
+		"a surge pod with the lowest":     {map[string]string{surge: "b", cost: lowest}, true},
+		"a surge pod with another cost":   {map[string]string{surge: "b", cost: "-1"}, false},
+		"an ordinary pod with the lowest": {map[string]string{cost: lowest}, false},
+	} {
+		if got := readiness.Removing(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestRestarting: a pod that Stayput has patched counts against the limits until it is Ready again.
+func TestRestarting(t *testing.T) {
+	for name, test := range map[string]struct {
+		marked bool
+		ready  corev1.ConditionStatus
+		want   bool
+	}{
+		"patched, and Ready":           {true, corev1.ConditionTrue, false},
+		"patched, and not Ready":       {true, corev1.ConditionFalse, true},
+		"never patched, and Ready":     {false, corev1.ConditionTrue, false},
+		"never patched, and not Ready": {false, corev1.ConditionFalse, false},
+	} {
+		pod := &corev1.Pod{}
+		fixture.ConditionIs(corev1.PodReady, test.ready)(pod)
+		if test.marked {
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b"}.String()}
+		}
+		if got := readiness.Restarting(pod, fixture.Start); got != test.want {
+			t.Errorf("%s: restarting %t", name, got)
+		}
+	}
+}

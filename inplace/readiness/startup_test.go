@@ -66,3 +66,13 @@ func TestProvedStarted(t *testing.T) {
 		}
 	}
 }
+
+// TestStartupProbed: one container with a startup probe is enough for the pod to be called Ready too early.
+func TestStartupProbed(t *testing.T) {
+	plain, probed := corev1.Container{Name: "app"}, corev1.Container{Name: "side", StartupProbe: &corev1.Probe{}}
+	for _, containers := range [][]corev1.Container{{plain}, {plain, probed}} {
+		if got := readiness.StartupProbed(&corev1.Pod{Spec: corev1.PodSpec{Containers: containers}}); got != (len(containers) == 2) {
+			t.Errorf("with %d containers: %t", len(containers), got)
+		}
+	}
+}
