@@ -70,13 +70,14 @@ func reads(selector *corev1.ObjectFieldSelector, field string, keys []string) []
 	if selector == nil {
 		return nil
 	}
-	subscript, found := strings.CutPrefix(selector.FieldPath, field)
-	key := strings.TrimSuffix(strings.TrimPrefix(subscript, "['"), "']")
-	switch {
-	case found && subscript == "":
+	key := strings.TrimSuffix(strings.TrimPrefix(selector.FieldPath, field+"['"), "']")
+	switch selector.FieldPath {
+	case field:
 		return keys[:min(len(keys), inplace.MostReasons)]
-	case found && subscript == "['"+key+"']" && has(keys, key):
-		return []string{key}
+	case field + "['" + key + "']":
+		if has(keys, key) {
+			return []string{key}
+		}
 	}
 	return nil
 }

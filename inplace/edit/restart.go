@@ -94,8 +94,7 @@ func notAgain(containers []corev1.Container) string {
 }
 
 func whyNameless(container *corev1.Container) string {
-	if parsed := parseName(container.Image); parsed != nil && digestOf(parsed) == "" &&
-		pullsAlways(container.ImagePullPolicy, container.Image) {
+	if parsed := parseName(container.Image); parsed != nil && digestOf(parsed) == "" { // or else it could be pinned to a digest
 		return fmt.Sprintf("container %s has imagePullPolicy Always, and its image %s has no other name that would make it restart",
 			container.Name, container.Image)
 	}

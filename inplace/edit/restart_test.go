@@ -58,6 +58,15 @@ func TestCompareRestarts(t *testing.T) {
 			want:  "in place: restarts app, proxy"},
 		"a digest alone": {base: edits{"/spec/initContainers": "", newImage: `"r.io/app` + digest + `"`}, after: edits{restartedAt: `"now"`},
 			want: "recreate: image r.io/app" + digest + " of container app has no other name that would make it restart"},
+		"an image that is no name": {base: edits{"/spec/initContainers": "", newImage: `"App"`, "/spec/containers/0/imagePullPolicy": `"Always"`},
+			after: edits{restartedAt: `"now"`},
+			want:  "recreate: image App of container app has no other name that would make it restart"},
+		"an image that admission sets": {base: edits{"/spec/initContainers": "", newImage: `""`}, after: edits{restartedAt: `"now"`},
+			want: "in place: restarts app, proxy"},
+		"along with a digest alone": {base: plain, after: edits{restartedAt: `"now"`, newImage: `"r.io/app` + digest + `"`},
+			want: "in place: restarts app, proxy"},
+		"one container beside a digest alone": {base: edits{newImage: `"r.io/app` + digest + `"`}, after: edits{restartOf + "proxy": `"now"`},
+			rules: &inplace.Rules{}, want: "in place: restarts proxy"},
 		"one container": {base: plain, after: edits{restartOf + "proxy": `"now"`}, rules: &inplace.Rules{}, want: "in place: restarts proxy"},
 		"one container, again": {base: plain, before: edits{restartOf + "proxy": `"then"`}, after: edits{restartOf + "proxy": `"now"`},
 			rules: &inplace.Rules{}, want: "in place: restarts proxy"},
@@ -231,6 +240,127 @@ func TestBecoming(t *testing.T) {
 		template := []corev1.Container{{Name: "app", Image: test.becomes}, {Name: "side", Image: "r.io/side:1"}}
 		if got := test.change.ChangesTo(pod, template, running, Nothing); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// TestDiffering: a pod that goes back gets exactly what its own revision says. If that is only another name of the image that it has, its
+// containers have restarted for nothing but that name, and restart once more.
+func TestDiffering(t *testing.T) {
+	const plain = "r.io/app:1"
+	one := plain + sample.Digests[0]
+	for name, test := range map[string]struct {
+		has, gets     string
+		left, restart bool
+	}{
+		"the same":          {plain, plain, false, false},
+		"another image":     {"r.io/app:2", plain, true, false},
+		"without a digest":  {one, plain, true, true},
+		"with a digest":     {plain, one, true, true},
+		"in another form":   {"app:1", "docker.io/library/app:1", true, true},
+		"admission sets it": {plain, "", false, false},
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: test.has}}}}
+		var want ContainerChanges
+		if test.left {
+			want = ContainerChanges{{Container: "app", Image: ImageChange{From: test.has, To: test.gets}, Restart: test.restart}}
+		}
+		if got := Differing(pod, []corev1.Container{{Name: "app", Image: test.gets}}, Nothing); !slices.Equal(got, want) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// TestRenaming: a container whose variables read what goes back restarts for that, by another name of its image. It has one change at
+// most, or it would get only one of two.
+func TestRenaming(t *testing.T) {
+	one := sample.Digests[0]
+	resize := ResourceChange{From: Amounts{CPURequest: "100m"}, To: Amounts{CPURequest: "200m"}}
+	renamed := ImageChange{From: "r.io/app:1", To: "r.io/app:1" + one}
+	resizes, back := ContainerChange{Resources: resize}, ContainerChange{Image: ImageChange{"r.io/app:1", "r.io/app:0"}}
+	other := ContainerChange{Container: "side", Resources: resize}
+	for name, test := range map[string]struct {
+		image        string
+		change, want ContainerChange
+	}{
+		"nothing else":                {"r.io/app:1", ContainerChange{}, ContainerChange{Image: renamed, Restart: true}},
+		"it is resized":               {"r.io/app:1", resizes, ContainerChange{Image: renamed, Resources: resize, Restart: true}},
+		"it gets an image already":    {"r.io/app:1", back, back},
+		"its image has no other name": {"App", resizes, resizes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: test.image}, {Name: "side"}}}}
+			changes := ContainerChanges{other}
+			test.want.Container = "app"
+			if test.change.Left() {
+				test.change.Container = "app"
+				changes = append(changes, test.change)
+			}
+			runs := func(string) string { return "r.io/app" + one }
+			got := changes.Renaming(pod, []corev1.Container{{Name: "app"}, {Name: "gone"}}, runs)
+			if !slices.Equal(got, ContainerChanges{other, test.want}) {
+				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestRestartOf: the container of one pod gets another name of the image that it has, never another image.
+func TestRestartOf(t *testing.T) {
+	one := sample.Digests[0]
+	side := corev1.Container{Name: "side", Image: "r.io/app:1" + one}
+	for name, test := range map[string]struct{ has, template, gets string }{
+		"as its template has it":      {"r.io/app:1", "r.io/app:1", "r.io/app:1" + one},
+		"restarted before":            {"r.io/app:1" + one, "r.io/app:1", "r.io/app:1"},
+		"admission set another image": {"mirror.io/app:1", "r.io/app:1", ""},
+		"no other name":               {"App", "App", ""},
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: test.has}}}}
+		template := []corev1.Container{{Name: "app", Image: test.template}, side}
+		want := ContainerChange{Container: "app", Restart: true}
+		if test.gets != "" {
+			want.Image = ImageChange{From: test.has, To: test.gets}
+		}
+		if got := RestartOf(pod, template, "app", "r.io/app"+one); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// TestForbidsRestart: only what is true of that container of the pod keeps it from restarting.
+func TestForbidsRestart(t *testing.T) {
+	spec := corev1.PodSpec{InitContainers: []corev1.Container{{Name: "setup"}},
+		Containers: []corev1.Container{{Name: "slow", StartupProbe: &corev1.Probe{}}, {Name: "app"}}}
+	for name, test := range map[string]struct {
+		container string
+		rules     inplace.Rules
+		want      string
+	}{
+		"it may":                 {"app", inplace.Rules{}, ""},
+		"it has a startup probe": {"slow", inplace.Rules{}, "container slow has a startup probe but no readiness probe"},
+		"there is none":          {"ghost", inplace.Rules{}, "the pod has no container or sidecar ghost"},
+		"an init container":      {"setup", inplace.Rules{}, "the pod has no container or sidecar setup"},
+		"init containers make it new": {"app", inplace.Rules{InitContainers: true},
+			`init container setup would not run again, and annotation stayput.dev/init-containers is "native"`},
+	} {
+		if got := ForbidsRestart(&spec, test.container, test.rules).String(); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestInitContainersThatDoNotRunAgain: users are told of them where containers restart in their pods, and only there.
+func TestInitContainersThatDoNotRunAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		after edits
+		want  string
+	}{
+		"an image":           {edits{newImage: `"app:2"`}, "init container setup does not run again"},
+		"a label":            {edits{version: `"2"`}, ""},
+		"an image and ports": {edits{newImage: `"app:2"`, "/spec/containers/0/ports": ""}, ""},
+	} {
+		if got := Compare(edited(t), edited(t, test.after), inplace.Rules{}).InitContainersNotRerun; got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
 }

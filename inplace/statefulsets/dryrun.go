@@ -39,11 +39,9 @@ func (k kind) claim(spec map[string]any, instead *corev1.Pod) {
 	}
 	all, _ := spec["volumes"].([]any)
 	for _, volume := range all {
-		if named, is := volume.(map[string]any); !is || !claimed[named["name"]] {
+		if named, _ := volume.(map[string]any); !claimed[named["name"]] {
 			volumes = append(volumes, volume)
 		}
 	}
-	if len(volumes) > 0 {
-		spec["volumes"] = volumes
-	}
+	spec["volumes"] = volumes
 }
