@@ -65,7 +65,7 @@ func startOf(pods []*corev1.Pod, containers []string) (median time.Duration, kno
 func startOfPod(pod *corev1.Pod, containers []string) time.Duration {
 	const unknown time.Duration = -1
 	took := unknown
-	if !apps.IsTrue(pod, corev1.PodReady) || len(containers) == 0 {
+	if !apps.IsTrue(pod, corev1.PodReady) {
 		return unknown
 	}
 	for _, name := range containers {

@@ -30,7 +30,7 @@ func started(tookToStart time.Duration) *corev1.Pod {
 
 // unready returns a pod that starts.
 func unready() *corev1.Pod {
-	pod := started(0)
+	pod := started(20 * time.Second)
 	pod.Status.Conditions[0].Status = corev1.ConditionFalse
 	return pod
 }
@@ -85,7 +85,8 @@ func TestAboutDuration(t *testing.T) {
 			"takes about 20s: 1 × 20s to start, 2 at a time; stops come on top"},
 		"no surge pods": {4, steps.Preview{AtATime: 2, SurgePods: 0}, pods(5 * time.Second), inplace.Settings{}, restartsApp,
 			"takes about 10s: 2 × 5s to start, 2 at a time; stops come on top"},
-		"seconds only": {2, steps.Preview{AtATime: 1}, pods(four), drained, restartsApp, ""},
+		"a partition keeps all pods": {0, steps.Preview{AtATime: 5}, pods(20 * time.Second), inplace.Settings{}, restartsApp, ""},
+		"seconds only":               {2, steps.Preview{AtATime: 1}, pods(four), drained, restartsApp, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := engine.Snapshot{Pods: test.pods, Settings: test.settings}

@@ -156,9 +156,7 @@ func (m *Memory) Succeeded() { m.failingSince = time.Time{} }
 
 // Looked notes that a workload with that many pods was looked at.
 func (m *Memory) Looked(pods int, now time.Time) {
-	if interval := steps.MinInterval(pods); interval > 0 {
-		m.notBefore = now.Add(interval)
-	}
+	m.notBefore = now.Add(steps.MinInterval(pods))
 }
 
 // LeftAlone returns for how long the workload is still left alone; 0 or less if it is not.

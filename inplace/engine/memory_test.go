@@ -128,14 +128,54 @@ func TestDryRunIsOfOneUpdate(t *testing.T) {
 
 func TestBatchesEnd(t *testing.T) {
 	var m Memory
-	m.Observe(nil, start)
+	if m.Observe(nil, start); m.Batches == nil {
+		t.Error("a new leader defers nothing")
+	}
 	m.Planned(steps.Plan{Deferred: []steps.Deferral{steps.DeferMove}}, start)
+	m.Observe(nil, start.Add(time.Second))
 	m.Planned(steps.Plan{Deferred: []steps.Deferral{steps.DeferMove}}, start.Add(time.Second))
 	if since := m.Batches[steps.DeferMove]; since != start {
 		t.Errorf("deferred since %s", since)
 	}
 	if m.Planned(steps.Plan{}, start); len(m.Batches) != 0 {
 		t.Errorf("still deferred: %v", m.Batches)
+	}
+}
+
+// TestTakenOutIsOfOneUpdate: the next update drains each pod for as long as any other, whatever happened to it in this one.
+func TestTakenOutIsOfOneUpdate(t *testing.T) {
+	plan := func(revision types.UID) steps.Plan {
+		return steps.Plan{Decision: steps.Decision{Held: true, UpdateRevision: &metav1.ObjectMeta{UID: revision}}}
+	}
+	var m Memory
+	m.Planned(plan("a"), start)
+	m.TakenOut = TakenOut{"p": start}
+	m.Planned(plan("a"), start)
+	m.Planned(steps.Plan{}, start) // the update revision does not exist for a while
+	if len(m.TakenOut) != 1 {
+		t.Error("it is forgotten during the update")
+	}
+	if m.Planned(plan("b"), start); len(m.TakenOut) != 0 {
+		t.Error("the next update remembers it")
+	}
+}
+
+// TestWaits: why the update waits is known to the next plans, and is looked at anew later. Without an update revision it is about nothing.
+func TestWaits(t *testing.T) {
+	var m Memory
+	waits := steps.Plan{Obstacle: inplace.Obstacle{Reason: inplace.Reason{Code: inplace.CodeRefused}}}
+	if m.Waits(waits, start); m.DryRun != (Asked{}) {
+		t.Errorf("without an update revision, %+v is remembered", m.DryRun)
+	}
+	waits.Decision.UpdateRevision = &metav1.ObjectMeta{UID: "b"}
+	m.Waits(waits, start)
+	for after, known := range map[time.Duration]bool{0: true, inplace.Remembered: true} {
+		if got := m.NewPods(inplace.Partition{}, start.Add(after)); (got.Impossible != nil) != known || (got.UpdateRevision == "b") != known {
+			t.Errorf("after %s it is known that %+v", after, got)
+		}
+	}
+	if got := m.NewPods(inplace.Partition{}, start.Add(inplace.Remembered+1)); got.Impossible != nil {
+		t.Errorf("it is known for ever that %+v", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/engine"
 	"github.com/stayput/stayput/inplace/internal/fixture"
 	"github.com/stayput/stayput/inplace/podstate"
@@ -76,6 +77,9 @@ func TestPlan(t *testing.T) {
 		"a pod is out":      {steps.Decision{}, []func(*corev1.Pod){nil, fixture.Out}, nil, "clean up", steps.PhaseUpdating, 1, 1},
 		"in place":          {held, []func(*corev1.Pod){nil, fixture.Out, nil}, nil, "proceed", steps.PhaseUpdating, 2, 1},
 		"surge pods aside":  {held, []func(*corev1.Pod){nil, surge}, nil, "proceed", steps.PhaseUpdating, 1, 0},
+		"only new pods can have what changes": {held, []func(*corev1.Pod){nil, nil}, func(p *plan) {
+			p.States[1].Updated, p.States[1].Change = false, &edit.Change{Reasons: inplace.Reasons{no}}
+		}, "proceed", steps.PhaseUpdating, 1, 0},
 		"without any pods":  {held, nil, nil, "proceed", steps.PhaseUpdating, 0, 0},
 		"impossible":        {held, []func(*corev1.Pod){nil}, func(p *plan) { p.impossible = &no }, "fall back", steps.PhaseNative, 1, 0},
 		"without a dry run": {held, []func(*corev1.Pod){nil}, func(p *plan) { p.asks = true }, "ask", steps.PhaseWaiting, 1, 0},

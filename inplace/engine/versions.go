@@ -34,9 +34,10 @@ func (v *Versions) Lagging(cached []metav1.Object) metav1.Object {
 	ahead := Versions{}
 	var late metav1.Object
 	for _, object := range cached {
-		version, known := (*v)[object.GetUID()]
-		// These are numbers on every conformant cluster since 1.35. On others only the guard of each patch protects against an outdated cache.
-		if order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version); known && err == nil && order < 0 {
+		version := (*v)[object.GetUID()]
+		// These are numbers on every conformant cluster since 1.35, and what is no number is not older. On other clusters only the guard of each
+		// patch protects against an outdated cache.
+		if order, _ := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version); order < 0 {
 			ahead[object.GetUID()], late = version, object
 		}
 	}

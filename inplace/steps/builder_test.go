@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/internal/fixture"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -54,5 +56,36 @@ func TestOrderOfSteps(t *testing.T) {
 	}
 	if last == 0 {
 		t.Error("there was nothing to put in order")
+	}
+}
+
+// TestNextRenewal: the hold is renewed long before it expires, and not with every plan. A time in the future, as of another clock, does not
+// keep the leader from renewing it.
+func TestNextRenewal(t *testing.T) {
+	at := func(ago time.Duration) string { return inplace.FormatTime(fixture.Start.Add(-ago)) }
+	for name, test := range map[string]struct {
+		marked, renewed string
+		renews          bool
+		again           time.Duration
+	}{
+		"just marked":                  {at(0), "", false, revisions.RenewEvery},
+		"marked long ago":              {at(revisions.RenewEvery), "", true, revisions.RenewEvery},
+		"just renewed":                 {at(time.Hour), at(time.Second), false, revisions.RenewEvery - time.Second},
+		"almost due":                   {at(time.Hour), at(revisions.RenewEvery - time.Second), false, time.Second},
+		"due":                          {at(time.Hour), at(revisions.RenewEvery), true, revisions.RenewEvery},
+		"it has expired":               {at(time.Hour), at(revisions.HoldDuration), true, revisions.RenewEvery},
+		"renewed by a clock far ahead": {at(time.Hour), at(-time.Hour), true, revisions.RenewEvery},
+	} {
+		labels, d := map[string]string{inplace.LabelUpdating: test.marked}, steps.PlanBuilder{}
+		want := test.renewed
+		if test.renews {
+			want = at(0)
+		}
+		if test.renewed != "" {
+			labels[inplace.LabelRenewed] = test.renewed
+		}
+		if got := d.NextRenewal(labels, fixture.Start); got != want || d.Result.After != test.again {
+			t.Errorf("%s: it becomes %q, and the next look is after %s; want %q after %s", name, got, d.Result.After, want, test.again)
+		}
 	}
 }
