@@ -13,11 +13,13 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -106,6 +108,19 @@ func without(t *testing.T, failing client.ObjectList, objects ...client.Object) 
 				return errRead
 			}
 			return c.List(ctx, into, options...)
+		},
+	})
+}
+
+// deletedNow returns a client that serves these objects, but no ReplicaSet except its metadata: it is deleted between the two reads.
+func deletedNow(t *testing.T, objects ...client.Object) client.Reader {
+	t.Helper()
+	return interceptor.NewClient(reader(t, objects...).(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			if _, is := into.(*apps.ReplicaSet); is {
+				return apierrors.NewNotFound(appsv1.Resource("replicasets"), key.Name)
+			}
+			return c.Get(ctx, key, into, options...)
 		},
 	})
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -61,10 +62,7 @@ func describe(span trace.Span, req admission.Request, given answer) {
 	if !span.IsRecording() {
 		return
 	}
-	reason := strings.Join(given.Warnings, "; ")
-	if given.Result != nil && given.Result.Message != "" {
-		reason = given.Result.Message
-	}
+	reason := cmp.Or(given.Result.Message, strings.Join(given.Warnings, "; "))
 	span.SetAttributes(tracing.Strings("verb", strings.ToLower(string(req.Operation)), "kind", req.Kind.Kind, "subresource", req.SubResource,
 		"namespace", req.Namespace, "name", req.Name, "user", req.UserInfo.Username, "decision", string(given.made), "reason", line(reason))...)
 	span.SetAttributes(attribute.Bool("allowed", given.Allowed), attribute.Bool("dry_run", req.DryRun != nil && *req.DryRun))

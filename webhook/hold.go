@@ -108,7 +108,7 @@ func holdStartOf(workload metav1.Object, template apps.Template, updateRevision 
 
 func (s Sources) alive(ctx context.Context) (bool, error) {
 	alive, why, err := s.Hold.Alive(ctx)
-	if err == nil && !alive {
+	if why != "" {
 		s.Log.V(1).Info("Nothing is held", "reason", why)
 	}
 	return alive, err

@@ -31,8 +31,8 @@ func (h Handlers) validateNewPod(ctx context.Context, req admission.Request) (an
 }
 
 // full reports whether the ReplicaSet that a pod is created in takes part in an update and has all its pods already (deployments.Full). The
-// cache may not know of the mark yet, nor of pods that have moved there. So the mark is read from the API server. Where the cache says
-// that pods are missing, they are counted at the API server as well, as often as recounts allows.
+// cache may not know of the mark yet, nor of pods that have moved there. So the mark is read from the API server. Where the cache does
+// not say that all pods are there, they are counted at the API server as well, as often as recounts allows.
 func (h Handlers) full(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
 	if marked, err := h.marked(ctx, reader, pod); err != nil || !marked {
 		return false, err
@@ -42,7 +42,7 @@ func (h Handlers) full(ctx context.Context, reader observe.Reader, pod *corev1.P
 		return false, err
 	}
 	live, err := h.Cached.LivePodsOf(ctx, rs)
-	if err == nil && !deployments.Full(rs, live) && h.recounts.Allow() {
+	if !deployments.Full(rs, live) && h.recounts.Allow() {
 		live, err = reader.LivePodsOf(ctx, rs)
 	}
 	return err == nil && deployments.Full(rs, live), err

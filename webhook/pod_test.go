@@ -97,6 +97,7 @@ func TestPodCreationHeld(t *testing.T) {
 	all := func(objects ...client.Object) client.Reader {
 		return reader(t, append(objects, namespace(inplace.ModeInPlace), web)...)
 	}
+	noPods := without(t, &corev1.PodList{}, full, namespace(inplace.ModeInPlace), web)
 	for name, test := range map[string]struct {
 		cached, live client.Reader
 		user         string
@@ -111,6 +112,9 @@ func TestPodCreationHeld(t *testing.T) {
 		"the cache does not know that a pod has come":       {all(full), all(full, there), replicaSetController, 0, 409},
 		"the cache does not know that there are to be more": {all(full, there), all(lacking, there), replicaSetController, 0, 0},
 		"the cache does not know of the mark":               {all(unmarked, there), all(full, there), replicaSetController, 0, 409},
+		"the cache cannot list pods, and all are there":     {noPods, all(full, there), replicaSetController, 0, 409},
+		"the cache cannot list pods, and one is missing":    {noPods, all(lacking, there), replicaSetController, 0, 0},
+		"the ReplicaSet is deleted just now":                {all(full, there), deletedNow(t, full, web), replicaSetController, 0, 0},
 		"no update":                                         {all(unmarked, there), all(unmarked, there), replicaSetController, 0, 0},
 		"no living leader": {
 			all(full, there), broken(t), replicaSetController, inplace.LeaderPatience + time.Second, 0},
@@ -160,6 +164,9 @@ func TestOnlyMetadataIsRead(t *testing.T) {
 			expectDenied(t, h.handle(t.Context(), req, handle), test.code)
 			if !slices.Equal(asked.gets, test.gets) {
 				t.Errorf("read were %q, want %q", asked.gets, test.gets)
+			}
+			if len(asked.lists) > 0 {
+				t.Errorf("the API server was asked for pods that the cache has: %q", asked.lists)
 			}
 		})
 	}

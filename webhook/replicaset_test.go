@@ -122,7 +122,7 @@ func TestReplicasHeld(t *testing.T) {
 		"nothing is being updated": {
 			reader(t, editedTo(t, v1Template)...), reader(t, editedTo(t, v1Template)...), deploymentController, "2", false},
 		"opted out":                   {reader(t, optedOut...), reader(t, optedOut...), deploymentController, "2", false},
-		"other fields, same replicas": {broken(t), broken(t), deploymentController, "3", false},
+		"other fields, same replicas": {reader(t, moving(t)...), reader(t, moving(t)...), deploymentController, "3", false},
 		"another client": {
 			broken(t), broken(t), "system:serviceaccount:kube-system:horizontal-pod-autoscaler", "2", false},
 		"reading fails":                       {broken(t), reader(t, moving(t)...), deploymentController, "2", false},

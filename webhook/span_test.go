@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
@@ -76,5 +78,34 @@ func TestDecisionsAreToldInSpans(t *testing.T) {
 		"reason=" + response.Result.Message, "allowed=false", "dry_run=false"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the attributes are %q, want %q", got, want)
+	}
+}
+
+// TestAnswersAreLogged: the log says what could not be decided, and for those who look closer also what was decided, and that no leader is
+// there to hold anything for. A request that Stayput has nothing to do with leaves no line.
+func TestAnswersAreLogged(t *testing.T) {
+	rs := markUpdating(revision(t, "web-1", v1Template, "2"))
+	deletion := request(t, replicaSetController, admissionv1.Delete, nil, pod(rs))
+	for name, test := range map[string]struct {
+		live   client.Reader
+		leases []client.Object
+		req    admission.Request
+		want   []string
+	}{
+		"a failure": {broken(t), []client.Object{lease(0)}, deletion, []string{`"Request without a decision"`}},
+		"a decision": {reader(t, deployment(t, v2Template), rs), []client.Object{lease(0)}, deletion,
+			[]string{`"Request decided"`}},
+		"nothing to decide": {reader(t), []client.Object{lease(0)}, deletion, nil},
+		"no living leader":  {reader(t), nil, deletion, []string{`"Nothing is held"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logged []string
+			h := handlersWith(t, reader(t, test.leases...), broken(t), test.live)
+			h.Log = funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{Verbosity: 1})
+			h.handle(t.Context(), test.req, h.at("/validate-pod"))
+			if !slices.EqualFunc(logged, test.want, strings.Contains) {
+				t.Errorf("logged is %q, want %q", logged, test.want)
+			}
+		})
 	}
 }

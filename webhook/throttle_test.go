@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +48,28 @@ func TestThrottleWaits(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestHowMuchEachControllerWaits: an answer that comes late blocks a worker of the native controller, of which it may have only two. In an
+// update of a Deployment, pods leave one ReplicaSet and come to another. Both must wait, or their controller uses up its requests.
+func TestHowMuchEachControllerWaits(t *testing.T) {
+	for user, want := range map[string]struct {
+		longest time.Duration
+		objects int
+	}{
+		deploymentController:  {throttle, 1},
+		replicaSetController:  {throttle, 2},
+		daemonSetController:   {throttleFew, 1},
+		statefulSetController: {throttle, 1},
+	} {
+		waits, objects := throttledByUser()[user], 0
+		for waits.enter(types.NamespacedName{Name: strconv.Itoa(objects)}) {
+			objects++
+		}
+		if waits.longest != want.longest || objects != want.objects {
+			t.Errorf("%s waits for %s about %d objects, want %+v", user, waits.longest, objects, want)
+		}
 	}
 }
 

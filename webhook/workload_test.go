@@ -364,6 +364,35 @@ func TestUnmanagedIsNotRead(t *testing.T) {
 	}
 }
 
+// TestLabelRemovedMeanwhile: the user removes the namespace's label while an edit is decided. The edit passes as one that Stayput has
+// nothing to do with, even if new pods are necessary for it.
+func TestLabelRemovedMeanwhile(t *testing.T) {
+	for name, req := range map[string]admission.Request{
+		"Deployment": editing(t, deployment(t, envTemplate), deployment(t, v1Template)),
+		"DaemonSet":  request(t, "jane", admissionv1.Update, daemonSet(t, envTemplate), daemonSet(t, v1Template)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			labelled, before, after := 1, running(t, inplace.ModeInPlaceOnly), running(t, "")
+			live := interceptor.NewClient(after.(client.WithWatch), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+					if _, is := into.(*corev1.Namespace); is && labelled > 0 {
+						labelled--
+						return before.Get(ctx, key, into, options...)
+					}
+					return c.Get(ctx, key, into, options...)
+				},
+			})
+			h := handlers(t, broken(t), live)
+			response := h.handle(t.Context(), req, orDeny(h.validateWorkload))
+			if labelled > 0 {
+				t.Fatal("the namespace was not read")
+			}
+			expectRejected(t, req, response, nil)
+			expectWarning(t, response, "")
+		})
+	}
+}
+
 // TestUnreadIsNamedAsUsersKnowIt: the warning of an edit that could not be decided shows no types of Go.
 func TestUnreadIsNamedAsUsersKnowIt(t *testing.T) {
 	revised := []client.Object{namespace(inplace.ModeInPlace), statefulSet(t, v1Template, ""), memberRevision(t, "a", v1Template)}
@@ -448,6 +477,17 @@ func TestDecisionsCountedByNamespace(t *testing.T) {
 	h.handle(t.Context(), req, func(context.Context, admission.Request) (answer, error) { return allow(), errors.New("no answer") })
 	if got := in(bynamespace.Elsewhere, failed); got != failures+1 {
 		t.Errorf("%v failures are counted for no namespace, want 1", got-failures)
+	}
+}
+
+// TestHeldWritesAreCounted: a ReplicaSet that is created without replicas is a write that is held, too.
+func TestHeldWritesAreCounted(t *testing.T) {
+	for _, made := range []decision{uncounted, inPlace, recreate, rejected, held, createdEmpty, corrected, failed} {
+		before := testutil.ToFloat64(holds.WithLabelValues("ReplicaSet"))
+		count(space, "ReplicaSet", made)
+		if got := testutil.ToFloat64(holds.WithLabelValues("ReplicaSet")) > before; got != (made == held || made == createdEmpty) {
+			t.Errorf("%q counts as a held write: %t", made, got)
+		}
 	}
 }
 
@@ -546,6 +586,7 @@ func TestGoneMeanwhile(t *testing.T) {
 		"a created pod's owner":    {"/validate-new-pod", request(t, replicaSetController, admissionv1.Create, pod(rs), nil)},
 		"a deleted pod's owner":    {"/validate-pod", request(t, replicaSetController, admissionv1.Delete, nil, pod(rs))},
 		"a deleted pod, at length": {"/throttle-pod", request(t, replicaSetController, admissionv1.Delete, nil, pod(rs))},
+		"a scaling, at length":     {"/throttle-replicaset", request(t, deploymentController, admissionv1.Update, more, rs)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, namespace(inplace.ModeInPlace)), reader(t, namespace(inplace.ModeInPlace)))
