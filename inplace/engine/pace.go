@@ -102,8 +102,9 @@ func (p *Pace) GoOn(pods []Pod) (rest []Pod) {
 	return rest
 }
 
-// Begin has pods begin, in that order. If a pod becomes available within a batch window, those that serve wait for that, so that the pod
-// that may be unavailable instead starts together with them.
+// Begin has pods begin, in that order. If a pod becomes available within a batch window, or may because it restarts, those that serve wait
+// for that, so that the pod that may be unavailable instead starts together with them. Each lot of pods costs about as many writes as each
+// pod: ReplicaSets are lowered and raised, and their controllers answer.
 func (p *Pace) Begin(pods []Pod) {
 	var serving []Pod
 	for _, each := range pods {
@@ -123,7 +124,10 @@ func (p *Pace) Begin(pods []Pod) {
 	}
 	p.Plan.MayStart(p.Budget.Left())
 	left := p.Plan.CanWait(steps.DeferStart, steps.BatchWindow, p.seen.Now)
-	soon := func(s *podstate.State) bool { return 0 < s.AvailableIn && s.AvailableIn <= steps.BatchWindow }
+	soon := func(s *podstate.State) bool {
+		restarts := !s.Applied && !s.Turn
+		return restarts || 0 < s.AvailableIn && s.AvailableIn <= steps.BatchWindow
+	}
 	if len(serving) > 0 && left > 0 && slices.ContainsFunc(p.States, soon) {
 		p.Plan.Defer(steps.DeferStart, left)
 		return
