@@ -1,6 +1,7 @@
 package podstate_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -71,9 +72,12 @@ func TestAnswer(t *testing.T) {
 		out, late          bool
 		node               *corev1.Node
 		serving, available bool
+		image, runs        string // of app: its name, and its ID
 		refuses, waits     string
 	}{
-		"it may restart":            {asks: "app"},
+		"it may restart": {asks: "app"},
+		"its image has no other name": {asks: "app", image: "registry.example/web:1", runs: "sha256:1",
+			refuses: `container app of pod  runs image "sha256:1", which has no other name by which it could be restarted`},
 		"during an update":          {asks: "app", update: update, waits: "app waits: an update of the Deployment is in progress"},
 		"no such container":         {asks: "db", refuses: "the pod has no container or sidecar db"},
 		"the same during an update": {asks: "db", update: update, refuses: "the pod has no container or sidecar db"},
@@ -95,6 +99,8 @@ func TestAnswer(t *testing.T) {
 		if c.late {
 			marked.Pod.Annotations[inplace.AnnotationRestartDeadline] = fixture.Start.UTC().Format(time.RFC3339)
 		}
+		marked.Pod.Spec.Containers[0].Image = cmp.Or(c.image, "v1")
+		marked.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ImageID: c.runs}}
 		s := &podstate.State{Work: podstate.Work{MarkedPod: marked, Applied: true}, Serving: c.serving, Available: c.available}
 		step, has := podstate.AskingOf(s).Answer(podstate.Circumstances{Now: fixture.Start, Update: c.update,
 			Nodes: map[string]*corev1.Node{"n": c.node}})
