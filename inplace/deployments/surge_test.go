@@ -87,6 +87,11 @@ func TestSurgePodsTakeThePlaceOfPods(t *testing.T) {
 		r.Seen.Pods[0].Annotations, r.Seen.Pods[0].Spec.Containers[0].Image = map[string]string{inplace.AnnotationMove: mark.String()}, "vx"
 	}
 	edited := func(r *deployments.Rollout) { r.Deployment.Spec.Template = fixture.App{Image: "v3"}.Template() }
+	paused := func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }
+	drained := func(r *deployments.Rollout) {
+		fixture.Out(r.Seen.Pods[0])
+		r.Seen.Settings.Drain, r.Seen.Endpoints = time.Second, podstate.Endpoints{r.Seen.Pods[0].UID: {Listed: true}}
+	}
 	for name, test := range map[string]struct {
 		pods   []string
 		surge  func(*corev1.Pod)
@@ -103,6 +108,8 @@ func TestSurgePodsTakeThePlaceOfPods(t *testing.T) {
 		"a part of the only pod is updated":     {[]string{"1"}, nil, partly, "status, move surge, out 1"},
 		"only labels change":                    {[]string{"1"}, nil, relabelled, "status, 1 → 0"},
 		"the user edits again":                  {[]string{"1"}, nil, edited, "move surge"},
+		"the user pauses":                       {[]string{"1"}, nil, paused, "status"},
+		"another pod is drained":                {[]string{"1", "2"}, nil, drained, "status"},
 		"the user allows no surge pod any more": {[]string{"1"}, nil, none, "status, move surge, annotations, annotations, out 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
