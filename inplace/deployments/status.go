@@ -29,8 +29,10 @@ func (o *observed) waiting() waiting {
 	if w.phase == steps.PhaseStalled {
 		w.why = w.message
 	}
-	// Unless a partition keeps pods, an update whose pods do not get their CPU and memory has fallen back before.
-	w.why = cmp.Or(w.why, o.update.Plan.Awaits(), o.update.Partition.Unresized(o.notResized()))
+	w.why = cmp.Or(w.why, o.update.Plan.Awaits())
+	if o.sets.Kept > 0 && w.why == "" { // without a partition, an update whose pods do not get their CPU and memory has fallen back before
+		w.why = o.update.Partition.Unresized(o.notResized())
+	}
 	return w
 }
 

@@ -70,14 +70,16 @@ func reads(selector *corev1.ObjectFieldSelector, field string, keys []string) []
 	if selector == nil {
 		return nil
 	}
-	key := strings.TrimSuffix(strings.TrimPrefix(selector.FieldPath, field+"['"), "']")
-	switch selector.FieldPath {
-	case field:
+	subscript, found := strings.CutPrefix(selector.FieldPath, field)
+	if !found {
+		return nil
+	}
+	key := strings.TrimSuffix(strings.TrimPrefix(subscript, "['"), "']")
+	switch {
+	case subscript == "":
 		return keys[:min(len(keys), inplace.MostReasons)]
-	case field + "['" + key + "']":
-		if has(keys, key) {
-			return []string{key}
-		}
+	case subscript == "['"+key+"']" && has(keys, key):
+		return []string{key}
 	}
 	return nil
 }

@@ -20,13 +20,11 @@ import (
 
 // Hold sets which hooks the pod has, and for how much longer they hold it.
 func (s *State) Hold(hooks inplace.Hooks, timeout time.Duration, now time.Time) {
-	if timeout == 0 || !readiness.Out(s.Pod) {
+	on := hooks.On(s.Pod)
+	if len(on) == 0 || timeout == 0 || !readiness.Out(s.Pod) {
 		return
 	}
-	s.Hooks = hooks.On(s.Pod)
-	if len(s.Hooks) == 0 {
-		return
-	}
+	s.Hooks = on
 	if out := readiness.OutAt(s.Pod); !out.After(now.Add(clockSkew)) {
 		_, s.HeldFor = inplace.Since(out, timeout, now)
 	}

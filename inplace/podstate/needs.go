@@ -142,7 +142,7 @@ func (s *Work) noOtherName() string {
 func (s *MarkedPod) rewrites() edit.ContainerChanges {
 	var rewritten, unplanned edit.ContainerChanges
 	for change := range unplanned.ChangesTo(s.Pod, s.TemplateContainers, runs(s.Pod), edit.Nothing).NewImages() {
-		if !edit.IsNameOf(s.Move.Back[change.Container], change.Image.To) {
+		if had := s.Move.Back[change.Container]; had == "" || !edit.IsNameOf(had, change.Image.To) {
 			rewritten = append(rewritten, change)
 		}
 	}

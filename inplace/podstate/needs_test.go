@@ -41,6 +41,28 @@ func stateOf(
 // needed returns what is left to write in the pod.
 func needed(s podstate.State) string { return writeText(podstate.Write{Does: s.Needs()}) }
 
+// TestRewritten: admission gave the pod another image than its template has. What a patch of Stayput's changed does not count, but what the
+// pod had before it does.
+func TestRewritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		image, had string
+		rewritten  bool
+	}{
+		"as in the template":                 {"v1", "", false},
+		"by admission":                       {"mirror/v1", "", true},
+		"patched":                            {"v2", "v1", false},
+		"patched, and by admission before":   {"v2", "mirror/v1", true},
+		"patched, with a name of that image": {"v2", "docker.io/library/v1", false},
+	} {
+		move := readiness.Move{Hash: "b", Back: map[string]string{"app": c.had}}
+		s := stateOf(&steps.PlanBuilder{}, fixture.App{Image: "v1"}, fixture.App{Image: "v2"}, move,
+			func(pod *corev1.Pod, _ *podstate.PodRevision) { pod.Spec.Containers[0].Image = c.image })
+		if got := len(s.Rewritten) > 0; got != c.rewritten {
+			t.Errorf("%s: rewritten is %t: %v", name, got, s.Rewritten)
+		}
+	}
+}
+
 // TestRestartsAreMadeOnce: an annotation of the template asks for a restart with the same image. A container that has restarted for it must
 // not restart again when the pod gets its identity, and one that has restarted for another edit must.
 func TestRestartsAreMadeOnce(t *testing.T) {
