@@ -58,6 +58,7 @@ func TestHoldsNothingOnDelete(t *testing.T) {
 func TestEditOnDelete(t *testing.T) {
 	const kept = "/spec/containers/0/env added; with strategy OnDelete each pod keeps its revision until you delete it"
 	const group = "a LeaderWorkerSet recreates its pods group by group; with strategy OnDelete each pod keeps its revision until you delete it"
+	llm := func(image string) fixture.App { return fixture.App{Image: image, Group: "llm"} }
 	env, both := fixture.App{Image: "v1", Env: "a"}, fixture.App{Image: "v2", Env: "a"}
 	for name, test := range map[string]struct {
 		mode  inplace.Mode
@@ -67,7 +68,7 @@ func TestEditOnDelete(t *testing.T) {
 		"in place":                           {inplace.ModeInPlace, []fixture.App{{Image: "v2"}}, ""},
 		"not in place":                       {inplace.ModeInPlace, []fixture.App{env}, kept},
 		"after an edit that is not in place": {inplace.ModeInPlace, []fixture.App{env, both}, kept},
-		"a group":                            {inplace.ModeInPlace, []fixture.App{{Image: "v1", Group: "llm"}, {Image: "v2", Group: "llm"}}, group},
+		"a group":                            {inplace.ModeInPlace, []fixture.App{llm("v1"), llm("v2")}, group},
 		"not managed": {inplace.ModeNone, []fixture.App{env},
 			"not updated in place: the namespace has no label stayput.dev/update, or its value is not known"},
 	} {

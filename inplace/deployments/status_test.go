@@ -291,9 +291,9 @@ func TestTimeoutSaysWhatTheUpdateWaitsFor(t *testing.T) {
 	}
 }
 
-// TestStopsWithinTheDeadline: an update ends while pods are still stopping, unless half the deadline would pass meanwhile. Nobody would
-// renew the condition any more, and the Deployment controller would report that the update has failed, although its pods only take long to
-// stop. Where it reports no such thing, the update ends at once.
+// TestStopsWithinTheDeadline: an update ends while pods are still stopping, unless half the deadline would pass meanwhile. Stayput
+// would no longer renew the condition, and the Deployment controller would report that the update has failed, although its pods only take
+// long to stop. Where it reports no such thing, the update ends at once.
 func TestStopsWithinTheDeadline(t *testing.T) {
 	const half = 300 * time.Second
 	progressing := func(reason string, ago time.Duration) func(*deployments.Rollout) {
@@ -345,7 +345,7 @@ func TestWaitingAtAStageIsRenewed(t *testing.T) {
 }
 
 // TestStageIsReached: kubectl stayput promote lowers the partition once the stage is reached. It is not while the user pauses the rollout,
-// and while pods are still to be created, deleted or counted: nobody has seen yet whether all pods of this stage work.
+// and while pods are still to be created, deleted or counted: users cannot know yet whether all pods of this stage work.
 func TestStageIsReached(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*deployments.Rollout)

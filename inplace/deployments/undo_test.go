@@ -18,7 +18,8 @@ func TestUndone(t *testing.T) {
 		before, revision map[string]string
 		want             []patches.EntryChange
 	}{
-		"one is taken away":            {map[string]string{partition: "2", "team": "a"}, nil, []patches.EntryChange{{Key: partition, Value: "2"}}},
+		"one is taken away": {map[string]string{partition: "2", "team": "a"}, nil,
+			[]patches.EntryChange{{Key: partition, Value: "2"}}},
 		"an empty one is taken away":   {map[string]string{partition: ""}, nil, []patches.EntryChange{{Key: partition}}},
 		"one comes with the revision":  {nil, map[string]string{window: "x"}, []patches.EntryChange{{Key: window, Removing: true}}},
 		"one is the revision's, too":   {map[string]string{partition: "2"}, map[string]string{partition: "2"}, nil},

@@ -21,15 +21,15 @@ func TestUntouched(t *testing.T) {
 		change    func(*deployments.Rollout)
 		untouched bool
 	}{
-		"not managed":                  {func(*deployments.Rollout) {}, true},
-		"opted out":                    {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeNative }, true},
-		"managed":                      {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeInPlace }, false},
-		"it has a pre-pull pod":        {func(r *deployments.Rollout) { r.Seen.Pull.PrePullPods = []*corev1.Pod{{}} }, false},
-		"its update fell back":         {func(r *deployments.Rollout) { r.Seen.Fallback = revisions.Fallback{Hash: "h"} }, false},
-		"a pod is out of service":      {func(r *deployments.Rollout) { fixture.Out(r.Seen.Pods[0]) }, false},
-		"a pod was patched":            {annotate(inplace.AnnotationMove, "{}"), false},
-		"a pod was told to wait":       {annotate(inplace.AnnotationRestarted, "waiting app: for an update"), false},
-		"a pod asks, and nobody reads": {annotate(inplace.AnnotationRestartContainers, "app"), true},
+		"not managed":              {func(*deployments.Rollout) {}, true},
+		"opted out":                {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeNative }, true},
+		"managed":                  {func(r *deployments.Rollout) { r.Seen.Mode = inplace.ModeInPlace }, false},
+		"it has a pre-pull pod":    {func(r *deployments.Rollout) { r.Seen.Pull.PrePullPods = []*corev1.Pod{{}} }, false},
+		"its update fell back":     {func(r *deployments.Rollout) { r.Seen.Fallback = revisions.Fallback{Hash: "h"} }, false},
+		"a pod is out of service":  {func(r *deployments.Rollout) { fixture.Out(r.Seen.Pods[0]) }, false},
+		"a pod was patched":        {annotate(inplace.AnnotationMove, "{}"), false},
+		"a pod was told to wait":   {annotate(inplace.AnnotationRestarted, "waiting app: for an update"), false},
+		"a pod asks for a restart": {annotate(inplace.AnnotationRestartContainers, "app"), true},
 		"a revision is marked": {
 			func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelUpdating] = fixture.Begun }, false},
 	} {

@@ -73,8 +73,8 @@ func begun(u *engine.Update, pods []*podstate.State) []string {
 	return names
 }
 
-// TestPodsBeginTogether: if another pod restarts, or is available in a moment, those that serve wait for that, but not for ever. Nobody
-// waits who serves no client, or who goes on serving.
+// TestPodsBeginTogether: if another pod restarts, or is available in a moment, those that serve wait for that, but not for ever. A pod
+// that serves no client, or goes on serving, does not wait.
 func TestPodsBeginTogether(t *testing.T) {
 	since := func(ago time.Duration) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) {
@@ -101,7 +101,7 @@ func TestPodsBeginTogether(t *testing.T) {
 	}{
 		"one is available in a moment":             {since(0), nil, soon, false, true},
 		"it has been for a moment":                 {since(steps.BatchWindow), nil, soon, true, false},
-		"nobody remembers for how long":            {nil, nil, soon, true, false},
+		"the caller puts nothing off":              {nil, nil, soon, true, false},
 		"one restarts":                             {since(0), nil, restarts, false, true},
 		"it takes long to restart":                 {since(steps.BatchWindow), nil, restarts, true, false},
 		"one is to restart next":                   {since(0), nil, next, true, false},

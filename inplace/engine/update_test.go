@@ -77,7 +77,7 @@ func TestAwaits(t *testing.T) {
 }
 
 // TestTheLastPodThatServes: if a plan takes out all others, the last one stays in service until its containers stop, or its Service has no
-// endpoint meanwhile. Without a Service nobody is sent to it, and hooks are told by its Ready.
+// endpoint meanwhile. Without a Service no client is sent to it, and hooks are told by its Ready.
 func TestTheLastPodThatServes(t *testing.T) {
 	const last = "it is the last pod that serves"
 	listed := podstate.Endpoints{"b": {Listed: true}}

@@ -17,15 +17,15 @@ func TestBatchesAreCountedFromTheFirst(t *testing.T) {
 	}
 }
 
-// TestCanWait: something waits for more of its kind for a batch window, from when it was due. It never waits where nobody remembers since
-// when: it would wait for ever.
+// TestCanWait: something waits for more of its kind for a batch window, from when it was due. It never waits where the caller does not
+// remember since when: it would wait for ever.
 func TestCanWait(t *testing.T) {
 	since := func(ago time.Duration) steps.Batches { return steps.Batches{steps.DeferMove: fixture.Start.Add(-ago)} }
 	for name, test := range map[string]struct {
 		batches steps.Batches
 		want    time.Duration
 	}{
-		"nobody remembers":       {nil, 0},
+		"nothing is put off":     {nil, 0},
 		"it is due now":          {steps.Batches{}, steps.BatchWindow},
 		"it has waited":          {since(steps.BatchWindow - 1), 1},
 		"it has waited for long": {since(steps.BatchWindow), 0},
