@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/apps"
@@ -97,20 +98,32 @@ func (h Handlers) scalingRefused(ctx context.Context, req admission.Request, mov
 }
 
 // retried reports whether the Deployment controller is to retry a refused scaling by itself: because no event is to come that makes it look
-// again, or because what ended the hold was one. An update that may wait for days gets few retries. What the request says of the ReplicaSet
-// saves the API server most live reads.
+// again, or because what ended the hold was one. An update that may wait for days gets few retries.
 func (h Handlers) retried(ctx context.Context, req admission.Request, moving *deployments.Rollout) bool {
-	if rs, err := decode[apps.ReplicaSet](req.OldObject); err == nil && moving.BegunLately() && deployments.EventToCome(rs) {
-		return false
+	if moving.BegunLately() {
+		return !h.eventToCome(ctx, req, moving)
+	}
+	if h.retries.allow(moving.Deployment.UID, time.Now()) {
+		return true
 	}
 	live, err := h.moving(ctx, h.Live.WithoutPods(), key(req))
-	switch {
-	case err != nil, live == nil:
+	return err != nil || live == nil || live.BegunLately()
+}
+
+// eventToCome reports whether the API server says now that an event of one of the ReplicaSets is to come. The request has the one that is
+// scaled, and the cache says which other one to ask about. To know of none costs one more try, so no others are read.
+func (h Handlers) eventToCome(ctx context.Context, req admission.Request, moving *deployments.Rollout) bool {
+	if rs, err := decode[apps.ReplicaSet](req.OldObject); err == nil && deployments.EventToCome(rs) {
 		return true
-	case live.BegunLately():
-		return !slices.ContainsFunc(live.ReplicaSets, deployments.EventToCome)
 	}
-	return h.retries.allow(live.Deployment.UID, time.Now())
+	other := slices.IndexFunc(moving.ReplicaSets, func(rs *apps.ReplicaSet) bool {
+		return rs.Name != req.Name && deployments.EventToCome(rs)
+	})
+	if other < 0 {
+		return false
+	}
+	rs, err := observe.Find[apps.ReplicaSet](ctx, h.Live, client.ObjectKeyFromObject(moving.ReplicaSets[other]))
+	return rs != nil && err == nil && deployments.EventToCome(rs)
 }
 
 // validateCleanup keeps revisionHistoryLimit from deleting a ReplicaSet to which a pod is just moving: the garbage collector would delete

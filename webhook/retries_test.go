@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,6 +52,8 @@ func TestRefusalsAreTriedAgain(t *testing.T) {
 	scaled, unseen := withPods(revision(t, "web-1", v1Template, "3"), 3), withPods(revision(t, "web-1", v1Template, "3"), 3)
 	unseen.Generation = 2
 	lacking := withPods(revision(t, "web-1", v1Template, "3"), 2)
+	web2, lacks := revision(t, "web-2", v2Template, "0"), reader(t, movingSince(t, 0, 2)...)
+	undone := []client.Object{namespace(inplace.ModeInPlace), deployment(t, v1Template), lacking}
 	const seconds, minutes = 10 * time.Second, 10 * time.Minute
 	long := func(available int32) client.Reader { return reader(t, movingSince(t, minutes, available)...) }
 	for name, test := range map[string]struct {
@@ -61,7 +64,12 @@ func TestRefusalsAreTriedAgain(t *testing.T) {
 		"not begun":                                            {reader(t, moving(t)...), reader(t, movingSince(t, 0, 3)...), scaled, true},
 		"not begun, a pod is unavailable":                      {reader(t, moving(t)...), broken(t), lacking, false},
 		"its status is yet to be written":                      {reader(t, moving(t)...), broken(t), unseen, false},
-		"a pod of the other is unavailable":                    {reader(t, moving(t)...), reader(t, movingSince(t, 0, 2)...), scaled, false},
+		"a pod of the other is unavailable":                    {lacks, lacks, web2, false},
+		"a pod of the other has become available":              {lacks, reader(t, movingSince(t, 0, 3)...), web2, true},
+		"a pod of the other is unavailable, it is undone":      {lacks, reader(t, undone...), web2, false},
+		"the other is gone":                                    {lacks, reader(t, moving(t)[:2]...), web2, true},
+		"the other cannot be read":                             {lacks, broken(t), web2, true},
+		"the cache knows of no event to come":                  {reader(t, moving(t)...), lacks, web2, true},
 		"all pods are available":                               {reader(t, moving(t)...), reader(t, movingSince(t, seconds, 3)...), scaled, true},
 		"it waits for long":                                    {long(3), long(3), scaled, true},
 		"it waits for long with a pod that is never available": {long(2), long(2), lacking, true},
@@ -76,16 +84,45 @@ func TestRefusalsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestManyThatWaitForLong: those beyond a number wait for the next event.
+// TestManyThatWaitForLong: those beyond a number wait for the next event, unless the cache is wrong about what they wait for.
 func TestManyThatWaitForLong(t *testing.T) {
 	long := reader(t, movingSince(t, 10*time.Minute, 3)...)
-	for others, again := range map[int]bool{retriedAtATime - 1: true, retriedAtATime: false} {
-		h, rs := handlers(t, long, long), withPods(revision(t, "web-1", v1Template, "3"), 3)
-		for i := range others {
+	for name, test := range map[string]struct {
+		others int
+		live   client.Reader
+		again  bool
+	}{
+		"the last that gets retries":     {retriedAtATime - 1, broken(t), true},
+		"one more":                       {retriedAtATime, long, false},
+		"one more, undone":               {retriedAtATime, reader(t, editedTo(t, v1Template)...), true},
+		"one more, edited anew":          {retriedAtATime, reader(t, movingSince(t, 0, 3)...), true},
+		"one more, which cannot be read": {retriedAtATime, broken(t), true},
+	} {
+		h, rs := handlers(t, long, test.live), withPods(revision(t, "web-1", v1Template, "3"), 3)
+		for i := range test.others {
 			h.retries.allow(types.UID(fmt.Sprint(i)), time.Now())
 		}
-		if got := triesAgain(t, h, rs); got != again {
-			t.Errorf("beside %d others that wait, it tries again: %t", others, got)
+		if again := triesAgain(t, h, rs); again != test.again {
+			t.Errorf("%s: it tries again: %t", name, again)
+		}
+	}
+}
+
+// TestRefusedScalingsReadLittle: refusals are many while many Deployments are updated. Each reads one ReplicaSet at most.
+func TestRefusedScalingsReadLittle(t *testing.T) {
+	web1, web2 := withPods(revision(t, "web-1", v1Template, "3"), 3), revision(t, "web-2", v2Template, "0")
+	for name, test := range map[string]struct {
+		available int32
+		scaled    *apps.ReplicaSet
+		gets      []string
+	}{
+		"all pods are available":            {3, web1, nil},
+		"a pod of the other is unavailable": {2, web2, []string{"*apps.ReplicaSet shop/web-1"}},
+	} {
+		asked, objects := &reads{}, movingSince(t, time.Second, test.available)
+		triesAgain(t, handlers(t, reader(t, objects...), asked.counting(t, objects...)), test.scaled)
+		if !slices.Equal(asked.gets, test.gets) || len(asked.lists) > 0 {
+			t.Errorf("%s: read were %q and %q, want %q", name, asked.gets, asked.lists, test.gets)
 		}
 	}
 }
