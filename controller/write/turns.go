@@ -14,7 +14,8 @@ import (
 
 // Turns bounds how many writes of all workers of the leader are in flight at a time; see concurrency.Writes. The others wait. Next is the
 // namespace with the fewest writes in flight and, of several, the one whose last turn is the longest ago. So a namespace whose writes are
-// many, or take long, keeps the others waiting no longer than one whose writes are few.
+// many, or take long, keeps the others waiting no longer than one whose writes are few. Pods are taken out of service last, because what
+// waits before these writes are those that pods need which are already out.
 //
 // The zero Turns has given no turn yet.
 type Turns struct {
@@ -28,8 +29,9 @@ type Turns struct {
 // line are the writes of one namespace.
 type line struct {
 	namespace string
-	waiting   []*turn
-	inFlight  int
+	// waiting has the writes that take pods out of service last.
+	waiting  []*turn
+	inFlight int
 }
 
 // turn is the turn of one write.
@@ -37,6 +39,8 @@ type turn struct {
 	of   *Turns
 	line *line
 	kind string
+	// last: others come first, of whatever namespace.
+	last bool
 	// given is closed when the turn comes. What follows is known from then on.
 	given chan struct{}
 	since time.Time
@@ -64,12 +68,12 @@ func (w Writer) turn(ctx context.Context, planned time.Time, step steps.Step) (*
 		ctx, end = context.WithDeadline(ctx, planned.Add(fresh))
 		defer end()
 	}
-	return w.Turns.take(ctx, w.writtenBy(step))
+	return w.Turns.take(ctx, w.writtenBy(step), steps.TakesOut(step))
 }
 
 // take waits for the turn of a write. The caller calls done when the write is over.
-func (t *Turns) take(ctx context.Context, of written) (*turn, error) {
-	one := t.queue(of)
+func (t *Turns) take(ctx context.Context, of written, last bool) (*turn, error) {
+	one := t.queue(of, last)
 	select {
 	case <-one.given:
 	case <-ctx.Done():
@@ -81,13 +85,18 @@ func (t *Turns) take(ctx context.Context, of written) (*turn, error) {
 	return one, nil
 }
 
-// queue puts a write at the end of its namespace's line. Its turn may have come when queue returns.
-func (t *Turns) queue(of written) *turn {
+// queue puts a write at the end of its namespace's line, before those that come last unless it is one. Its turn may have come when queue
+// returns.
+func (t *Turns) queue(of written, last bool) *turn {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	l := t.line(of.namespace)
-	one := &turn{of: t, line: l, kind: of.verb + " " + of.kind + " " + of.subresource, given: make(chan struct{})}
-	l.waiting = append(l.waiting, one)
+	one := &turn{of: t, line: l, kind: of.verb + " " + of.kind + " " + of.subresource, last: last, given: make(chan struct{})}
+	behind := slices.IndexFunc(l.waiting, func(other *turn) bool { return other.last })
+	if last || behind < 0 {
+		behind = len(l.waiting)
+	}
+	l.waiting = slices.Insert(l.waiting, behind, one)
 	t.give()
 	return one
 }
@@ -143,11 +152,19 @@ func (t *Turns) give() {
 func (t *Turns) next() *line {
 	var first *line
 	for _, l := range t.lines {
-		if len(l.waiting) > 0 && (first == nil || l.inFlight < first.inFlight) {
+		if len(l.waiting) > 0 && (first == nil || l.before(first)) {
 			first = l
 		}
 	}
 	return first
+}
+
+// before reports whether the first write of the line comes before that of the other line, although its last turn was later.
+func (l *line) before(other *line) bool {
+	if l.waiting[0].last != other.waiting[0].last {
+		return other.waiting[0].last
+	}
+	return l.inFlight < other.inFlight
 }
 
 // line returns the line of the namespace. The caller has the lock.

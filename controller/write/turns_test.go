@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// takes takes a turn and keeps it for that long. It notes the namespace when its turn comes.
+// takes takes a turn and keeps it for that long. It notes the namespace when its turn comes. A capital letter is a write of the namespace
+// with the small one, which takes a pod out of service.
 func (n *noted) takes(t *Turns, namespace string, long time.Duration) {
 	n.pending.Go(func() {
-		one, err := t.take(context.Background(), written{verb: "patch", namespace: namespace})
+		one, err := t.take(context.Background(), written{verb: "patch", namespace: strings.ToLower(namespace)}, namespace != strings.ToLower(namespace))
 		if err != nil {
 			panic(err)
 		}
@@ -78,6 +79,30 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
+// TestPodsAreTakenOutLast: of both sorts of writes, each namespace has its turns as above. Capital letters take pods out of service.
+func TestPodsAreTakenOutLast(t *testing.T) {
+	for name, test := range map[string]struct{ waits, want string }{
+		"one namespace":            {"AaAa", "aaAA"},
+		"of another namespace":     {"AABbb", "bbABA"},
+		"writes that come later":   {"ABabab", "ababAB"},
+		"nothing else waits there": {"AAAcccBB", "cccABABA"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := &noted{}
+				turns := busy(n, 15*time.Millisecond)
+				for _, namespace := range test.waits {
+					n.takes(turns, string(namespace), 10*time.Millisecond)
+				}
+				n.pending.Wait()
+				if got := strings.TrimLeft(n.String(), "-"); got != test.want {
+					t.Errorf("%s had turns, want %s", got, test.want)
+				}
+			})
+		})
+	}
+}
+
 // TestNewNamespaceDoesNotOvertake: a namespace that comes back for each write waits for the others each time.
 func TestNewNamespaceDoesNotOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +115,7 @@ func TestNewNamespaceDoesNotOvertake(t *testing.T) {
 		for _, namespace := range []string{"x", "y", "z"} {
 			n.pending.Go(func() {
 				for range 4 {
-					one, err := turns.take(context.Background(), written{verb: "patch", namespace: namespace})
+					one, err := turns.take(context.Background(), written{verb: "patch", namespace: namespace}, false)
 					if err != nil {
 						panic(err)
 					}
@@ -139,7 +164,7 @@ func TestWritesThatWaitForOthers(t *testing.T) {
 		last.Add(100)
 		for range 100 {
 			all.Go(func() {
-				one, err := turns.take(t.Context(), written{namespace: "a"})
+				one, err := turns.take(t.Context(), written{namespace: "a"}, false)
 				last.Done()
 				last.Wait()
 				one.done(err)
@@ -162,7 +187,7 @@ func TestLeavesTheLine(t *testing.T) {
 		defer end()
 		for _, namespace := range []string{"a", "gone"} {
 			n.pending.Go(func() {
-				one, err := turns.take(short, written{namespace: namespace})
+				one, err := turns.take(short, written{namespace: namespace}, false)
 				if one != nil || !errors.Is(err, errNoTurn) || !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("in namespace %s: %v, %v", namespace, one, err)
 				}
@@ -171,7 +196,7 @@ func TestLeavesTheLine(t *testing.T) {
 		synctest.Wait()
 		n.takes(turns, "a", 0)
 		n.pending.Wait()
-		if one, err := turns.take(short, written{namespace: "a"}); one != nil || !errors.Is(err, errNoTurn) {
+		if one, err := turns.take(short, written{namespace: "a"}, false); one != nil || !errors.Is(err, errNoTurn) {
 			t.Errorf("afterwards: %v, %v", one, err)
 		}
 		if n.String() != "--aa" || turns.inFlight != 0 || len(turns.lines) > 0 {
@@ -240,7 +265,7 @@ func fleet(s *apiServer, turns *Turns, waits time.Duration) (all, get time.Durat
 					s.request(7, waits)
 					continue
 				}
-				one, err := turns.take(serving, of)
+				one, err := turns.take(serving, of, false)
 				s.request(7, waits)
 				one.done(err)
 			}
