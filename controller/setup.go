@@ -46,11 +46,11 @@ const atOnce = time.Millisecond
 
 const (
 	// workers is how many requests each controller works on at a time. There is one controller for each kind of workload, and
-	// one for orphans.
-	workers = 32
-	// share is how many workers may be busy with one namespace. They mostly wait for answers, so several are useful. Few
-	// enough must be busy that other namespaces need not wait.
-	share = 8
+	// one for orphans. They are many because they wait for the turns of their writes. What they write at a time is bounded there.
+	workers = 128
+	// share is how many workers may be busy with one namespace. They mostly wait, so several are useful. Few enough must be busy that
+	// other namespaces need not wait.
+	share = 32
 )
 
 // mostWoken bounds how many workloads wait to be planned again because their pods wait no longer for others.
