@@ -52,24 +52,14 @@ func (h Handlers) markHolds(ctx context.Context, reader observe.Reader, rs clien
 	if !revisions.Updating(rs) || !revisions.Started(rs.GetLabels()) {
 		return false, nil
 	}
-	deployment, err := h.deploymentOf(ctx, reader, rs)
+	// A ReplicaSet that a user made from the manifest of another one has the mark, and Stayput never removes it.
+	deployment, err := observe.Deployments.Workload.MetadataOfController(ctx, reader, rs)
 	if deployment == nil || err != nil || !h.lasts(deployment, apps.Template{}, rs) {
 		return false, err
 	}
 	// When the update fell back, Stayput may not have been able to remove the mark.
 	fallback, err := h.Hold.PersistedFallback(ctx, deployment.GetUID())
 	return fallback == (revisions.Fallback{}), err
-}
-
-// deploymentOf returns the Deployment of a marked ReplicaSet; nil if there is none. A ReplicaSet that a user made from the manifest of
-// another one has the mark, and Stayput never removes it. The cache may still have a Deployment that was just deleted: when the leader sees
-// that, it takes the mark away, and so the ReplicaSet controller looks again.
-func (h Handlers) deploymentOf(ctx context.Context, reader observe.Reader, rs client.Object) (client.Object, error) {
-	deployment, err := observe.Deployments.Workload.MetadataOfController(ctx, h.Cached, rs)
-	if deployment != nil && err == nil {
-		return deployment, nil
-	}
-	return observe.Deployments.Workload.MetadataOfController(ctx, reader, rs)
 }
 
 // moving returns the rollout of the ReplicaSet's Deployment if Stayput moves its pods, or did so until the Deployment was deleted. It

@@ -137,29 +137,26 @@ func TestPodCreationHeld(t *testing.T) {
 }
 
 // TestOnlyMetadataIsRead: whether a deletion or a creation is held depends on marks and owners, so the API server sends no templates. Only
-// where a creation may be held, the replicas are read, too. The Deployment is read only if the cache does not have it.
+// where a creation may be held, the replicas are read, too.
 func TestOnlyMetadataIsRead(t *testing.T) {
 	const metadata = "*v1.PartialObjectMetadata shop/"
 	web, unmarked := deployment(t, v2Template), revision(t, "web-1", v1Template, "1")
 	marked := markUpdating(revision(t, "web-1", v1Template, "1"))
 	for name, test := range map[string]struct {
 		rs        *apps.ReplicaSet
-		cached    []client.Object
 		operation admissionv1.Operation
 		code      int32
 		gets      []string
 	}{
-		"a creation": {unmarked, []client.Object{web}, admissionv1.Create, 0, []string{metadata + "web-1"}},
-		"a creation in an update": {marked, []client.Object{web, marked, pod(marked)}, admissionv1.Create, 409,
-			[]string{metadata + "web-1", "*apps.ReplicaSet shop/web-1"}},
-		"a deletion":                    {unmarked, []client.Object{web}, admissionv1.Delete, 0, []string{metadata + "web-1"}},
-		"a deletion in an update, held": {marked, []client.Object{web}, admissionv1.Delete, 404, []string{metadata + "web-1"}},
-		"the same, of a Deployment that the cache does not have": {marked, nil, admissionv1.Delete, 404,
-			[]string{metadata + "web-1", metadata + "web"}},
+		"a creation": {unmarked, admissionv1.Create, 0, []string{metadata + "web-1"}},
+		"a creation in an update": {marked, admissionv1.Create, 409,
+			[]string{metadata + "web-1", metadata + "web", "*apps.ReplicaSet shop/web-1"}},
+		"a deletion":                    {unmarked, admissionv1.Delete, 0, []string{metadata + "web-1"}},
+		"a deletion in an update, held": {marked, admissionv1.Delete, 404, []string{metadata + "web-1", metadata + "web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := &reads{}
-			h := handlers(t, reader(t, test.cached...), asked.counting(t, web, test.rs, pod(test.rs)))
+			asked, objects := &reads{}, []client.Object{web, test.rs, pod(test.rs)}
+			h := handlers(t, reader(t, objects...), asked.counting(t, objects...))
 			req, handle := request(t, replicaSetController, test.operation, nil, pod(test.rs)), h.at("/validate-pod")
 			if test.operation == admissionv1.Create {
 				req, handle = request(t, replicaSetController, test.operation, pod(test.rs), nil), h.at("/validate-new-pod")
