@@ -44,6 +44,7 @@ const (
 	step         = "step: all, without drain, s, p50"
 
 	alone       = "alone"
+	bystanders  = "GET beside it, milliseconds, p99"
 	meanUnready = "seconds a pod is not Ready, mean"
 	otherTenant = "seconds of another tenant's update, p50"
 	clusterCPU  = "milliseconds of the cluster's CPU per pod"
@@ -88,12 +89,18 @@ func goals() []goal {
 	all := []goal{
 		{"one pod's step beyond drain and the application's own stop and start, p50 / p99", []bound{
 			{of: beyond(0.5), most: 0.3, unit: "s"}, {of: beyond(0.99), most: 1, unit: "s"}}, nil},
-		{"DaemonSet of three nodes, no Service: seconds", against(daemonSet, 0.5, 1.25), []cause{pulling, ends}},
+		// The floor (0.54 s), a pre-pull pod that takes as long as a new pod (0.64 s), and a second for the beginning and the end are 1.13 times
+		// the native 1.93 s.
+		{"DaemonSet of three nodes, no Service: seconds", []bound{ratio(daemonSet, seconds, native, 1.2)}, []cause{pulling, ends}},
 		{"4 pods, default strategy, no Service: seconds", against(four, none, 1.2), []cause{pulling, ends}},
-		{"20 pods, 25 %, no Service: seconds", against(twenty, 0.6, 1.25), []cause{pulling, ends, planning}},
-		{"20 pods, 25 %, Service, drain 2 s: seconds", []bound{ratio(twentyServed, seconds, floor, 1.2)}, []cause{ends, planning}},
+		// The floor (4.1 s), pre-pull pods (1.3 s), a second, and a quarter of a second for each of four lots are 0.75 of the native 9.8 s. A lot
+		// takes three writes, one after another: replicas go, pods move, replicas come.
+		{"20 pods, 25 %, no Service: seconds", []bound{ratio(twenty, seconds, native, 0.75)}, []cause{pulling, ends, planning}},
+		// A tenth more than the floor, besides 2.3 s for pre-pull pods, the beginning and the end.
+		{"20 pods, 25 %, Service, drain 2 s: seconds", []bound{ratio(twentyServed, seconds, floor, 1.3)}, []cause{ends, planning}},
+		// Four drains of two seconds alone take as long as a native rollout of an application that starts in 0.2 s.
 		{"beside native, Service, drain 2 s: seconds of 20 pods, 25 %; of 4 pods, default strategy", []bound{
-			ratio(twentyServed, seconds, native, 1), ratio(served, seconds, native, 1)}, []cause{draining}},
+			ratio(twentyServed, seconds, native, none), ratio(served, seconds, native, none)}, nil},
 		{"the same with `stayput.dev/surge: replace`", []bound{
 			between(twentyServed, seconds, replacing, native, 1.15), between(served, seconds, replacing, native, 1.15)}, []cause{draining}},
 		{"2 pods that take 10 s to stop, Service, drain 2 s: seconds", []bound{ratio(lingering, seconds, floor, 1.1)}, []cause{surged}},
@@ -101,9 +108,11 @@ func goals() []goal {
 			[]bound{plain(claimed, deadlines, 0, ""), ratio(claimed, seconds, floor, 1.3)}, []cause{ends}},
 		{"three replicas with a hostPort: deadlines passed; seconds",
 			[]bound{plain(onPorts, deadlines, 0, ""), ratio(onPorts, seconds, floor, 1.3)}, []cause{ends}},
-		{"API writes without events, refused ones included, 20 pods, 25 %, no Service", []bound{ratio(twenty, writes, native, 0.55)},
+		{"API writes without events, refused ones included, 20 pods, 25 %, no Service", []bound{plain(twenty, writes, 11, "")},
 			[]cause{pulling, refusing}},
-		{"refused writes per pod, Deployment of 20, no Service", []bound{plain(twenty, refused, 3, "")}, []cause{refusing}},
+		// In eight seconds the Deployment controller tries six times at first, and then every 0.7 s (webhook/throttle.go). The ReplicaSet
+		// controllers ask for one deletion in each of five lots. These are 27 for 20 pods.
+		{"refused writes per pod, Deployment of 20, no Service", []bound{plain(twenty, refused, 1.4, "")}, []cause{refusing}},
 		{"refused writes per pod, DaemonSet of three nodes", []bound{plain(daemonSet, refused, 1.5, "")}, []cause{refusing}},
 		{"writes of the StatefulSet controller refused per pod, three pods, OrderedReady; Parallel",
 			[]bound{plain(ordered, held, 2, ""), plain(parallel, held, 4, "")}, nil},
@@ -162,9 +171,12 @@ func atOnce(count int) []goal {
 	label, images := workloads(count, "label"), workloads(count, "images")
 	return []goal{
 		about("label", 0.2, 0.6),
-		about("images", 0.7, 0.8),
-		{fmt.Sprintf("another tenant's update beside %d Deployments: seconds, label; images", count), []bound{
-			ratio(label, otherTenant, alone, 2), ratio(images, otherTenant, alone, 2)}, []cause{queueing}},
+		about("images", 0.5, 1),
+		// It waits for two requests of the Deployment controller for each of the others, whichever way they are updated, at 20 a second.
+		{fmt.Sprintf("another tenant's update beside %d Deployments, beside that in native rollouts: seconds, label; images", count), []bound{
+			ratio(label, otherTenant, native, 0.5), ratio(images, otherTenant, native, 0.5)}, []cause{queueing}},
+		{fmt.Sprintf("another client's GET beside %d Deployments, p99: label; images", count), []bound{
+			plain(label, bystanders, 80, "ms"), plain(images, bystanders, 80, "ms")}, []cause{saturating}},
 		{images + ": mean seconds a pod is not Ready", []bound{ratio(images, meanUnready, alone, 2)}, []cause{queueing}},
 	}
 }
@@ -205,7 +217,7 @@ func growing(of func(int) string, few, many int) []bound {
 	growth := func(f figures) float64 {
 		return f.value(of(many), inPlace, milliseconds) / f.value(of(few), inPlace, milliseconds)
 	}
-	return []bound{plain(of(many), milliseconds, 8, "ms"), {of: growth, most: 1.2, unit: fmt.Sprintf("× that of %d", few)}}
+	return []bound{plain(of(many), milliseconds, 12, "ms"), {of: growth, most: 1.2, unit: fmt.Sprintf("× that of %d", few)}}
 }
 
 // lostInTen is NaN for fewer than ten updates.

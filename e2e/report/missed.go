@@ -16,6 +16,8 @@ const (
 	queueing  cause = "queueing"  // many workloads at once
 	admitting cause = "admitting" // CREATE of pods
 
+	saturating cause = "saturating" // the API server uses all processors
+
 	unknown cause = "unknown"
 )
 

@@ -19,6 +19,7 @@ func some() figures {
 		simulatedDaemonSet(1000)} {
 		all[bench] = result{Commit: "abc", Ways: []way{of(native, 8, 10), of(inPlace, 4, 8), of(floor, 2, 1)}}
 	}
+	all[twenty].Ways[1].Figures[1].Value = 12 // API writes in place: one more than the goal
 	for pods, cpu := range map[int]float64{300: 5, 3000: 7} {
 		all[simulatedDeployment(pods)] = result{Ways: []way{
 			{Name: inPlace, Figures: []figure{{milliseconds, cpu}, {seconds, 20}, {writes, 6}, {refused, 3}}},
@@ -27,7 +28,9 @@ func some() figures {
 	}
 	for edit, took := range map[string]float64{"label": 1, "images": 6} {
 		of := func(name string, s float64) way {
-			return way{Name: name, Figures: []figure{{seconds, s}, {writes, s}, {refused, 1}, {otherTenant, s}, {meanUnready, s}}}
+			beside := map[float64]float64{1: 10, 6: 90}[s]
+			return way{Name: name, Figures: []figure{
+				{seconds, s}, {writes, s}, {refused, 1}, {otherTenant, s}, {meanUnready, s}, {bystanders, beside}}}
 		}
 		all[workloads(100, edit)] = result{Ways: []way{of(alone, 2), of(native, 8), of(inPlace, took)}}
 	}
@@ -61,23 +64,24 @@ func goalOf(t *testing.T, part string) goal {
 func TestGoals(t *testing.T) {
 	type row struct{ target, measured, verdict string }
 	for part, want := range map[string]row{
-		"DaemonSet of three nodes, no": {"≤ 0.5 × native; ≤ 1.25 × floor", "0.5 × native (4 : 8); 2 × floor (4 : 2)", "**not met**"},
+		"DaemonSet of three nodes, no": {"≤ 1.2 × native", "0.5 × native (4 : 8)", "met"},
 		"claim":                        {"0; ≤ 1.3 × floor", "0; 2 × floor (4 : 2)", "**not met**"},
 		"1,000 nodes":                  {"≤ 1 × native; ≤ 0.9 × native", "0.5 × native (4 : 8); 0.8 × native (8 : 10)", "met"},
 		"beyond drain":                 {"≤ 0.3 s; ≤ 1 s", "0.5 s; 0.5 s", "**not met**"},
-		"of 3,000; beside":             {"≤ 8 ms; ≤ 1.2 × that of 300", "7 ms; 1.4 × that of 300", "**not met**"},
+		"of 3,000; beside":             {"≤ 12 ms; ≤ 1.2 × that of 300", "7 ms; 1.4 × that of 300", "**not met**"},
 		"Deployment of 3,000, 10 %":    {"none", "2.5 × native (20 : 8); 2 × native (6 : 3); 3", ""}, // no goal
 		"replicas: 6":                  {"0", "3", "**not met**"},
 		"replicas: 3":                  {"0", "not measured", ""}, // five updates are not ten
 		"100 Deployments of 10 simulated pods, label": {"≤ 0.2 × native; ≤ 0.6 × native; ≤ 1",
 			"0.12 × native (1 : 8); 0.12 × native (1 : 8); 1", "met"},
-		"beside 100":        {"≤ 2 × alone; ≤ 2 × alone", "0.5 × alone (1 : 2); 3 × alone (6 : 2)", "**not met**"},
-		"out of service":    {"≤ 10", "10", "met"},
-		"slowest namespace": {"none", "60 s; 2 s; 1.1 ×", ""},
-		"CREATE of":         {"≤ 5 ms; 0", "4 ms; 1", "**not met**"},
-		"at rest":           {"≤ 60 MiB", "not measured", ""},
-		"10 s to stop":      {"≤ 1.1 × floor", "2 × floor (4 : 2)", "**not met**"},
-		"images: mean":      {"≤ 2 × alone", "3 × alone (6 : 2)", "**not met**"},
+		"tenant's update beside 100": {"≤ 0.5 × native; ≤ 0.5 × native", "0.12 × native (1 : 8); 0.75 × native (6 : 8)", "**not met**"},
+		"GET beside 100":             {"≤ 80 ms; ≤ 80 ms", "10 ms; 90 ms", "**not met**"},
+		"out of service":             {"≤ 10", "10", "met"},
+		"slowest namespace":          {"none", "60 s; 2 s; 1.1 ×", ""},
+		"CREATE of":                  {"≤ 5 ms; 0", "4 ms; 1", "**not met**"},
+		"at rest":                    {"≤ 60 MiB", "not measured", ""},
+		"10 s to stop":               {"≤ 1.1 × floor", "2 × floor (4 : 2)", "**not met**"},
+		"images: mean":               {"≤ 2 × alone", "3 × alone (6 : 2)", "**not met**"},
 	} {
 		g, f := goalOf(t, part), some()
 		got := row{g.target(), g.measured(f), g.verdict(f)}
