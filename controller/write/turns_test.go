@@ -52,13 +52,18 @@ func busy(n *noted, long time.Duration) *Turns {
 	return t
 }
 
-// TestNamespacesTakeTurns: of many writes of one namespace and few of others, each namespace has one in turn, whenever it came.
+// TestNamespacesTakeTurns: of many writes of one namespace and few of others, each namespace has one in turn, whenever it came. Pods are
+// taken out of service last.
 func TestNamespacesTakeTurns(t *testing.T) {
 	for name, test := range map[string]struct{ waits, want string }{
 		"one namespace":              {"aaaa", "aaaa"},
 		"many before few":            {"aaaaaabbc", "abcabaaaa"},
 		"few before many":            {"cbbaaaaaa", "cbabaaaaa"},
 		"three with as many of each": {"aaabbbccc", "abcabcabc"},
+		"taken out in one namespace": {"AaAa", "aaAA"},
+		"taken out in another one":   {"AABbb", "bbABA"},
+		"what comes later, first":    {"ABabab", "ababAB"},
+		"nothing but taken out":      {"AAAcccBB", "cccABABA"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -73,30 +78,6 @@ func TestNamespacesTakeTurns(t *testing.T) {
 				}
 				if len(turns.lines) > 0 || turns.inFlight != 0 {
 					t.Errorf("%d writes are in flight, and %d namespaces known", turns.inFlight, len(turns.lines))
-				}
-			})
-		})
-	}
-}
-
-// TestPodsAreTakenOutLast: of both sorts of writes, each namespace has its turns as above. Capital letters take pods out of service.
-func TestPodsAreTakenOutLast(t *testing.T) {
-	for name, test := range map[string]struct{ waits, want string }{
-		"one namespace":            {"AaAa", "aaAA"},
-		"of another namespace":     {"AABbb", "bbABA"},
-		"writes that come later":   {"ABabab", "ababAB"},
-		"nothing else waits there": {"AAAcccBB", "cccABABA"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := &noted{}
-				turns := busy(n, 15*time.Millisecond)
-				for _, namespace := range test.waits {
-					n.takes(turns, string(namespace), 10*time.Millisecond)
-				}
-				n.pending.Wait()
-				if got := strings.TrimLeft(n.String(), "-"); got != test.want {
-					t.Errorf("%s had turns, want %s", got, test.want)
 				}
 			})
 		})
