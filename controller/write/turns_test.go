@@ -14,8 +14,9 @@ import (
 // takes takes a turn and keeps it for that long. It notes the namespace when its turn comes. A capital letter is a write of the namespace
 // with the small one, which takes a pod out of service.
 func (n *noted) takes(t *Turns, namespace string, long time.Duration) {
+	small := strings.ToLower(namespace)
 	n.pending.Go(func() {
-		one, err := t.take(context.Background(), written{verb: "patch", namespace: strings.ToLower(namespace)}, namespace != strings.ToLower(namespace))
+		one, err := t.take(context.Background(), written{verb: "patch", namespace: small}, namespace != small)
 		if err != nil {
 			panic(err)
 		}
