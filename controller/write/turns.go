@@ -63,12 +63,13 @@ func (w Writer) turn(ctx context.Context, planned time.Time, step steps.Step) (*
 	if w.Turns == nil || steps.Urgent(step) {
 		return nil, nil
 	}
-	if steps.TakesOut(step) {
+	last := steps.TakesOut(step)
+	if last {
 		var end context.CancelFunc
 		ctx, end = context.WithDeadline(ctx, planned.Add(fresh))
 		defer end()
 	}
-	return w.Turns.take(ctx, w.writtenBy(step), steps.TakesOut(step))
+	return w.Turns.take(ctx, w.writtenBy(step), last)
 }
 
 // take waits for the turn of a write. The caller calls done when the write is over.

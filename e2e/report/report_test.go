@@ -19,7 +19,8 @@ func some() figures {
 		simulatedDaemonSet(1000)} {
 		all[bench] = result{Commit: "abc", Ways: []way{of(native, 8, 10), of(inPlace, 4, 8), of(floor, 2, 1)}}
 	}
-	all[twenty].Ways[1].Figures[1].Value = 12 // API writes in place: one more than the goal
+	// One API write more than the goal.
+	all[twenty] = result{Commit: "abc", Ways: []way{of(native, 8, 10), of(inPlace, 4, 12), of(floor, 2, 1)}}
 	for pods, cpu := range map[int]float64{300: 5, 3000: 7} {
 		all[simulatedDeployment(pods)] = result{Ways: []way{
 			{Name: inPlace, Figures: []figure{{milliseconds, cpu}, {seconds, 20}, {writes, 6}, {refused, 3}}},
@@ -28,9 +29,8 @@ func some() figures {
 	}
 	for edit, took := range map[string]float64{"label": 1, "images": 6} {
 		of := func(name string, s float64) way {
-			beside := map[float64]float64{1: 10, 6: 90}[s]
 			return way{Name: name, Figures: []figure{
-				{seconds, s}, {writes, s}, {refused, 1}, {otherTenant, s}, {meanUnready, s}, {bystanders, beside}}}
+				{seconds, s}, {writes, s}, {refused, 1}, {otherTenant, s}, {meanUnready, s}, {bystanders, 15 * s}}}
 		}
 		all[workloads(100, edit)] = result{Ways: []way{of(alone, 2), of(native, 8), of(inPlace, took)}}
 	}
@@ -75,7 +75,7 @@ func TestGoals(t *testing.T) {
 		"100 Deployments of 10 simulated pods, label": {"≤ 0.2 × native; ≤ 0.6 × native; ≤ 1",
 			"0.12 × native (1 : 8); 0.12 × native (1 : 8); 1", "met"},
 		"tenant's update beside 100": {"≤ 0.5 × native; ≤ 0.5 × native", "0.12 × native (1 : 8); 0.75 × native (6 : 8)", "**not met**"},
-		"GET beside 100":             {"≤ 80 ms; ≤ 80 ms", "10 ms; 90 ms", "**not met**"},
+		"GET beside 100":             {"≤ 80 ms; ≤ 80 ms", "15 ms; 90 ms", "**not met**"},
 		"out of service":             {"≤ 10", "10", "met"},
 		"slowest namespace":          {"none", "60 s; 2 s; 1.1 ×", ""},
 		"CREATE of":                  {"≤ 5 ms; 0", "4 ms; 1", "**not met**"},
